@@ -15,9 +15,9 @@ from itertools import product
 import numpy as np
 from scipy.stats import hypergeom
 
-from pytest_queryeval.features.audit.drawing import allocate
 from pytest_queryeval.features.audit.estimates import Tally
 from pytest_queryeval.features.audit.intervals import SUM_TAILS, Count, as_share, difference, estimate_count, share
+from pytest_queryeval.features.audit.strata import allocate
 
 Z = 1.959964
 LEVEL = 0.935  # that no cell should be below

@@ -79,7 +79,6 @@ OWNERS = {
     },
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
-        "features.challenge.proof.parser_checks",
         "features.challenge.proof.reading",
         "features.causes.sql.alignment",
         "features.causes.sql.changes",

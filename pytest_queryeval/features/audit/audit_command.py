@@ -16,9 +16,8 @@ from pathlib import Path
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.files import write_atomically
-from pytest_queryeval.features.audit.answers import AnsweredCase, answered_cases
-from pytest_queryeval.features.audit.drawing import draw, strata_of
 from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report, not_counted_text
+from pytest_queryeval.features.audit.strata import AnsweredCase, answered_cases, draw, strata_of
 from pytest_queryeval.results.audit_file import read_audit
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import one_line, pluralize

@@ -10,8 +10,6 @@ from itertools import combinations
 from typing import NotRequired, TypedDict
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.audit.answers import SWAPPED_STRATA, Answer, AnsweredCase
-from pytest_queryeval.features.audit.drawing import allocate, strata_of
 from pytest_queryeval.features.audit.intervals import (
     LONE_TAILS,
     SIDE_TAILS,
@@ -24,6 +22,7 @@ from pytest_queryeval.features.audit.intervals import (
     share,
     total,
 )
+from pytest_queryeval.features.audit.strata import SWAPPED_STRATA, Answer, AnsweredCase, allocate, strata_of
 from pytest_queryeval.results.audit_file import AnswerName, Audit, DrawnCase, Judgement, is_sample
 from pytest_queryeval.text.formatting import pluralize
 

@@ -23,9 +23,12 @@ from pytest_queryeval.features.review.answers import System, SystemAnswer, again
 from pytest_queryeval.features.review.page import Review, serve_review
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
-from pytest_queryeval.features.review.ranking import RankedCase, examine_case, rank_cases, ranking_data
-from pytest_queryeval.features.review.ranking_summary import (
+from pytest_queryeval.features.review.ranking import (
+    RankedCase,
     RankingSummary,
+    examine_case,
+    rank_cases,
+    ranking_data,
     ranking_summary,
     review_lines,
     review_summary,

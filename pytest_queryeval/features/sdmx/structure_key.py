@@ -26,10 +26,10 @@ from pytest_queryeval.features.sdmx.structure import (
     Reference,
     Structure,
     english_name,
+    read_json_message,
     structure_of,
     unlisted_codes,
 )
-from pytest_queryeval.features.sdmx.structure_json import read_json_message
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.variables import MissingExtraError, check_installed
 from pytest_queryeval.text.formatting import one_line

@@ -12,7 +12,6 @@ import pytest
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.audit.drawing import allocate
 from pytest_queryeval.features.audit.estimates import Tally
 from pytest_queryeval.features.audit.intervals import (
     LONE_TAILS,
@@ -26,6 +25,7 @@ from pytest_queryeval.features.audit.intervals import (
     share,
     total,
 )
+from pytest_queryeval.features.audit.strata import allocate
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.audit_file import read_audit

@@ -693,7 +693,7 @@ def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch)
 
 
 def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.features.excel.cases.MAX_COLUMNS", 16)
+    monkeypatch.setattr("pytest_queryeval.features.excel.workbook.MAX_COLUMNS", 16)
     report = make_report(case(scores={f"metric_{number}": 1.0 for number in range(8)}))
 
     assert list(cases(report)[0]) == [*ABOUT, "metric_0", *TIMES_AND_PLACE]

@@ -14,8 +14,13 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.history.history_blocks import findings, history_blocks, letters, runs_table
-from pytest_queryeval.features.history.history_command import history_page
+from pytest_queryeval.features.history.history_command import (
+    findings,
+    history_blocks,
+    history_page,
+    letters,
+    runs_table,
+)
 from pytest_queryeval.features.history.past_runs import MAX_CASES, history
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.blocks import text_lines, text_sentence

@@ -7,8 +7,7 @@ from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import Abstention, QueryOrAnswer
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import SystemAnswer
-from pytest_queryeval.features.review.ranking import examine_case, rank_cases, ranking_data
-from pytest_queryeval.features.review.ranking_summary import correlations
+from pytest_queryeval.features.review.ranking import correlations, examine_case, rank_cases, ranking_data
 
 SHOP = """
 CREATE TABLE product (name TEXT, price REAL);

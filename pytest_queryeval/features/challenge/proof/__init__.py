@@ -10,7 +10,7 @@ from math import factorial, prod
 
 from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.challenge.proof import join_rules, rules
+from pytest_queryeval.features.challenge.proof import rules
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     CONSTANTS,
@@ -41,29 +41,29 @@ ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-wi
 RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
     "negation": rules.negation,
     "constants": rules.constants,
-    "derived-table": join_rules.derived_tables,
-    "outer-join-as-inner": join_rules.outer_joins,
-    "anti-join": join_rules.anti_joins,
-    "unused-outer-join": join_rules.unused_outer_joins,
+    "derived-table": rules.derived_tables,
+    "outer-join-as-inner": rules.outer_joins,
+    "anti-join": rules.anti_joins,
+    "unused-outer-join": rules.unused_outer_joins,
     "not-null-test": rules.not_null_tests,
     "count-of-rows": rules.counts,
     "distinct-extreme": rules.distinct_extremes,
     "in-of-one-row": rules.in_single_row,
-    "in-as-exists": join_rules.in_as_exists,
+    "in-as-exists": rules.in_as_exists,
     "grouping-as-distinct": rules.grouping_as_distinct,
     "having-on-keys": rules.having_on_keys,
     "unique-rows": rules.unique_rows,
-    "exists-as-join": join_rules.exists_as_join,
-    "key-self-join": join_rules.key_self_joins,
-    "foreign-key-join": join_rules.foreign_key_joins,
+    "exists-as-join": rules.exists_as_join,
+    "key-self-join": rules.key_self_joins,
+    "foreign-key-join": rules.foreign_key_joins,
     "sort-key": rules.sort_keys,
     "limit": rules.limits,
 }
 
 
 SET_RULES: dict[str, Callable[[SetOperation, Tables], Query | None]] = {
-    "union-as-or": join_rules.union_as_or,
-    "set-operation-as-condition": join_rules.set_operation_as_condition,
+    "union-as-or": rules.union_as_or,
+    "set-operation-as-condition": rules.set_operation_as_condition,
 }
 
 

@@ -12,7 +12,7 @@ equivalences of SQL queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pytest_queryeval.core.db_schema import Tables
@@ -20,14 +20,22 @@ from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     Block,
     Facts,
+    Query,
+    SetOperation,
     Term,
+    bare_columns,
     columns_of,
+    columns_of_query,
     conjuncts,
     have_one_family,
     name_of,
     nodes,
+    only_joins,
     operands,
+    rejected,
     rewritten,
+    substituted,
+    without_columns,
 )
 
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
@@ -231,6 +239,290 @@ def limits(block: Block, tables: Tables) -> Block | None:
     if block.limit is None or block.limit < 1 or block.offset or not Facts(block, tables).has_one_row():
         return None
     return replace(block, limit=None)
+
+
+def derived_tables(block: Block, tables: Tables) -> Block | None:
+    """Put a query of FROM in the place of its name.
+
+    Condition: it is joined by an inner join, and only joins and filters rows; what is used of it has columns, since a
+    constant may have another type; and where rows are aggregated without GROUP BY, it is used in aggregates only, since
+    beside those of no rows SQLite has NULL for its columns, but computes their expressions [1].
+    """
+    for alias, source in block.tables.items():
+        if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
+            continue
+        assert isinstance(source, Block)
+        items = {name: term for name, term in zip(source.names, source.select, strict=True) if [*columns_of(term)]}
+        is_distinct = source.is_distinct and not Facts(source, tables).has_unique_rows()
+        if is_distinct or (block.outer_joins and source.outer_joins):
+            continue
+
+        def inlined(term: Term, alias: str = alias, items: dict[str, Term] = items) -> Term:
+            return items[term[2]] if term[0] == "column" and term[1] == alias else term
+
+        if any(name not in items for owner, name in columns_of_query(block) if owner == alias):
+            continue
+        terms = (*block.select, *(key for key, _ in block.order))  # of which columns outside of aggregates count
+        is_bare = any(owner == alias for term in terms for owner, _ in bare_columns(term, ()))
+        if block.has_aggregates and block.group is None and is_bare:
+            continue
+        outer = substituted(
+            replace(block, tables={name: of for name, of in block.tables.items() if name != alias}), inlined
+        )
+        assert isinstance(outer, Block)
+        return replace(
+            outer,
+            tables={**outer.tables, **source.tables},
+            where=(*outer.where, *source.where),
+            outer_joins=(*source.outer_joins, *outer.outer_joins),
+        )
+    return None
+
+
+def outer_joins(block: Block, tables: Tables) -> Block | None:
+    """Write an inner join for a LEFT JOIN.
+
+    Condition: WHERE has a condition that is not true if a column of the joined table is NULL, and this table is the
+    first one of a LEFT JOIN [4].
+    """
+    for place, join in enumerate(block.outer_joins[:1]):
+        names = {name for condition in block.where for name in rejected(condition)}
+        if any(alias == join.alias for alias, _ in names):
+            return replace(
+                block,
+                where=(*block.where, *join.conditions),
+                outer_joins=block.outer_joins[:place] + block.outer_joins[place + 1 :],
+            )
+    return None
+
+
+def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
+    """Leave out a LEFT JOIN.
+
+    Condition: its table is not used elsewhere, and the conditions equate a key of it with other columns or constants,
+    so that each row has one match at most; or duplicates of rows do not matter [3], [4].
+    """
+    for join in block.outer_joins:
+        joins = tuple(candidate for candidate in block.outer_joins if candidate is not join)
+        remaining = replace(
+            block, tables={alias: of for alias, of in block.tables.items() if alias != join.alias}, outer_joins=joins
+        )
+        if any(alias == join.alias for alias, _ in columns_of_query(remaining)):
+            continue
+        joined = Block(tables={join.alias: block.tables[join.alias]}, where=join.conditions, select=(), names=())
+        if _ignores_duplicates(block) or Facts(joined, tables).determine_rows(()):  # one match of each row at most
+            return remaining
+    return None
+
+
+def anti_joins(block: Block, tables: Tables) -> Block | None:
+    """Write NOT EXISTS for a LEFT JOIN with a test that a column of the joined table is NULL.
+
+    Condition: the column is declared NOT NULL, and the table is used nowhere else [4], [5].
+    """
+    for join in block.outer_joins:
+        for place, condition in enumerate(block.where):
+            if condition[0] != "isnull" or condition[1][0] != "column" or condition[1][1] != join.alias:
+                continue
+            source = block.tables[join.alias]
+            if not isinstance(source, str):
+                continue
+            inner = Block(tables={join.alias: source}, where=join.conditions, select=(), names=())
+            remaining = replace(
+                block,
+                tables={alias: of for alias, of in block.tables.items() if alias != join.alias},
+                outer_joins=tuple(candidate for candidate in block.outer_joins if candidate is not join),
+                where=block.where[:place] + block.where[place + 1 :],
+            )
+            is_used = any(alias == join.alias for alias, _ in columns_of_query(remaining))
+            if not is_used and Facts(inner, tables).not_null(condition[1]):
+                return replace(remaining, where=(*remaining.where, ("not", ("exists", inner))))
+    return None
+
+
+def in_as_exists(block: Block, tables: Tables) -> Block | None:
+    """Write EXISTS with the condition x = y for `x IN (SELECT y …)`, and NOT EXISTS for NOT IN.
+
+    Condition: the nested query only joins and filters rows, x and y are columns whose equal values are the same, and
+    the condition is one of WHERE, or of AND and OR there, where NULL counts as false. Of NOT IN, neither x nor y is
+    NULL in any row [2], [5].
+    """
+    facts = Facts(block, tables)
+
+    def converted(term: Term) -> Term:
+        if term[0] in ("and", "or"):
+            return (term[0], *(converted(part) for part in operands(term)))
+        is_negated = term[0] == "not"
+        inside = term[1] if is_negated else term
+        if inside[0] != "in" or not only_joins(inside[2]) or not _selects_like(inside[2], inside[1]):
+            return term
+        nested: Block = inside[2]
+        selected = nested.select[0]
+        if is_negated and not (facts.not_null(inside[1]) and Facts(nested, tables).not_null(selected)):
+            return term
+        where = (*nested.where, ("eq", inside[1], selected))
+        exists = "exists", without_columns(replace(nested, where=where))
+        return ("not", exists) if is_negated else exists
+
+    where = tuple(map(converted, block.where))
+    return replace(block, where=where) if where != block.where else None
+
+
+def exists_as_join(block: Block, tables: Tables) -> Block | None:
+    """Write a join for EXISTS.
+
+    Condition: it is a condition of WHERE, the nested query only joins and filters rows, and each row has one match at
+    most, by a key that is equated with columns outside; or duplicates of rows do not matter [2], [5].
+    """
+    for place, condition in enumerate(block.where):
+        if condition[0] != "exists" or not only_joins(condition[1]) or block.outer_joins:
+            continue
+        nested: Block = condition[1]
+        if nested.outer_joins or not (_ignores_duplicates(block) or Facts(nested, tables).determine_rows(())):
+            continue
+        where = block.where[:place] + block.where[place + 1 :] + nested.where
+        return replace(block, tables={**block.tables, **nested.tables}, where=where)
+    return None
+
+
+def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
+    """Leave out a joined table, and write the columns that refer to its key for that key.
+
+    Condition: a foreign key is equated with all columns of the key that it refers to, so that each row with a foreign
+    key that is not NULL has exactly one match; no other column of the table is used [2], [3].
+    """
+    facts = Facts(block, tables)
+    for alias in sorted(block.inner_tables):
+        for owner in sorted(block.inner_tables - {alias}):
+            for pairs in _references(block, owner, alias, facts):
+                equalities = {("eq", *sides) for pair in pairs for sides in (pair, pair[::-1])}
+                conditions = tuple(term for term in block.where if term not in equalities)
+                remaining = replace(
+                    block, where=conditions, tables={name: of for name, of in block.tables.items() if name != alias}
+                )
+                named = {key[2]: name for name, key in pairs}
+                if not {name for other, name in columns_of_query(remaining) if other == alias} <= named.keys():
+                    continue
+
+                def referring(term: Term, alias: str = alias, named: dict[str, Term] = named) -> Term:
+                    return named[term[2]] if term[0] == "column" and term[1] == alias else term
+
+                result = substituted(remaining, referring)
+                assert isinstance(result, Block)
+                return replace(result, where=(*result.where, *(("not", ("isnull", name)) for name, _ in pairs)))
+    return None
+
+
+def key_self_joins(block: Block, tables: Tables) -> Block | None:
+    """Merge two uses of a table into one.
+
+    Condition: both are inner joins, and a key of one is equated with the same key of the other, so that both are the
+    same row [2], [3].
+    """
+    facts = Facts(block, tables)
+    aliases = sorted(alias for alias in block.inner_tables if isinstance(block.tables[alias], str))
+    for first in aliases:
+        for second in aliases:
+            if first >= second or block.tables[first] != block.tables[second]:
+                continue
+            if any(all(facts.are_equal((first, name), (second, name)) for name in key) for key in facts.keys(first)):
+
+                def merged(term: Term, first: str = first, second: str = second) -> Term:
+                    return ("column", first, *term[2:]) if term[0] == "column" and term[1] == second else term
+
+                tables_left = {alias: of for alias, of in block.tables.items() if alias != second}
+                result = substituted(replace(block, tables=tables_left), merged)
+                assert isinstance(result, Block)
+                return result
+    return None
+
+
+def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
+    """Write DISTINCT with OR for the UNION of two SELECTs.
+
+    Condition: both join the same tables, each once, by the same conditions, select the same columns, and differ in
+    their other conditions only [1].
+    """
+    left, right = query.left, query.right
+    if query.operator != "union" or not (only_joins(left) and only_joins(right)):
+        return None
+    assert isinstance(left, Block)
+    assert isinstance(right, Block)
+    if left.outer_joins or right.outer_joins:
+        return None
+    aliases = {source: alias for alias, source in left.tables.items() if isinstance(source, str)}
+    others = {source: alias for alias, source in right.tables.items() if isinstance(source, str)}
+    if aliases.keys() != others.keys() or len(aliases) != len(left.tables) or len(others) != len(right.tables):
+        return None
+    names = {others[source]: alias for source, alias in aliases.items()}
+
+    def renamed(term: Term) -> Term:
+        return ("column", names.get(term[1], term[1]), *term[2:]) if term[0] == "column" else term
+
+    right = substituted(replace(right, tables=left.tables), renamed)
+    assert isinstance(right, Block)
+    if right.select != left.select:
+        return None
+    shared = tuple(term for term in left.where if term in right.where)
+    arms = [[term for term in side.where if term not in shared] for side in (left, right)]
+    where = shared
+    if all(arms):
+        where = (*shared, ("or", *(("and", *arm) if len(arm) > 1 else arm[0] for arm in arms)))
+    return replace(left, where=where, is_distinct=True, order=())
+
+
+def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | None:
+    """Write IN for INTERSECT, and NOT IN for EXCEPT, of DISTINCT rows.
+
+    Condition: both return one column, of the same family, which is never NULL in either, and only join and filter
+    rows [1].
+    """
+    left, right = query.left, query.right
+    if query.operator not in ("intersect", "except") or not (only_joins(left) and only_joins(right)):
+        return None
+    assert isinstance(left, Block)
+    assert isinstance(right, Block)
+    if len(left.select) != 1 or len(right.select) != 1 or left.outer_joins or right.outer_joins:
+        return None
+    if not _selects_like(right, left.select[0]):
+        return None
+    if not (Facts(left, tables).not_null(left.select[0]) and Facts(right, tables).not_null(right.select[0])):
+        return None
+    condition: Term = ("in", left.select[0], replace(right, order=()))
+    if query.operator == "except":
+        condition = ("not", condition)
+    return replace(left, where=(*left.where, condition), is_distinct=True, order=())
+
+
+def _ignores_duplicates(block: Block) -> bool:
+    """Return whether it does not matter how often a row occurs before DISTINCT or aggregates."""
+    terms = (*block.select, *block.having, *(key for key, _ in block.order))
+    aggregates = [node for term in terms for node in nodes(term) if node[0] in AGGREGATES]
+    if block.group is None and not aggregates:
+        return block.is_distinct
+    return bool(aggregates) and all(node[0] in ("min", "max") or node[1][0] == "distinct" for node in aggregates)
+
+
+def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[list[tuple[Term, Term]]]:
+    """Yield the foreign keys of one table to a key of another that WHERE equates, as pairs of columns."""
+    definition, referred = facts.definition(owner), facts.definition(alias)
+    if definition is None or referred is None:
+        return
+    sides = [(term[1], term[2]) for term in block.where if term[0] == "eq" and have_one_family(term[1], term[2])]
+    equated = {(name_of(first), name_of(second)): (first, second) for first, second in sides}
+    equated |= {(name_of(second), name_of(first)): (second, first) for first, second in sides}
+    for key in definition.foreign_keys:
+        if key.table != referred.name.lower() or not any({*key.referred} == of for of in facts.keys(alias)):
+            continue
+        if len(key.columns) == len(key.referred):
+            names = [((owner, name), (alias, of)) for name, of in zip(key.columns, key.referred, strict=True)]
+            if all(pair in equated for pair in names):
+                yield [equated[pair] for pair in names]
+
+
+def _selects_like(nested: Query, tested: Term) -> bool:
+    """Return whether a nested query selects one column, of which equal values are the same as of another column."""
+    return isinstance(nested, Block) and len(nested.select) == 1 and have_one_family(nested.select[0], tested)
 
 
 def _with_terms(block: Block, function: Callable[[Term], Term]) -> Block | None:
