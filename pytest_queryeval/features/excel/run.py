@@ -1,13 +1,31 @@
-"""The sheet Run: verdict, gates, the means of all metrics, outcomes by difficulty, the baseline and notes."""
+"""The sheets Run and Statistics, on the run as a whole.
+
+Run has the verdict, gates, the means of all metrics, outcomes by difficulty, the baseline and notes. Statistics has the
+metrics of the run, its SDMX cases, dimensions and groups; times, trials, Spider's table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_queryeval.core.report import BaselineReport, GateReport, Report, TotalName, Totals
+from pytest_queryeval.core.report import (
+    BaselineReport,
+    DimensionStatistics,
+    GateReport,
+    GroupReport,
+    MetricStatistics,
+    Report,
+    ScoreStatistics,
+    SpiderTable,
+    Spread,
+    TotalName,
+    Totals,
+)
+from pytest_queryeval.features.excel.published import SDMX
 from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Chart, ChartTable, Sheet, insert_charts, utc_time
-from pytest_queryeval.reports.blocks import text_sentence
+from pytest_queryeval.languages.sql.match import COMPONENTS
+from pytest_queryeval.reports.blocks import Cell, text_sentence
 from pytest_queryeval.reports.sections import (
     CHANGE_HEADER,
     CHANGE_NOTE,
@@ -17,10 +35,11 @@ from pytest_queryeval.reports.sections import (
     cautions,
     changes_besides,
     errata_text,
+    group_metrics,
     interval_note,
     pass_rate,
 )
-from pytest_queryeval.results.aggregation import shown_interval
+from pytest_queryeval.results.aggregation import reached_count, shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
@@ -29,9 +48,37 @@ if TYPE_CHECKING:
 
 MAX_CASES = 100  # of each list
 MAX_METRICS = 1_000
-COLUMNS = (*CHANGE_HEADER[:4], "95 % low", "95 % high", *CHANGE_HEADER[5:])
-STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score", "score")
+CHANGE_COLUMNS = (*CHANGE_HEADER[:4], "95 % low", "95 % high", *CHANGE_HEADER[5:])
+CHANGE_STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score", "score")
 Line: TypeAlias = Sequence[tuple[Any, str]]  # values side by side, each with its style
+MAX_LISTED = 200  # difficulties, gates, metrics, or files that could not be read
+MAX_CHARTED = 12  # metrics, or difficulties, side by side in a chart
+GATE_STYLES = {True: "good", False: "bad", None: "warning"}
+VERDICT_STYLES = {"green": "good", "red": "bad", "yellow": "warning"}
+OUTCOME_COLOURS: Mapping[TotalName, str] = {
+    "passed": "#1A6E38",
+    "failed": "#A8281E",
+    "errors": "#6B1610",
+    "missed": "#C98A1B",
+    "xfailed": "#A0A9B2",
+    "xpassed": "#E0B35A",
+    "skipped": "#DFE3E6",
+    "not_run": "#EEF0F2",
+}
+ROWS_OF_A_PAGE = 75  # else they would be too small to read
+JOINED_HEADER = ("report", "created (UTC)", "cases", "metrics")
+JOINED_NOTE = (
+    "The outcome of a case is its worst one; its message, answers and times are of the run with this outcome, its "
+    "scores of all runs. A metric is listed with the first run that has a score."
+)
+METRICS_HEADER = ("metric", "mean", "95 % low", "95 % high", "n", "missed")
+NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
+MEASURE_COLUMNS = (*NUMBERS, "sum", "p95")
+STATISTICS_HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
+SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
+DATA_QUERY = "Data Query Metrics"
+MAX_MEMBERS = 1_000  # values of a group, or dimensions
+Block: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a header and rows
 
 
 def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> int:
@@ -60,12 +107,12 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
     yield from ((("".join(sentence), "text"),) for sentence in changes_besides(baseline))
     if metrics:
         yield ()
-        yield [(COLUMNS[0], "header"), *((header, "number header") for header in COLUMNS[1:])]
+        yield [(CHANGE_COLUMNS[0], "header"), *((header, "number header") for header in CHANGE_COLUMNS[1:])]
         for name, change in list(metrics.items())[:MAX_METRICS]:
             interval = change["ci95"] or (None, None)
             values = (name, change["before"], change["after"], change["change"], *interval)
             values += (change["n"], change["p"], change["p_holm"], change["detectable"])
-            yield list(zip(values, STYLES, strict=True))
+            yield list(zip(values, CHANGE_STYLES, strict=True))
         if len(metrics) > MAX_METRICS:
             yield ((f"… and {len(metrics) - MAX_METRICS:,} more", "text"),)
         yield ((CHANGE_NOTE, "text"),)
@@ -78,29 +125,6 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
                 yield ((f"… and {len(cases) - MAX_CASES:,} more", "text"),)
 
 
-MAX_LISTED = 200  # difficulties, gates, metrics, or files that could not be read
-MAX_CHARTED = 12  # metrics, or difficulties, side by side in a chart
-GATE_STYLES = {True: "good", False: "bad", None: "warning"}
-VERDICT_STYLES = {"green": "good", "red": "bad", "yellow": "warning"}
-OUTCOME_COLOURS: Mapping[TotalName, str] = {
-    "passed": "#1A6E38",
-    "failed": "#A8281E",
-    "errors": "#6B1610",
-    "missed": "#C98A1B",
-    "xfailed": "#A0A9B2",
-    "xpassed": "#E0B35A",
-    "skipped": "#DFE3E6",
-    "not_run": "#EEF0F2",
-}
-ROWS_OF_A_PAGE = 75  # else they would be too small to read
-JOINED = ("report", "created (UTC)", "cases", "metrics")
-JOINED_NOTE = (
-    "The outcome of a case is its worst one; its message, answers and times are of the run with this outcome, its "
-    "scores of all runs. A metric is listed with the first run that has a score."
-)
-METRICS = ("metric", "mean", "95 % low", "95 % high", "n", "missed")
-
-
 def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
     """Write the sheet; `notes` are at its end."""
     row = _head(sheet, report)
@@ -109,7 +133,7 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
             [run["name"], utc_time(run["created"]), run["cases"], (", ".join(run["metrics"]), "text")]
             for run in joined_runs
         ]
-        row = sheet.block(row, "Joined runs", JOINED, rows)
+        row = sheet.block(row, "Joined runs", JOINED_HEADER, rows)
         sheet.paragraph(row - 1, 0, JOINED_NOTE)
         row += 1
     row = _gates(sheet, report["gates"], row)
@@ -181,7 +205,7 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
         sheet=sheet,
         header_row=row + 1,
         rows=len(shares),
-        columns={"mean": METRICS.index("mean")} if shares else {},
+        columns={"mean": METRICS_HEADER.index("mean")} if shares else {},
         bars={
             "mean": [
                 (high - statistics["mean"], statistics["mean"] - low)
@@ -189,7 +213,7 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
             ]
         },
     )
-    return table, sheet.block(row, "Metrics", METRICS, rows) if rows else row
+    return table, sheet.block(row, "Metrics", METRICS_HEADER, rows) if rows else row
 
 
 def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
@@ -208,3 +232,100 @@ def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
 def _counts(level: str, totals: Totals, names: list[TotalName]) -> list[Any]:
     rate = pass_rate(totals)
     return [level, totals["cases"], (rate and rate["mean"], "percent"), *(totals[name] for name in names)]
+
+
+def write_statistics(sheet: Sheet, report: Report) -> None:
+    """Write blocks of rows below each other, each with its title and its header."""
+    row = 0
+    for title, header, rows in _blocks(report):
+        row = sheet.block(row, title, header, rows)
+    sheet.set_up_page(row, max(sheet.widths))
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    kinds = report["groups"]["kind"]
+    if SDMX in kinds:
+        yield DATA_QUERY, STATISTICS_HEADER, _metric_rows(kinds[SDMX]["metrics"])
+    if "dimensions" in report:
+        yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), _dimensions(report["dimensions"])
+    if kinds.keys() != {SDMX}:
+        yield "Metrics", STATISTICS_HEADER, _metric_rows(report["metrics"])
+    if report["measures"]:
+        measure_rows = [
+            [name, *_spread(spread), spread["sum"], spread["p95"]] for name, spread in report["measures"].items()
+        ]
+        yield "Times (s), tokens, costs", ("measure", *MEASURE_COLUMNS), measure_rows
+    if "trials" in report:
+        trials = report["trials"]
+        pairs = enumerate(zip(trials["pass_at"], trials["pass_hat"], strict=False), start=1)
+        rows: list[list[Cell]] = [[k, trials["cases"], pass_at, pass_hat] for k, (pass_at, pass_hat) in pairs]
+        yield "Trials", ("k", "cases", "pass@k", "pass^k"), rows
+    if "spider_table" in report:
+        yield "Spider's table", ("score", *report["spider_table"]), _spider_table(report["spider_table"])
+    for group, members in report["groups"].items():
+        if members:
+            yield f"By {group}", *_group(group, members, report["metrics"])
+
+
+def _metric_rows(metrics: Mapping[str, MetricStatistics]) -> list[list[Cell]]:
+    return [[name, *_numbers(statistics), statistics["missed"]] for name, statistics in metrics.items()]
+
+
+def _numbers(statistics: ScoreStatistics) -> list[Cell]:
+    return [*_spread(statistics), *(shown_interval(statistics) or (None, None))]
+
+
+def _spread(spread: Spread) -> list[Cell]:
+    return [spread[name] for name in NUMBERS]
+
+
+def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = [
+        [name, metric, *_numbers(statistics)]
+        for name, metrics in list(dimensions.items())[:MAX_MEMBERS]
+        for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
+        if statistics is not None
+    ]
+    return rows + _unlisted_row(dimensions)
+
+
+def _spider_table(table: SpiderTable) -> list[list[Cell]]:
+    """Return the rows that the published tool prints, with a column for each level."""
+    levels = list(table.values())
+    rows: list[list[Cell]] = [
+        ["count", *(level["count"] for level in levels)],
+        ["execution accuracy", *(level["execution_accuracy"] for level in levels)],
+        ["exact match", *(level["exact_match"] for level in levels)],
+    ]
+    return rows + [
+        [f"{score}: {name.replace('_', ' ')}", *(level[name][score] for level in levels)]
+        for score in SCORES
+        for name in COMPONENTS
+    ]
+
+
+def _group(
+    group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
+) -> tuple[Sequence[str], list[list[Cell]]]:
+    """Return the header and a row for each value of the group, with mean and n of each metric that any value has."""
+    names = group_metrics(metrics, members)
+    rows: list[list[Cell]] = [
+        [
+            value,
+            reached_count(member["totals"]),
+            member["totals"]["passed"],
+            *(
+                member["metrics"][name][number] if name in member["metrics"] else None
+                for name in names
+                for number in NUMBERS[:2]
+            ),
+        ]
+        for value, member in list(members.items())[:MAX_MEMBERS]
+    ]
+    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _unlisted_row(
+        members
+    )
+
+
+def _unlisted_row(members: Sized) -> list[list[Cell]]:
+    return [[f"… and {len(members) - MAX_MEMBERS:,} more"]] if len(members) > MAX_MEMBERS else []

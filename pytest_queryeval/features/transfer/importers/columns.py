@@ -10,15 +10,18 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import FLAGS, open_table
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.features.transfer.importers.keys import (
+from pytest_queryeval.features.transfer.importers.records import (
     KEYS,
     Databases,
+    Record,
+    RecordError,
     check_request,
     described,
     gold_value,
+    import_records,
     metadata_fields,
+    read_records,
 )
-from pytest_queryeval.features.transfer.importers.records import Record, RecordError, import_records, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 

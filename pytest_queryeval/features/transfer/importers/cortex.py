@@ -16,10 +16,12 @@ from sqlglot.errors import SqlglotError
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, gold_value
 from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
     Record,
     RecordError,
+    check_request,
+    gold_value,
     import_records,
     numbered_records,
     read_yaml_file,

@@ -12,10 +12,12 @@ import re
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, gold_value
 from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
     Record,
     RecordError,
+    check_request,
+    gold_value,
     import_records,
     numbered_records,
     read_json_file,

@@ -11,10 +11,13 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, gold_value, metadata_fields
 from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
     RecordError,
     cases_of,
+    check_request,
+    gold_value,
+    metadata_fields,
     read_predictions,
     read_records,
     read_yaml_file,

@@ -15,11 +15,12 @@ from pytest_queryeval.core.groups import as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.features.transfer.importers.keys import Databases, check_request
 from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
     Predictions,
     Record,
     RecordError,
+    check_request,
     import_records,
     numbered_records,
     read_json_file,

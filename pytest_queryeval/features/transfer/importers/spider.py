@@ -18,17 +18,21 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, described, gold_value, relative
 from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
     Predictions,
     Record,
     RecordError,
     by_position,
     check_count,
+    check_request,
+    described,
+    gold_value,
     import_records,
     read_json_file,
     read_predictions,
     read_records,
+    relative,
 )
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER, is_lines, read_lines
