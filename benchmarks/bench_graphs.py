@@ -24,7 +24,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import Mutant
 from pytest_queryeval.features.strength.case_strength import is_right, measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample
-from pytest_queryeval.features.strength.variants import build_variants
+from pytest_queryeval.features.strength.strengthen_command import build_variants
 from pytest_queryeval.suites import load_suites
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"

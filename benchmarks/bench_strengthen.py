@@ -36,7 +36,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right, measure_strength
 from pytest_queryeval.features.strength.sql.candidates import insert_rows
-from pytest_queryeval.features.strength.variants import Variant, build_variants
+from pytest_queryeval.features.strength.strengthen_command import Variant, build_variants
 from pytest_queryeval.suites import load_suites
 
 HELD_OUT = "frozen-2026-11-22"

@@ -13,7 +13,7 @@ from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, c
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.features.strength.sql.candidates import insert_rows
 from pytest_queryeval.features.strength.sql.rows import insertion_order
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
 from pytest_queryeval.features.strength.sql.values import fitted
 
 

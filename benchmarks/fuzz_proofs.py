@@ -23,7 +23,7 @@ import duckdb
 
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.challenge.proof import prove
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 QUERIES, TEXTS, DATABASES, ROWS = 60, 6, 24, 5

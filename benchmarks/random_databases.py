@@ -22,9 +22,9 @@ from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.evaluation.scoring import resolve_row_order
-from pytest_queryeval.features.strength.small_databases import neighbours
-from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength import neighbours
 from pytest_queryeval.features.strength.sql.rows import Rows, constraints_of, insertion_order, without_orphans
+from pytest_queryeval.features.strength.sql.values import Compared, compared_columns
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

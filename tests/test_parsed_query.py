@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql import mutants
-from pytest_queryeval.features.strength.sql.compared import compared_columns
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
+from pytest_queryeval.features.strength.sql.values import compared_columns
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.kind import SQL

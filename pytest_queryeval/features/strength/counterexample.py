@@ -1,11 +1,11 @@
-"""Searches for a small database on which two queries differ, although they agree on the source.
+"""Opens the small databases of a kind, and searches for one on which two queries differ that agree on the source.
 
 The search is random and counts candidates, not seconds, so it finds the same database on every machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, tee
 from random import Random
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.extensions import (
     MAX_DATABASES,
     Constraints,
@@ -23,12 +24,21 @@ from pytest_queryeval.evaluation.extensions import (
 )
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.small_databases import SmallDatabases, small_databases
+from pytest_queryeval.features.strength import SMALL_DATABASES, SmallDatabases
 
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
 SECONDS = 5.0  # for both queries on the small databases that are tried at once
 FIRST_BATCHES = (2, 3, 3)  # small databases that are tried at once, before all others: they tell most queries apart
+
+
+def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
+    """Return small databases for the source of a case; raise `SourceError` for a service, and for other kinds."""
+    if case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
+        raise SourceError("no small database can be built: the source is a service")
+    if case.settings.kind not in SMALL_DATABASES:
+        raise SourceError(f"no small database can be built for the kind '{case.settings.kind}'")
+    return SMALL_DATABASES[case.settings.kind](case, session, read_by)
 
 
 def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
@@ -40,8 +50,8 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     built, and if a query does not end in one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    databases = small_databases(case, session, (gold, predicted))
-    trials = _Trials(case, gold, predicted, databases, session)
+    trials = _Trials(case, gold, predicted, session)
+    databases = trials.databases
 
     def answers(state: Any) -> Pair | None:
         """Return both answers in a database with this state if they differ in this order and in reverse."""
@@ -82,9 +92,8 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     Raise `SourceError` as `find_counterexample` does.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    small = small_databases(case, session, (gold, predicted))
-    trials = _Trials(case, gold, predicted, small, session)
-    candidates = small.candidates((gold, predicted), random, databases, plain_first=False)
+    trials = _Trials(case, gold, predicted, session)
+    candidates = trials.databases.candidates((gold, predicted), random, databases, plain_first=False)
     for size in (*FIRST_BATCHES, databases):
         if any(pair is not None for pair in trials.differences(islice(candidates, size))):
             return True
@@ -106,12 +115,11 @@ SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted, const
 class _Trials:
     """Two queries, run on one small database after the other."""
 
-    def __init__(self, case: Case, gold: str, predicted: str, databases: SmallDatabases[Any], session: Session) -> None:
-        settings = case.settings
-        self._case = replace(case, settings=replace(settings, timeout=min(settings.timeout, SECONDS)))
+    def __init__(self, case: Case, gold: str, predicted: str, session: Session) -> None:
+        self.databases = small_databases(case, session, (gold, predicted))
+        self._case = replace(case, settings=replace(case.settings, timeout=min(case.settings.timeout, SECONDS)))
         self._queries = gold, predicted
         self._prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
-        self._databases = databases
         self._session = session
         self._refusal = ""
         self._has_built_rows = False
@@ -128,30 +136,29 @@ class _Trials:
         Raise `SourceError` if one timed out, as it would in the next databases.
         """
         states, compared_states = tee(states)
-        databases = map(self._databases.database, compared_states)
+        databases = map(self.databases.database, compared_states)
         for state, pair in zip(states, self._session.compare(self._queries, databases, self._case), strict=False):
             if isinstance(pair, SourceError):
                 self._refusal = self._refusal or str(pair)
                 yield None
                 continue
-            has_rows = self._ran_on_rows or bool(self._databases.contents(state))
+            has_rows = self._ran_on_rows or bool(self.databases.contents(state))
             self._has_built_rows = self._has_built_rows or has_rows
             for execution in pair or ():
                 if execution.error is not None and execution.error.kind == "timeout":
                     raise SourceError(f"a query does not end in a small database: {execution.error.message}")
-            if pair is None or all(isinstance(execution.answer, Table) for execution in pair):
-                self.ran += 1
-                self._ran_on_rows = self._ran_on_rows or has_rows
-                yield None if pair is None or self._is_right(state, *pair) else pair
-            else:
+            if pair is not None and not all(isinstance(execution.answer, Table) for execution in pair):
                 yield None
-
-    def _is_right(self, state: Any, gold: Execution, predicted: Execution) -> bool:
-        """Return whether an answer is gold's by the policy of the case, which may run gold again for its order."""
-        assert self._case.settings.source is not None  # or there would be no small databases
-        source = self._session.build(self._case.settings.source, *self._databases.database(state))
-        case = replace(self._case, settings=replace(self._case.settings, source=source))
-        return Scoring(case, gold, predicted, self._prediction, self._session).value("execution_accuracy") == 1.0
+                continue
+            self.ran += 1
+            self._ran_on_rows = self._ran_on_rows or has_rows
+            if pair is not None:  # right by the policy of the case, perhaps, which may run gold again for its order
+                assert self._case.settings.source is not None  # or there would be no small databases
+                source = self._session.build(self._case.settings.source, *self.databases.database(state))
+                case = replace(self._case, settings=replace(self._case.settings, source=source))
+                scoring = Scoring(case, *pair, self._prediction, self._session)
+                pair = None if scoring.value("execution_accuracy") == 1.0 else pair
+            yield pair
 
     def require_a_database(self) -> None:
         """Raise `SourceError` if no database with rows could be built, or the queries run in an empty one alone."""
@@ -159,5 +166,5 @@ class _Trials:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
         if self.ran and self._has_built_rows and not self._ran_on_rows:
             raise SourceError("the queries run in no small database but an empty one")
-        if self._databases.constraints.tables and not self._has_built_rows:
+        if self.databases.constraints.tables and not self._has_built_rows:
             raise SourceError("no rows are known that keep the constraints of these tables")

@@ -1,6 +1,6 @@
 """Finds weak cases: runs mutants of every gold query, and lists those that answer as gold does.
 
-A wrong prediction like that would pass. No predictor is called.
+A wrong prediction like that would pass. No predictor is called. What `--json` prints can be a section of reports.
 """
 
 from __future__ import annotations
@@ -8,13 +8,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.cli.output import Result, teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.report import Report, WeakCase
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_cases
+from pytest_queryeval.reports.added_sections import ReportSection, SectionFile
+from pytest_queryeval.reports.blocks import Block, CaseName, Table, Untrusted
+from pytest_queryeval.results.report_file import problem_in, read_checked
 from pytest_queryeval.text.formatting import one_line, pluralize
+
+if TYPE_CHECKING:
+    from pytest_queryeval.features.strength.case_strength import CaseStrength
 
 EXAMPLE = "queryeval strength suites"
 OK, FOUND = 0, 1
@@ -22,6 +29,11 @@ OUTCOMES = ("killed", "equivalent", "survivors")
 MAX_CASES = 10
 MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
+WRITE_ONE = "`queryeval strength PATH --json > strength.json` writes one"
+NOTE = (
+    "Mutants, wrong versions of their gold, have gold's answer, so such a prediction would pass. "
+    "The weakest cases come first."
+)
 _tell = teller("strength")
 
 
@@ -36,6 +48,8 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `SuiteError` for suites that cannot be read.
     """
+    from pytest_queryeval.features.strength.case_strength import measure_cases  # which reads suites; reports do not
+
     with Session(_tell) as session:
         measurement = measure_cases(arguments.path, session, _tell)
     strengths = sorted(
@@ -138,3 +152,47 @@ def _operators(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
 
 def _location(case: Case) -> Location:
     return case.row or case.location
+
+
+def read_weak_cases(path: Path) -> list[WeakCase]:
+    """Return the cases with survivors in what `queryeval strength --json` printed; raise as `read_report` does."""
+
+    def problem_of(content: Any) -> str:
+        if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
+            return f"is not a result of `queryeval strength`: {WRITE_ONE}"
+        problem = problem_in(content, "StrengthResult")
+        return problem and f"is not a result of `queryeval strength`: {one_line(problem)}"
+
+    content = read_checked(path, problem_of, "result of `queryeval strength`", WRITE_ONE)
+    return [case for case in content["cases"] if case["survivors"]]
+
+
+def with_weak_cases(path: Path, report: Report) -> Report:
+    """Return the report with those of its cases that are weak."""
+    report_cases = {(case["path"], case["id"]) for case in report["cases"]}
+    weak_cases = [case for case in read_weak_cases(path) if (case["path"], case["id"]) in report_cases]
+    return {**report, "weak_cases": weak_cases}
+
+
+def weak_case_blocks(report: Report) -> Iterator[Block]:
+    """Yield a note, and a table of the weak cases with what would pass."""
+    rows = []
+    for case in report.get("weak_cases", ()):
+        survivors = case["survivors"]
+        passing = f"{len(survivors):,} of {case['killed'] + len(survivors):,}"
+        changes = "; ".join(survivor["change"] for survivor in survivors[:MAX_CHANGES])
+        rows.append((CaseName(f"{case['path']}::{case['id']}"), passing, Untrusted(changes)))
+    if rows:
+        yield (NOTE,)
+        yield Table(("case", "variants that pass", "such as"), rows)
+
+
+WEAK_CASES = ReportSection(
+    title="Weak cases",
+    blocks=weak_case_blocks,
+    file=SectionFile(
+        metavar="STRENGTH.json",
+        help="what `queryeval strength --json` printed: the report lists its weak cases",
+        read=with_weak_cases,
+    ),
+)

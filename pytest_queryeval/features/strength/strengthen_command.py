@@ -2,6 +2,10 @@
 
 For SQLite and DuckDB, each variant is a script with at most 50 rows a table; for RDF files, it has at most 50 triples.
 A suite that names them as `variants` of its source is scored by `test_suite_accuracy`, too. No predictor is called.
+
+For tables, states in which many mutants differ are searched for; for graphs, small ones that differ for one case are
+put together. The search is random and limited by the number of candidates, not by time, so that it finds the same
+variants on every machine.
 """
 
 from __future__ import annotations
@@ -9,20 +13,26 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
 
 from pytest_queryeval.cli.output import Result, teller, writing
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_cases
-from pytest_queryeval.features.strength.variants import Variant, build_variants
+from pytest_queryeval.features.strength import Joinable, Mutant, SmallDatabases
+from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, CaseStrength, is_right, measure_cases
+from pytest_queryeval.features.strength.counterexample import small_databases
 from pytest_queryeval.runs.option_table import whole_number
 from pytest_queryeval.text.formatting import one_line, pluralize
 
@@ -31,7 +41,27 @@ OK, FOUND = 0, 1
 CHANGE_CHARACTERS = 100
 HEAD = "A variant of "  # in the first line of each file, a comment
 COMMENTS = {".sql": "--", ".ttl": "#", ".trig": "#"}  # what begins one, by the suffix of files
+MAX_VARIANTS = 10
+CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
+CASE_CANDIDATES = 100  # of a case, where states are put together
+VAIN_ROUNDS = 3  # consecutive rounds without a kill after which the search ends
+MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
+SECONDS = 5.0  # for a query on a small database
 _tell = teller("strengthen")
+
+Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of its gold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A state of a database."""
+
+    script: str
+    """The SQL script that creates it."""
+    tables: Mapping[str, Table]
+    """What it holds: its tables by name, or its triples by the name of their graph."""
+    kills: tuple[tuple[Case, Mutant], ...]
+    """The mutants whose answers differ from gold's there, with their cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +115,12 @@ def run(arguments: argparse.Namespace) -> Result:
 
         measurement = measure_cases(arguments.path, session, _tell, kept_variants)
         names: set[str] = set()
-        for source, strengths in _buildable_sources(measurement.strengths):
+        by_source: dict[tuple[str, str], tuple[Source, list[CaseStrength]]] = {}
+        for strength in measurement.strengths:
+            source_of_case = strength.case.settings.source
+            if source_of_case is not None and ENGINES[source_of_case.engine].build is not None:
+                by_source.setdefault(source_of_case.key, (source_of_case, []))[1].append(strength)
+        for source, strengths in by_source.values():
             if not any(strength.survivors for strength in strengths):
                 continue
             stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"
@@ -124,16 +159,6 @@ def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
     return files
 
 
-def _buildable_sources(strengths: Iterable[CaseStrength]) -> Iterator[tuple[Source, list[CaseStrength]]]:
-    """Yield each source whose engine builds variants, with the strengths of its cases."""
-    by_source: dict[tuple[str, str], tuple[Source, list[CaseStrength]]] = {}
-    for strength in strengths:
-        source = strength.case.settings.source
-        if source is not None and ENGINES[source.engine].build is not None:
-            by_source.setdefault(source.key, (source, []))[1].append(strength)
-    yield from by_source.values()
-
-
 def _source_data(entry: Strengthened) -> dict[str, JsonValue]:
     """Return a source with its variants, and the mutants that each kills, for `--json`."""
     unit = ENGINES[entry.source.engine].variants.unit
@@ -167,22 +192,17 @@ def _write_variants(
     files = {}
     for number, variant in enumerate(build_variants(strengths, session, seed=seed), start=1):
         file = folder / f"{name}-{number:02}{suffix}"
+        head = [
+            f"{HEAD}{one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
+            "change its answer.",
+            *(f"{case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
+        ]
+        comments = "".join(f"{ENGINES[source.engine].variants.comment} {line}\n" for line in head)
         with writing(file):
-            write_atomically(file, _script(source, variant).encode())
+            write_atomically(file, f"{comments}\n{variant.script}".encode())
         _tell(f"{file}: {pluralize(len(variant.kills), 'mutant')} of queries differ there")
         files[file] = variant
     return files
-
-
-def _script(source: Source, variant: Variant) -> str:
-    """Return the script of a variant with what it is for in comments."""
-    head = [
-        f"{HEAD}{one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
-        "change its answer.",
-        *(f"{case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
-    ]
-    comment = ENGINES[source.engine].variants.comment
-    return "".join(f"{comment} {line}\n" for line in head) + f"\n{variant.script}"
 
 
 def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
@@ -201,3 +221,143 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
             yield f'  {source} has variants: "{stated_variants}": {remedy}'
     if not strengthened_sources:
         yield "no mutant of a query passes on a source of SQLite, DuckDB or RDF files: nothing to build"
+
+
+def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed: int = 0) -> Iterator[Variant]:
+    """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
+
+    At most MAX_VARIANTS, each with at most MAX_ROWS rows a table or MAX_TRIPLES, in which all golds run and all
+    declared constraints hold. Raise `SourceError` if the source cannot list its tables, and if no small database
+    with them can be built.
+    """
+    databases = small_databases(strengths[0].case, session)
+    search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it
+    survivors = {(at, mutant) for at, strength in enumerate(strengths) for mutant in strength.survivors}
+    states = search.joined_states if isinstance(databases, Joinable) else search.best_states
+    for state in islice(states(survivors), MAX_VARIANTS):
+        kills = sorted(search.kills(state, survivors), key=lambda target: (target[0], target[1].query))
+        yield Variant(
+            script=databases.script(state),
+            tables=databases.contents(state),
+            kills=tuple((strengths[at].case, mutant) for at, mutant in kills),
+        )
+    if search.refusals and not search.is_buildable:
+        raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
+
+
+def _timed_out(execution: Execution) -> bool:
+    return execution.error is not None and execution.error.kind == "timeout"
+
+
+class _Search:
+    """Which mutants of golds on one source the candidates for its variants kill."""
+
+    def __init__(
+        self, strengths: Sequence[CaseStrength], databases: SmallDatabases[Any], session: Session, random: Random
+    ) -> None:
+        self._strengths = strengths
+        self._databases = databases
+        self._session = session
+        self._random = random
+        self.refusals: list[str] = []
+        self.is_buildable = False
+        self._timeouts: Counter[int] = Counter()  # of each case
+
+    def best_states(self, survivors: Collection[Target]) -> Iterator[Any]:
+        """Yield of CANDIDATES states the one that kills most survivors while every gold runs, and then of others.
+
+        It ends when VAIN_ROUNDS in a row kill none.
+        """
+        unkilled = set(survivors)
+        vain_rounds = 0
+        while unkilled and vain_rounds < VAIN_ROUNDS:
+            golds = [self._strengths[at].gold for at in sorted({at for at, _ in unkilled})]
+            candidates = self._databases.candidates(golds, self._random, CANDIDATES, plain_first=False)
+            kills_of_candidates = [(state, self.kills(state, unkilled)) for state in candidates]
+            kills_of_candidates.sort(key=lambda candidate: -len(candidate[1]))
+            best = next((pair for pair in kills_of_candidates if pair[1] and self._golds_run(pair[0])), None)
+            vain_rounds = vain_rounds + 1 if best is None else 0
+            if best is not None:
+                state = self._reduced(*best)
+                unkilled -= self.kills(state, survivors)
+                yield state
+
+    def joined_states(self, survivors: Collection[Target]) -> Iterator[Any]:
+        """Yield states that are put together from small ones, as many in each as it can hold."""
+        assert isinstance(self._databases, Joinable)
+        states = [state for at in sorted({at for at, _ in survivors}) for state in self._states_of(at, survivors)]
+        states.sort(key=lambda state: -len(state[1]))
+        while states:
+            (joined, targets), *further_states = states
+            parts, states = [joined], []
+            for state, kills in further_states:
+                union = self._databases.joined(joined, state)
+                if union is not None and self.kills(union, targets | kills, all_of=True):
+                    joined, targets = union, targets | kills
+                    parts.append(state)
+                else:
+                    states.append((state, kills))
+            yield from [joined] if self._golds_run(joined) else filter(self._golds_run, parts)
+
+    def _states_of(self, at: int, survivors: Collection[Target]) -> Iterator[tuple[Any, set[Target]]]:
+        """Yield small states with the mutants of one case that they kill, each mutant once."""
+        unkilled = {target for target in survivors if target[0] == at}
+        queries = [self._strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
+        for candidate in self._databases.candidates(queries, self._random, CASE_CANDIDATES, plain_first=True):
+            if kills := self.kills(candidate, unkilled):
+                yield self._reduced(candidate, kills), kills
+                unkilled -= kills
+            if not unkilled or self._timeouts[at] >= MAX_TIMEOUTS:
+                break
+
+    def _golds_run(self, state: Any) -> bool:
+        """Return whether the golds of all cases run on a state."""
+        source = self._built(state)
+        cases = (self._case_on(source, at) for at in range(len(self._strengths)))
+        return all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds)
+
+    def _built(self, state: Any) -> Source:
+        """Return a database with this state, open until the next call."""
+        source = self._strengths[0].case.settings.source
+        assert source is not None  # or it would have no states
+        return self._session.build(source, *self._databases.database(state))
+
+    def _case_on(self, source: Source, at: int) -> Case:
+        """Return a case with another source, on which no query may take long."""
+        settings = self._strengths[at].case.settings
+        settings = replace(settings, source=source, timeout=min(settings.timeout, SECONDS))
+        return replace(self._strengths[at].case, settings=settings)
+
+    def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
+        """Return a smaller state that kills the same mutants."""
+        return self._databases.reduced(state, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
+
+    def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
+        """Return which of the mutants do not answer as gold in a database with this state.
+
+        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives. A
+        mutant that takes too long survives; a case with MAX_TIMEOUTS such queries is not tried again.
+        """
+        mutants_by_case: dict[int, list[Mutant]] = defaultdict(list)
+        for at, mutant in mutants:
+            mutants_by_case[at].append(mutant)
+        killed = set()
+        for at, case_mutants in mutants_by_case.items():
+            try:
+                case = self._case_on(self._built(state), at)
+                golds = [self._session.execute(gold, case) for gold in case.golds]
+            except SourceError as error:
+                self.refusals.append(str(error))
+                return set()
+            self.is_buildable = True
+            self._timeouts[at] += sum(map(_timed_out, golds))
+            if any(gold.error is not None for gold in golds):
+                return set()
+            for mutant in case_mutants if self._timeouts[at] < MAX_TIMEOUTS else ():
+                execution = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+                self._timeouts[at] += _timed_out(execution)
+                if not _timed_out(execution) and not is_right(execution, golds, case, self._session):
+                    killed.add((at, mutant))
+                elif all_of:
+                    return set()
+        return killed

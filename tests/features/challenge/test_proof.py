@@ -10,7 +10,7 @@ import pytest
 
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.challenge.proof import RULES, SET_RULES, prove
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 DDL = """

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pytest_queryeval.core.db_schema import TableDefinition
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
 
 NULLS = 0.25  # the share of NULLs in columns that admit them
 

@@ -19,7 +19,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import MAX_MUTANTS
 from pytest_queryeval.features.strength.case_strength import is_right
 from pytest_queryeval.features.strength.sql import mutants
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.suites import load_cases
 

@@ -16,7 +16,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import MUTATORS, Mutant
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.features.strength.sql.source_tables import source_tables
-from pytest_queryeval.features.strength.weak_cases import read_weak_cases
+from pytest_queryeval.features.strength.strength_command import read_weak_cases
 from pytest_queryeval.suites import load_cases
 
 PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")

@@ -20,13 +20,12 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import neighbours
 from pytest_queryeval.features.strength.case_strength import measure_strength
-from pytest_queryeval.features.strength.small_databases import neighbours
-from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, insertion_order
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
-from pytest_queryeval.features.strength.sql.values import fitted
-from pytest_queryeval.features.strength.variants import build_variants
+from pytest_queryeval.features.strength.sql.source_tables import read_tables
+from pytest_queryeval.features.strength.sql.values import Compared, compared_columns, fitted
+from pytest_queryeval.features.strength.strengthen_command import build_variants
 
 DDL = """
 CREATE TABLE concert (

@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import chain, islice, starmap
+from itertools import chain, starmap
 from typing import NamedTuple
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import IRI, Literal, Policy, Table
-from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.features.strength import (
+    CHANGE_CHARACTERS,
+    DUPLICATES_IGNORED,
+    NO_DUPLICATES,
+    ONE_ROW,
+    ORDER_IGNORED,
+    Mutant,
+    distinct_mutants,
+    numbers_beside,
+)
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, SUBCLASS, Quad, Vocabulary, constant
 from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.languages.sparql.tree import (
@@ -45,10 +54,6 @@ MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
 NEAREST = 2  # names that replace one, by similarity
-NO_DUPLICATES = "no row occurs twice"
-DUPLICATES_IGNORED = "duplicates do not matter"
-ORDER_IGNORED = "the order does not matter"
-ONE_ROW = "there is one row at most"
 ALWAYS_BOUND = "the variable is always bound"
 NEVER_BOUND = "the variable is never bound"
 UNUSED = "its variables are used nowhere else"
@@ -100,29 +105,23 @@ def mutants(
     except UnreadableError:
         return ()
     generator = _Mutants(parsed_query.tree, {**source_prefixes, **parsed_query.prefixes}, policy, run)
-    known_texts, accepted_losses = {generator.writer.query(parsed_query.tree)}, lost_variables(parsed_query.tree)
-    distinct_mutants: list[Mutant] = []
-    most = most_mutants(sum(1 for _ in walk(parsed_query.tree)))
-    for edit in islice(in_turn(generator.edits()), 2 * most):  # few are duplicates
+    accepted_losses, line = lost_variables(parsed_query.tree), generator.writer.line
+
+    def mutant_of(edit: Edit) -> Mutant | None:
         tree = generator.edited(edit)
-        text = generator.writer.query(tree) if tree is not None and lost_variables(tree) <= accepted_losses else ""
-        if not text or text in known_texts:
-            continue
-        known_texts.add(text)
-        line = generator.writer.line
+        if tree is None or not lost_variables(tree) <= accepted_losses:
+            return None
         change = "dropped" if edit.replacement is None else f"→ {line(edit.replacement)}"
-        distinct_mutants.append(
-            Mutant(
-                query=text,
-                operator=edit.operator,
-                clause=edit.clause,
-                change=truncate(edit.change or f"{line(edit.node)} {change}", CHANGE_CHARACTERS),
-                equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
-            )
+        return Mutant(
+            query=generator.writer.query(tree),
+            operator=edit.operator,
+            clause=edit.clause,
+            change=truncate(edit.change or f"{line(edit.node)} {change}", CHANGE_CHARACTERS),
+            equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
         )
-        if len(distinct_mutants) == most:
-            break
-    return distinct_mutants
+
+    size = sum(1 for _ in walk(parsed_query.tree))
+    return distinct_mutants(generator.writer.query(parsed_query.tree), size, generator.edits(), mutant_of)
 
 
 class _Mutants:
@@ -488,11 +487,7 @@ def _is_call(expression: Expr | Group) -> bool:
 def _other_values(term: str) -> Iterator[str]:
     """Yield variants of a literal: numbers one above and below, a text in another case or without its language."""
     if is_number(term):
-        if term.lstrip("+-").isdecimal() and len(term) < 16:
-            yield from (str(int(term) + 1), str(int(term) - 1))
-        elif term.lstrip("+-").replace(".", "", 1).isdecimal():
-            places = len(term.partition(".")[2])
-            yield from (f"{float(term) + 1:.{places}f}", f"{float(term) - 1:.{places}f}")
+        yield from numbers_beside(term)
     elif term.startswith('"') and not term.endswith(">"):
         if not term.endswith('"'):
             yield term.rpartition("@")[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
-from pytest_queryeval.features.strength.small_databases import neighbours
+from pytest_queryeval.features.strength import neighbours
 from pytest_queryeval.languages.sparql import XSD, stated_term
 from pytest_queryeval.languages.sparql.tree import Writer, is_number
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
 
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Policy, Table
-from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, distinct_mutants
 from pytest_queryeval.features.strength.sql import clauses, conditions
 from pytest_queryeval.features.strength.sql.facts import Edit, Site, column_names
 from pytest_queryeval.languages.sql import parse_query
@@ -18,7 +19,6 @@ from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
 from pytest_queryeval.text.formatting import truncate
 
-NOT_COMPARED = "the column is not compared"
 _OF_SELECT = (
     *(conditions.comparisons, conditions.values, conditions.connectors, conditions.dropped_clauses),
     *(conditions.null_tests, conditions.ranges, conditions.patterns),
@@ -59,62 +59,45 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     if tables:
         columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)
-    texts = {tree.sql(dialect=dialect)}
-    mutants: list[Mutant] = []
-    most = most_mutants(sum(1 for _ in tree.walk()))
-    for edit in islice(in_turn(_edits(tree, tables, columns, policy, dialect)), 2 * most):  # few are made twice
-        text = _edited(tree, edit, dialect)
-        if text in texts:
-            continue
-        texts.add(text)
+    queries = [*tree.find_all(exp.Query)]
+    nowhere = Site(select=exp.Select(), tables=tables, columns=columns, policy=policy, dialect=dialect)
+    sites = [replace(nowhere, select=query) for query in queries if isinstance(query, exp.Select)]
+    edits = [
+        *(chain.from_iterable(map(operator, sites)) for operator in _OF_SELECT),
+        *(chain.from_iterable(map(operator, queries, repeat(nowhere))) for operator in _OF_QUERY),
+    ]
+
+    def mutant_of(edit: Edit) -> Mutant:
         change = edit.change
         if not change:
             before, after = (node and node.sql(dialect=dialect).strip() for node in (edit.node, edit.new))
             change = f"{before} dropped" if edit.new is None else f"{before} → {after}"
-        mutant = Mutant(
-            query=text,
+        clause = edit.node if isinstance(edit.node, tuple(_CLAUSES)) else edit.node.find_ancestor(*_CLAUSES)
+        is_uncompared = any(edit.node is item for item in uncompared)
+        return Mutant(
+            query=_edited(tree, edit, dialect),
             operator=edit.operator,
-            clause=_clause(edit.node),
+            clause=next((name for type_, name in _CLAUSES.items() if isinstance(clause, type_)), ""),
             change=truncate(change, CHANGE_CHARACTERS),
-            equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
+            equivalent=edit.equivalent or ("the column is not compared" if is_uncompared else ""),
         )
-        mutants.append(mutant)
-        if len(mutants) == most:
-            break
-    return mutants
 
-
-def _edits(tree: exp.Expr, tables: Tables, columns: Columns, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
-    """Yield the edits of each operator."""
-    queries = [*tree.find_all(exp.Query)]
-
-    def site(select: exp.Select) -> Site:
-        return Site(select=select, tables=tables, columns=columns, policy=policy, dialect=dialect)
-
-    sites = [site(query) for query in queries if isinstance(query, exp.Select)]
-    nowhere = site(exp.Select())
-    for operator in _OF_SELECT:
-        yield chain.from_iterable(map(operator, sites))
-    for of_query in _OF_QUERY:
-        yield chain.from_iterable(map(of_query, queries, repeat(nowhere)))
+    return distinct_mutants(tree.sql(dialect=dialect), sum(1 for _ in tree.walk()), edits, mutant_of)
 
 
 def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
     """Return the text of the tree with an edit, and leave the tree as it was."""
-    node, new = edit.node, edit.new
-    if node is tree:
-        return new.sql(dialect=dialect) if new is not None else ""
-    parent, key = node.parent, node.arg_key
-    assert parent is not None
-    assert key is not None
+    parent, key = edit.node.parent, edit.node.arg_key
+    if parent is None or key is None:  # the whole query, which no edit drops
+        return "" if edit.new is None else edit.new.sql(dialect=dialect)
     siblings = parent.args[key]
     before = [*siblings] if isinstance(siblings, list) else []
-    parent.set(key, new, node.index)
+    parent.set(key, edit.new, edit.node.index)
     try:
         return tree.sql(dialect=dialect)
     finally:
         if isinstance(siblings, list):
-            siblings[:] = before  # in place: `_edits` iterates over this list
+            siblings[:] = before  # in place: operators iterate over this list
         parent.set(key, siblings)
 
 
@@ -130,14 +113,3 @@ def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     ]
     has_places = not tree.is_star and all(isinstance(item, exp.Column | exp.Alias) for item in tree.selects)
     return left_out if has_places else []
-
-
-def _clause(node: exp.Expr) -> str:
-    """Return the name of the clause that a node is in."""
-    place: exp.Expr | None = node
-    while place is not None:
-        for type_, name in _CLAUSES.items():
-            if isinstance(place, type_):
-                return name
-        place = place.parent
-    return ""

@@ -17,7 +17,6 @@ from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.rows import (
     FEW_COMPARED,
     MANY_COMPARED,
@@ -30,7 +29,7 @@ from pytest_queryeval.features.strength.sql.rows import (
     without_orphans,
 )
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
-from pytest_queryeval.features.strength.sql.values import ObservedTable, observe
+from pytest_queryeval.features.strength.sql.values import Compared, ObservedTable, compared_columns, observe
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import Dialect, exp
 
 from pytest_queryeval.core.table import Policy
+from pytest_queryeval.features.strength import DUPLICATES_IGNORED, NO_DUPLICATES, ONE_ROW, ORDER_IGNORED
 from pytest_queryeval.features.strength.sql.conditions import fails_alone
 from pytest_queryeval.features.strength.sql.facts import (
     ARITHMETIC,
@@ -20,10 +21,6 @@ from pytest_queryeval.features.strength.sql.facts import (
     replaced,
 )
 
-NO_DUPLICATES = "no row occurs twice"
-DUPLICATES_IGNORED = "duplicates do not matter"
-ORDER_IGNORED = "the order does not matter"
-ONE_ROW = "there is one row at most"
 ONE_VALUE = "there is one value in each group"
 NEVER_NULL = "the column is never NULL"
 DETERMINED = "the other keys determine it"

@@ -9,6 +9,7 @@ from itertools import islice
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
+from pytest_queryeval.features.strength import numbers_beside
 from pytest_queryeval.features.strength.sql.facts import (
     COMPARISONS,
     Edit,
@@ -167,15 +168,11 @@ def _has_fraction(node: exp.Expr) -> bool:
 
 
 def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
-    """Yield a number that is one more, and one that is one less."""
+    """Yield a number that is one more, and one that is one less; of texts, those of whole numbers only."""
     text = literal.name
-    if text.isascii() and text.isdigit() and len(text) < 16 and not (literal.is_string and text.startswith("0")):
-        for number in (int(text) + 1, int(text) - 1):
-            yield exp.Literal.string(str(number)) if literal.is_string else exp.Literal.number(str(number))
-    elif not literal.is_string and text.replace(".", "", 1).isdigit():
-        places = len(text.partition(".")[2])
-        for decimal in (float(text) + 1, float(text) - 1):
-            yield exp.Literal.number(f"{decimal:.{places}f}")
+    is_whole = text.isascii() and text.isdigit() and len(text) < 16 and not text.startswith("0")
+    for number in numbers_beside(text) if is_whole or not literal.is_string else ():
+        yield exp.Literal.string(number) if literal.is_string else exp.Literal.number(number)
 
 
 def _same_counts(node: exp.Expr, new: exp.Expr, site: Site) -> str:

@@ -14,9 +14,8 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.features.strength.small_databases import neighbours
-from pytest_queryeval.features.strength.sql.compared import Compared
-from pytest_queryeval.features.strength.sql.values import fitted, is_in_range, key_values, type_held
+from pytest_queryeval.features.strength import neighbours
+from pytest_queryeval.features.strength.sql.values import Compared, fitted, is_in_range, key_values, type_held
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
