@@ -102,18 +102,18 @@ def test_a_lock_that_is_a_link_is_not_followed(cache, file, tmp_path, monkeypatc
 
 
 def test_a_file_that_changes_while_it_is_parsed_is_parsed_again(cache, file, monkeypatch):
-    build = graph_store._build
+    run_program = graph_store.run_program
 
-    def changing(files, store):
+    def changing(*arguments):
         if "3" not in file.read_text(encoding="utf-8"):
             file.write_text("<http://e/a> <http://e/b> 1, 2, 3 .", encoding="utf-8")
-        build(files, store)
+        run_program(*arguments)
 
-    monkeypatch.setattr(graph_store, "_build", changing)
+    monkeypatch.setattr(graph_store, "run_program", changing)
     old = file.read_text(encoding="utf-8")
 
     assert counted(file) == 3
-    monkeypatch.setattr(graph_store, "_build", build)
+    monkeypatch.setattr(graph_store, "run_program", run_program)
     file.write_text(old, encoding="utf-8")
     assert counted(file) == 2
 

@@ -27,7 +27,14 @@ def selected(path: str, document: Any) -> list[Any]:
     """Return the values that the path selects, in their order; raise ValueError if it is not a JSONPath."""
     steps = _steps(path)
     if steps is not None:
-        return _walked(steps, document)
+        values = [document]
+        for step in steps:
+            if step != "*":
+                values = [value[step] for value in values if isinstance(value, dict) and step in value]
+            else:
+                inner = [value.values() if isinstance(value, dict) else value for value in values]
+                values = [item for items in inner if not isinstance(items, _SCALARS) for item in items]
+        return values
     json_path = compiled(path)
     if isinstance(document, str):  # which the library would read as JSON, and which has nothing to select in it
         return []
@@ -46,17 +53,6 @@ def _steps(path: str) -> tuple[str, ...] | None:
     if not _PLAIN_PATH.fullmatch(path):
         return None
     return tuple(step.strip(".[]") for step in _STEP.findall(path))
-
-
-def _walked(steps: tuple[str, ...], document: Any) -> list[Any]:
-    values = [document]
-    for step in steps:
-        if step != "*":
-            values = [value[step] for value in values if isinstance(value, dict) and step in value]
-        else:
-            inner = [value.values() if isinstance(value, dict) else value for value in values]
-            values = [item for items in inner if not isinstance(items, _SCALARS) for item in items]
-    return values
 
 
 def names_one(path: str) -> bool:

@@ -127,17 +127,12 @@ def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
     except ValueError as error:
         if type(error) is not ValueError:
             raise
-        raise JsonError(_long_number(text)) from None  # Python gives advice on how to read it
-
-
-def _long_number(text: str) -> str:
-    """Return what is wrong with a text in which a whole number has more digits than Python reads."""
-    number = _LONG_NUMBER.search(text)
-    if number is None or len(number[0]) <= sys.get_int_max_str_digits():
-        return "a number is too large"
-    line = text.count("\n", 0, number.start()) + 1
-    place = f" (line {line})" if "\n" in text else ""
-    return f"a number of {len(number[0]):,} digits is too large{place}"
+        number = _LONG_NUMBER.search(text)  # Python gives advice on how to read it
+        if number is None or len(number[0]) <= sys.get_int_max_str_digits():
+            raise JsonError("a number is too large") from None
+        line = text.count("\n", 0, number.start()) + 1
+        place = f" (line {line})" if "\n" in text else ""
+        raise JsonError(f"a number of {len(number[0]):,} digits is too large{place}") from None
 
 
 def _finite(text: str) -> float:

@@ -70,10 +70,9 @@ def scalar(node: Node) -> bool | int | float | str | None:
     if value in _LITERALS:
         return _LITERALS[value]
     match = _NUMBER.fullmatch(value)
-    return value if match is None else _number(node, value, is_integer=match.group(1, 2) == (None, None))
-
-
-def _number(node: Node, value: str, *, is_integer: bool) -> float:
+    if match is None:
+        return value
+    is_integer = match.group(1, 2) == (None, None)
     if is_integer and len(value) <= MAX_DIGITS:
         return int(value)
     number = math.inf if is_integer else float(value)

@@ -102,7 +102,13 @@ class _Composer:
         self._descend(depth + 1, event)
         if kind is MappingStartEvent:
             return self._mapping(event, line, depth + 1, key)
-        return self._sequence(event, line, depth + 1, key)
+        if event.tag is not None:
+            self._check_tag(event, "seq")
+        items: list[Node] = []
+        item_key = f"item of {key}" if key else ""
+        while type(event := self._next()) is not SequenceEndEvent:
+            items.append(self._node(event, None, depth + 1, item_key))
+        return Node(items, line, "sequence", self._file, key)
 
     def _anchored(self, event: Any, line: int, depth: int, key: str) -> Node:
         """Return a node that aliases can name, and keep its size and depth with its own aliases expanded."""
@@ -143,15 +149,6 @@ class _Composer:
         elif event.style:
             written = written[1:-1].replace("''", "'").replace('\\"', '"')
         return _comments(written) != _comments(event.value)
-
-    def _sequence(self, event: Any, line: int, depth: int, key: str) -> Node:
-        if event.tag is not None:
-            self._check_tag(event, "seq")
-        items: list[Node] = []
-        item_key = f"item of {key}" if key else ""
-        while type(event := self._next()) is not SequenceEndEvent:
-            items.append(self._node(event, None, depth, item_key))
-        return Node(items, line, "sequence", self._file, key)
 
     def _mapping(self, event: Any, line: int, depth: int, key: str) -> Node:
         if event.tag is not None:

@@ -206,25 +206,19 @@ class RemoteSource:
         is_late = failure.kind == "timeout" and elapsed > LATE * timeout
         may_recover = is_late or failure.kind in self._retryable_failures
         answers_at_once = problem is None
-        if problem and may_recover:
-            problem = self._problem_after_waiting(problem)
+        pause = FIRST_PAUSE_SECONDS
+        while problem and may_recover and self._patience > 0:
+            began = time.monotonic()
+            time.sleep(min(pause, self._patience))
+            pause *= 2
+            problem = self._probe_problem(GRACE_SECONDS)
+            self._patience -= time.monotonic() - began
         if problem:
             unanswered = f"{failure.message}; nor does it answer {self._probe.text}"
             if may_recover:
                 raise UnresponsiveSourceError(f"{unanswered}, asked for {PATIENCE_SECONDS:g} s in all: {problem}")
             raise SourceError(f"{unanswered}: {problem}")
         return answers_at_once
-
-    def _problem_after_waiting(self, problem: str | None) -> str | None:
-        """Send the probe with growing pauses while there is patience; return the last problem, None for an answer."""
-        pause = FIRST_PAUSE_SECONDS
-        while problem and self._patience > 0:
-            began = time.monotonic()
-            time.sleep(min(pause, self._patience))
-            pause *= 2
-            problem = self._probe_problem(GRACE_SECONDS)
-            self._patience -= time.monotonic() - began
-        return problem
 
     def _probe_problem(self, seconds: float) -> str | None:
         """Return why the service does not answer the probe within `seconds`; None if it does."""

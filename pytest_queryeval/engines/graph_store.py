@@ -89,7 +89,12 @@ def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None
             shutil.rmtree(store, ignore_errors=True)
         is_new = not store.is_dir()
         if is_new:
-            _build(files, store)
+            # Parsed in a folder beside it, which gets its name once it is complete.
+            with tempfile.TemporaryDirectory(dir=cache, prefix="building-", ignore_cleanup_errors=True) as building:
+                target = Path(building) / "store"
+                entries = [json.dumps([str(file.path), file.format, file.graph]) for file in files]
+                run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
+                target.rename(store)
         os.utime(store)
     _drop_unused(cache)
     if is_new and store.name != _key(files):
@@ -107,15 +112,6 @@ def _key(files: Sequence[GraphFile]) -> str:
         digest.update(f"{file.format} {file.path.suffix.lower() == COMPRESSED} {file.graph or ''} ".encode())
         digest.update(file_digest(file.path).encode())
     return digest.hexdigest()[:32]
-
-
-def _build(files: Sequence[GraphFile], store: Path) -> None:
-    """Parse into a folder beside `store`, which gets its name once it is complete."""
-    with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
-        target = Path(building) / "store"
-        entries = [json.dumps([str(file.path), file.format, file.graph]) for file in files]
-        run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
-        target.rename(store)
 
 
 def _drop_unused(cache: Path) -> None:

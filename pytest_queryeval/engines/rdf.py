@@ -51,10 +51,6 @@ EVALUATORS = {
 }
 
 
-def _is_graphs(value: Any) -> bool:
-    return isinstance(value, dict) and all(is_iri(name) and is_text(file) for name, file in value.items())
-
-
 def _graphs_problem(value: Any) -> str:
     """Return the end of a message: the first name that is not an IRI."""
     invalid_name = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
@@ -65,7 +61,7 @@ _ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS))
 SETTINGS = {
     "files": FILE_NAMES,
     "graphs": SettingValidator(
-        _is_graphs,
+        lambda value: isinstance(value, dict) and all(is_iri(name) and is_text(value[name]) for name in value),
         "a mapping of IRIs of graphs to names of files",
         names_files=True,
         suggestion=_graphs_problem,

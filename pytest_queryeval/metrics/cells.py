@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_queryeval.comparison.coded_tables import Rows
 from pytest_queryeval.comparison.equality import cell_counts
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.row_cells import Codes, merged_rows, text_rows
@@ -70,16 +68,16 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     """
     tables = pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
     gold_values, predicted_values = (
-        _values(*side) for side in zip((tables.gold_rows, tables.predicted_rows), merged_rows(tables), strict=True)
+        Counter(
+            code
+            for cell, code in zip(chain.from_iterable(rows), chain.from_iterable(codes), strict=True)
+            if cell is not None
+        )
+        for rows, codes in zip((tables.gold_rows, tables.predicted_rows), merged_rows(tables), strict=True)
     )
     if not gold_values:
         return float(not predicted_values)
     return (gold_values & predicted_values).total() / gold_values.total()
-
-
-def _values(rows: Rows, coded_rows: Sequence[Codes]) -> Counter[int]:
-    cells, codes = chain.from_iterable(rows), chain.from_iterable(coded_rows)
-    return Counter(code for cell, code in zip(cells, codes, strict=True) if cell is not None)
 
 
 @metric()

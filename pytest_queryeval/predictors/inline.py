@@ -26,30 +26,24 @@ class Inline:
         """Return the case's own prediction; raise `PredictorError` if it has none, or gold cannot be translated."""
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
-        if isinstance(case.predicted, GoldTranslation):
-            return Prediction(content=_translated_gold(case, case.predicted), predictor=TRANSLATION)
-        return Prediction(content=case.predicted, predictor="inline")
+        if not isinstance(case.predicted, GoldTranslation):
+            return Prediction(content=case.predicted, predictor="inline")
+        settings, location = case.settings, case.predicted.location
+        query = next((gold.query for gold in case.golds if gold.query is not None), None)
+        try:
+            if query is None:  # reviewers put answers in the place of the suite's golds
+                raise ValueError("it is an answer, not a query")
+            if settings.gold_source is not None:
+                query = settings.gold_source.rewritten(query)
+            query = KINDS[settings.kind].translate(query, settings.of_golds.dialect, settings.dialect)
+        except ValueError as problem:
+            error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
+            error.location = location
+            raise error from problem
+        return Prediction(content=QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _translated_gold(case: Case, translation: GoldTranslation) -> QueryOrAnswer:
-    """Return the first gold that is a query in the language of the source; raise `PredictorError`."""
-    settings, query = case.settings, next((gold.query for gold in case.golds if gold.query is not None), None)
-    try:
-        if query is None:  # reviewers put answers in the place of the suite's golds
-            raise ValueError("it is an answer, not a query")
-        if settings.gold_source is not None:
-            query = settings.gold_source.rewritten(query)
-        return QueryOrAnswer(
-            query=KINDS[settings.kind].translate(query, settings.of_golds.dialect, settings.dialect),
-            location=translation.location,
-        )
-    except ValueError as problem:
-        error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
-        error.location = translation.location
-        raise error from problem
 
 
 def open_inline(spec: PredictorSpec) -> Inline:

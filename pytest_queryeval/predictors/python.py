@@ -175,7 +175,9 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
         hint = ""
         if isinstance(error, ModuleNotFoundError):
             is_target = f"{place}.".startswith(f"{error.name}.")
-            hint = _hint(place, name, spec.folder) if is_target else f": {INSTALL}"
+            file = f"{place.replace('.', '/')}.py"
+            is_beside = is_target and (spec.folder / file).is_file()
+            hint = f": did you mean '{file}:{name}'?" if is_beside else f": {INSTALL}"
         reason = f"{type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
         raise PredictorError(f"{target}: cannot be imported: {reason}{hint}") from error
     function = getattr(module, name, None)
@@ -188,14 +190,6 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)
-
-
-def _hint(place: str, name: str, folder: Path) -> str:
-    """Return what to do about a module that is not found: name the file beside the suite, or install the module."""
-    file = f"{place.replace('.', '/')}.py"
-    if (folder / file).is_file():
-        return f": did you mean '{file}:{name}'?"
-    return f": {INSTALL}"
 
 
 def _check_arguments(target: str, function: Callable[..., object]) -> None:

@@ -129,31 +129,20 @@ def check(settings: Settings) -> None:
     _check_scheme(backend, driver)
     if backend in FILE_BACKENDS and may_hold_credentials(settings["url"].partition("://")[2]):
         raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
-    if backend == "snowflake":
-        _check_session_parameters(settings["url"])
+    for name, _ in parse_qsl(settings["url"].partition("?")[2]) if backend == "snowflake" else ():
+        if name not in SESSION_PARAMETERS and (parameter := nearest(name, SESSION_PARAMETERS)):
+            problem = f"a parameter of the URL resembles '{parameter}', and Snowflake would ignore it"
+            raise SettingError("url", f"{problem}: write {parameter}=")
     backend_properties = BACKENDS.get(backend, Backend())
     if backend_properties is POSTGRES and driver not in ("", "psycopg"):
         raise SettingError("url", "PostgreSQL is read through psycopg: write postgresql+psycopg://")
     module, install = DRIVERS.get(driver, backend_properties[1:])
     extra = install if install.startswith("pytest-queryeval[") else "pytest-queryeval[sqlalchemy]"
     for package, requirement in (("sqlalchemy", extra), (module, install)):
-        if package and not _is_installed(package):
+        namespace = package.partition(".")[0]  # such as `snowflake`, which alone is not enough
+        if package and (find_spec(namespace) is None or find_spec(package) is None):
             problem = f"{backend} needs the package '{package}', which is not installed"
             raise SettingError("url", f"{problem}: pip install '{requirement}'")
-
-
-def _check_session_parameters(url: str) -> None:
-    """Raise `SettingError` for a misspelled parameter of a session."""
-    for name, _ in parse_qsl(url.partition("?")[2]):
-        if name not in SESSION_PARAMETERS and (parameter := nearest(name, SESSION_PARAMETERS)):
-            problem = f"a parameter of the URL resembles '{parameter}', and Snowflake would ignore it"
-            raise SettingError("url", f"{problem}: write {parameter}=")
-
-
-def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported; that of a namespace, such as `snowflake`, is not enough."""
-    namespace = module.partition(".")[0]
-    return find_spec(namespace) is not None and (namespace == module or find_spec(module) is not None)
 
 
 def _check_scheme(backend: str, driver: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import groupby
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.languages.sql import parse_query
@@ -39,7 +38,9 @@ def read_statements(query: str) -> list[str] | Failure:
     A statement that begins with one of these words ends no transaction, whatever follows.
     """
     tokens, trees, error = parse_query(query, "postgres").statements
-    statements = list(_statements(query, tokens or []))
+    groups = groupby(tokens or [], key=lambda token: token.token_type is TokenType.SEMICOLON)
+    token_lists = [list(group) for is_end, group in groups if not is_end]
+    statements = [query[tokens_of[0].start : tokens_of[-1].end + 1] for tokens_of in token_lists]
     for statement in statements:
         word = re.match(r"\w*", statement.lstrip("( \n\t"))
         name = word[0].lower() if word else ""
@@ -56,13 +57,6 @@ def read_statements(query: str) -> list[str] | Failure:
         if refused := _refused(tree):
             return _unsafe(refused)
     return statements
-
-
-def _statements(query: str, tokens: list[Token]) -> Iterator[str]:
-    for is_end, group in groupby(tokens, key=lambda token: token.token_type is TokenType.SEMICOLON):
-        if not is_end:
-            statement_tokens = list(group)
-            yield query[statement_tokens[0].start : statement_tokens[-1].end + 1]
 
 
 def _refused(tree: exp.Expr) -> str:

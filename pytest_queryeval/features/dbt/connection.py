@@ -122,34 +122,30 @@ def connection_of(target: Target, project: Path) -> Connection:
     """Return what a target connects to; raise `CaseError` if no engine reads it, or if a setting is missing."""
     adapter = target.require("type")
     if adapter == "duckdb":
-        return _duckdb(target, project)
+        path = target.settings.get("path", ":memory:")
+        if ":" in path:
+            in_memory = path.startswith(":memory:")
+            place = "memory, which dbt loses when it ends" if in_memory else "another place than a file"
+            raise target.node.problem(
+                f"the database of the target '{target.name}' is in {place}: give it a file as `path`"
+            )
+        file = project / path
+        return Connection("duckdb", {"path": str(file)}, database=file.stem, schema=DUCKDB_SCHEMA)
     if adapter not in DATABASES:
         hint = did_you_mean(adapter, ("duckdb", *DATABASES))
         raise target.node.problem(f"no engine reads the type '{adapter}' of the target '{target.name}'{hint}")
     return DATABASES[adapter](target)
 
 
-def _duckdb(target: Target, project: Path) -> Connection:
-    path = target.settings.get("path", ":memory:")
-    if ":" in path:
-        kind = "memory, which dbt loses when it ends" if path.startswith(":memory:") else "another place than a file"
-        raise target.node.problem(f"the database of the target '{target.name}' is in {kind}: give it a file as `path`")
-    file = project / path
-    return Connection("duckdb", {"path": str(file)}, database=file.stem, schema=DUCKDB_SCHEMA)
-
-
 def _postgres(target: Target) -> Connection:
     schema, path = target.require("schema"), target.settings.get("search_path")
     parameters = {name: target.settings[name] for name in SSL if name in target.settings}
     # Names without a schema are those of the target's schema, as predictors see them; dbt always writes the schema.
-    parameters["options"] = "-csearch_path=" + (path or f"{_quote_schema(schema)},public").replace(" ", "\\ ")
+    quoted_schema = schema if schema.isidentifier() and schema.islower() else '"' + schema.replace('"', '""') + '"'
+    parameters["options"] = "-csearch_path=" + (path or f"{quoted_schema},public").replace(" ", "\\ ")
     database = target.require("dbname", "database")
     url = _url("postgresql", target, _database(database), parameters, user=target.require("user"))
     return _by_url(url, database, "" if path else schema)
-
-
-def _quote_schema(name: str) -> str:
-    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
 
 
 def _database(name: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from pytest_queryeval.core.errors import CaseError, SourceError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, file_at, modification_time
@@ -294,7 +294,13 @@ def read_manifest(folder: Path, path: Path) -> Manifest:
     """Read the manifest of the project in `folder`; raise `SourceError` if it cannot be read."""
     try:
         document = _JSON.read(file_at(path).text(MAX_BYTES))
-        problem = _problem(document)
+        problem = problem_in(document, ManifestDocument) or problem_in(
+            {
+                group: {name: node for name, node in document[group].items() if node["resource_type"] in RELATIONS}
+                for group in ("nodes", "sources")
+            },
+            RelationNodes,
+        )
     except CaseError as error:
         raise SourceError(f"cannot be read: {error.problem.removeprefix('cannot be read: ')}") from error
     except ValueError as error:
@@ -315,17 +321,6 @@ def read_manifest(folder: Path, path: Path) -> Manifest:
         has_schema_macro=any(
             name.startswith(f"macro.{package}.") and name.endswith(SCHEMA_MACRO) for name in document.get("macros", {})
         ),
-    )
-
-
-def _problem(document: Any) -> str:
-    """Return what is wrong with the first wrong value that is read; empty if nothing is."""
-    return problem_in(document, ManifestDocument) or problem_in(
-        {
-            group: {name: node for name, node in document[group].items() if node["resource_type"] in RELATIONS}
-            for group in ("nodes", "sources")
-        },
-        RelationNodes,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,19 +58,18 @@ class DbtProject:
 
     def describe(self, ddl: str) -> str:
         """Return statements with the descriptions of models and columns behind them; raise `SourceError`."""
-        return "\n\n".join(filter(None, [ddl, "\n".join(self._comments())]))
-
-    def _comments(self) -> Iterator[str]:
         from pytest_queryeval.languages.sql.dialects import quote_in  # sqlglot takes long to import
 
         quote = quote_in(DIALECTS.get(self.adapter, self.adapter))
+        comments = []
         for relation in sorted(self._manifest().relations, key=lambda relation: relation.parts):
             if relation.parts:
                 name = self._name(relation, "")
                 if relation.description:
-                    yield _comment("VIEW" if relation.is_view else "TABLE", name, relation.description)
+                    comments.append(_comment("VIEW" if relation.is_view else "TABLE", name, relation.description))
                 for column, description in relation.columns.items():
-                    yield _comment("COLUMN", f"{name}.{quote(column)}", description)
+                    comments.append(_comment("COLUMN", f"{name}.{quote(column)}", description))
+        return "\n\n".join(filter(None, [ddl, "\n".join(comments)]))
 
     def _name(self, relation: Relation, expression: str) -> str:
         """Return the name of a relation without the parts that a query may leave out."""

@@ -64,7 +64,13 @@ class Embedder:
         texts_by_key = {_key(text): text for text in texts}
         if not texts_by_key:
             return {}
-        cache = self._open_cache()
+        if self._cache is None:
+            name = self._once(lambda: identity(self._name))
+            if name is None:  # it cannot be identified before it is loaded
+                self._get_model()
+                name = identity(self._name)
+            self._cache = Cache(name, self._folder)
+        cache = self._cache
         vectors = cache.vectors(texts_by_key.keys())
         if len(vectors) < len(texts_by_key):
             with cache.turn():
@@ -86,16 +92,6 @@ class Embedder:
                 last_report = time.monotonic()
                 self._tell(f"texts embedded: {len(encoded_vectors):,} of {len(keys):,}")
         return encoded_vectors
-
-    def _open_cache(self) -> Cache:
-        """Return the model's cache; load the model first if it cannot be identified otherwise."""
-        if self._cache is None:
-            name = self._once(lambda: identity(self._name))
-            if name is None:
-                self._get_model()
-                name = identity(self._name)
-            self._cache = Cache(name, self._folder)
-        return self._cache
 
     def _get_model(self) -> Model:
         if self._model is None:

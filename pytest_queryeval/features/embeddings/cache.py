@@ -60,7 +60,11 @@ class Cache:
         self._attempt(write)
         if not self._is_trimmed and self._path is not None:
             self._is_trimmed = True
-            _drop_unused(self._path.parent)
+            oldest = time.time() - KEPT_SECONDS
+            for path in self._path.parent.glob("*.sqlite"):  # those of models that no run has used for a long time
+                with suppress(OSError), locked(path.with_suffix(".lock"), wait=False):
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -177,15 +181,6 @@ def _trim(connection: sqlite3.Connection, oldest: int) -> None:
     if (pages - free) * size > MAX_BYTES:
         quarter = "SELECT rowid FROM vectors ORDER BY day, rowid LIMIT (SELECT COUNT(*) / 4 + 1 FROM vectors)"
         connection.execute(f"DELETE FROM vectors WHERE rowid IN ({quarter})")  # noqa: S608 - no value is in the text
-
-
-def _drop_unused(folder: Path) -> None:
-    """Remove the files of models that no run has used for a long time."""
-    oldest = time.time() - KEPT_SECONDS
-    for path in folder.glob("*.sqlite"):
-        with suppress(OSError), locked(path.with_suffix(".lock"), wait=False):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
 
 
 def _checksum(vector: bytes) -> bytes:

@@ -86,22 +86,17 @@ def _content(model: str) -> str:
     if not any((folder / mark).is_file() for mark in _MARKS):
         raise problem(model, f"the folder holds no model: there is neither {' nor '.join(_MARKS)}")
     try:
-        for file in _files(folder):
+        files = []
+        for parent, folders, names in os.walk(folder):  # without hidden ones such as those of version control
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            files += [Path(parent, name) for name in names if not name.startswith(".")]
+        for file in sorted(filter(Path.is_file, files)):
             digest.update(os.fsencode(file.relative_to(folder)) + b"\0")
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
     except OSError as error:
         raise problem(model, f"the folder cannot be read: {error.strerror}: {error.filename}") from error
     return digest.hexdigest()
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return all files in the order of their names, without hidden ones such as those of version control."""
-    files = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(parent, name) for name in names if not name.startswith(".")]
-    return sorted(file for file in files if file.is_file())
 
 
 def _commit(model: str) -> str | None:

@@ -145,21 +145,19 @@ class Client:
             headers = {}
         try:
             with quiet():
-                return await self._follow(self._request(method, httpx2.URL(url), content, headers))
+                request = self._request(method, httpx2.URL(url), content, headers)
+                for _ in range(REDIRECTS + 1):
+                    reply = await self._exchange(request)
+                    if isinstance(reply, Reply):
+                        return reply
+                    request = self._redirected(request, reply)
+                raise self._problem(f"more than {REDIRECTS} redirects")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             raise self._broken(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
-
-    async def _follow(self, request: httpx2.Request) -> Reply:
-        for _ in range(REDIRECTS + 1):
-            reply = await self._exchange(request)
-            if isinstance(reply, Reply):
-                return reply
-            request = self._redirected(request, reply)
-        raise self._problem(f"more than {REDIRECTS} redirects")
 
     async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:
         """Return the answer to one request, or a redirect; answer a challenge on the way."""

@@ -112,18 +112,14 @@ def _run_of(report: Report, client: MlflowClient, experiment: str) -> tuple[Run,
     """Return the run that an earlier export of the report made, else a new one, and whether it is new."""
     known_experiment = client.get_experiment_by_name(experiment)
     experiment_id = known_experiment.experiment_id if known_experiment else client.create_experiment(experiment)
-    identity = _identity(report)
+    # What tells the run from every other run, whatever was computed of it since.
+    times = report["measures"].get("prediction_seconds")
+    facts = [report["name"], report["created"], report["requested_paths"], report["collected"], times]
+    identity = sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     runs = client.search_runs([experiment_id], f"tags.`{REPORT_TAG}` = '{identity}'", max_results=1)
     if runs:
         return runs[0], False
     return client.create_run(experiment_id, tags={REPORT_TAG: identity}, run_name=report["name"] or None), True
-
-
-def _identity(report: Report) -> str:
-    """Return a digest of what tells the run from every other run, whatever was computed of it since."""
-    times = report["measures"].get("prediction_seconds")
-    facts = [report["name"], report["created"], report["requested_paths"], report["collected"], times]
-    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _log_values(client: MlflowClient, run_id: str, report: Report, metrics: Mapping[str, float]) -> None:
@@ -151,7 +147,10 @@ def _write_files(report: Report, folder: Path) -> Iterator[str]:
 
 def _problem(error: Exception) -> str:
     """Return why a run could not be written, with a remedy if the server is not there."""
-    if any(isinstance(cause, requests.ConnectionError) for cause in _causes(error)):
+    causes: list[BaseException] = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    if any(isinstance(cause, requests.ConnectionError) for cause in causes):
         return "no server answers there: start one with `mlflow server`, or correct the address"
     if type(error).__name__ == "UnsupportedModelRegistryStoreURIException":  # without SQLAlchemy, also of databases
         return "MLflow has no such store here: a server is http://…, and a store in a database needs pip install mlflow"
@@ -169,12 +168,6 @@ def _problem(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"needs {error.name}, which comes with mlflow and not with mlflow-skinny: pip install mlflow"
     return f"the report was not exported: {one_line(text, REASON_CHARACTERS)}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def run_metrics(report: Report) -> dict[str, float]:

@@ -59,21 +59,17 @@ def evaluation_events(report: Report) -> Iterator[EvaluationEvent]:
     is requested and has no score.
     """
     for case in report["cases"]:
-        attributes = _case_attributes(case) | {"queryeval.run": report["name"]}
+        attributes: dict[str, AttributeValue] = {
+            "test.case.name": case["nodeid"],
+            "test.suite.name": case["path"],
+            "queryeval.outcome": case["outcome"],
+            "queryeval.run": report["name"],
+            **{f"queryeval.group.{name}": values for name, values in case.get("groups", {}).items()},
+        }
         for number, trial in enumerate(case["trials"], start=1):
             yield from _answer_events(case, trial, attributes | {"queryeval.trial": number})
         if not case["trials"]:
             yield from _answer_events(case, case, attributes)
-
-
-def _case_attributes(case: CaseReport) -> dict[str, AttributeValue]:
-    groups = case.get("groups", {})
-    return {
-        "test.case.name": case["nodeid"],
-        "test.suite.name": case["path"],
-        "queryeval.outcome": case["outcome"],
-        **{f"queryeval.group.{name}": values for name, values in groups.items()},
-    }
 
 
 def _answer_events(
@@ -133,20 +129,19 @@ class _Session(requests.Session):
             unreachable = "no collector answers there: it has to receive OTLP over HTTP, by default on port 4318"
             self.failure = unreachable if isinstance(error, requests.ConnectionError) else str(error)
             raise
-        self.failure = "" if response.ok else f"the collector answered {response.status_code} {response.reason}"
-        if response.ok:
-            self._keep_rejection(response.content)
-        return response
-
-    def _keep_rejection(self, content: bytes) -> None:
+        if not response.ok:
+            self.failure = f"the collector answered {response.status_code} {response.reason}"
+            return response
+        self.failure = ""
         try:
-            partial_success = ExportLogsServiceResponse.FromString(content).partial_success
+            partial_success = ExportLogsServiceResponse.FromString(response.content).partial_success
         except DecodeError as error:
             self.failure = "the answer is not that of a collector"
             raise requests.RequestException(self.failure) from error
         if partial_success.rejected_log_records:
             self._delivery.rejected += partial_success.rejected_log_records
             self._delivery.reasons.append(partial_success.error_message)
+        return response
 
 
 def send_events(events: Iterable[EvaluationEvent], endpoint: str, *, timestamp: int) -> Delivery:
@@ -164,7 +159,8 @@ def send_events(events: Iterable[EvaluationEvent], endpoint: str, *, timestamp: 
     provider.add_log_record_processor(SimpleLogRecordProcessor(records))
     logger = provider.get_logger(SERVICE, version(SERVICE))
     propagator = TraceContextTextMapPropagator()
-    for batch in _batches(events):
+    remaining_events = iter(events)
+    while batch := list(islice(remaining_events, BATCH)):
         for event in batch:
             logger.emit(
                 timestamp=timestamp,
@@ -183,9 +179,3 @@ def send_events(events: Iterable[EvaluationEvent], endpoint: str, *, timestamp: 
         records.clear()
         delivery.sent += len(batch)
     return delivery
-
-
-def _batches(events: Iterable[EvaluationEvent]) -> Iterator[list[EvaluationEvent]]:
-    iterator = iter(events)
-    while batch := list(islice(iterator, BATCH)):
-        yield batch

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import CaseError, SettingError, did_you_mean
-from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import either, pattern_shape, shape, shape_of
 from pytest_queryeval.documents.document import Node
@@ -60,25 +60,20 @@ def with_write_sources(writes: Writes | None, case: Case) -> Case:
         return case
     settings = case.settings
     for source in settings.sources:
-        _check_source(source, case)
+        if source.engine not in WRITE_DRIVERS:
+            engines = ", ".join(WRITE_DRIVERS.names())
+            problem = f"`writes` needs a source of one of these engines: {engines}; not '{source.engine}'"
+            raise CaseError(case.location, problem)
+        try:
+            WRITE_DRIVERS[source.engine].check(source)
+        except SettingError as error:
+            raise CaseError(source.location or case.location, f"source '{source.name}': {error}") from error
     if any(gold.answer is not None for gold in case.golds):
         raise CaseError(case.location, f"case '{case.id}': `writes` needs golds that are queries: write statements")
     write_source, gold_source = (
         source and replace(source, writes=True) for source in (settings.source, settings.gold_source)
     )
     return replace(case, settings=replace(settings, source=write_source, gold_source=gold_source))
-
-
-def _check_source(source: Source, case: Case) -> None:
-    if source.engine not in WRITE_DRIVERS:
-        engines = ", ".join(WRITE_DRIVERS.names())
-        raise CaseError(
-            case.location, f"`writes` needs a source of one of these engines: {engines}; not '{source.engine}'"
-        )
-    try:
-        WRITE_DRIVERS[source.engine].check(source)
-    except SettingError as error:
-        raise CaseError(source.location or case.location, f"source '{source.name}': {error}") from error
 
 
 def unknown_columns(writes: Writes | None, case: Case, schema: Schema) -> Iterator[str]:

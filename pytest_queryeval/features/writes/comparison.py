@@ -177,22 +177,13 @@ class Comparison:
 
     def _nodes(self, state: StateChange) -> Nodes:
         """Return keys that the database made for new rows, by column, also by those that refer to them, with nodes."""
-        nodes = self._new_keys(state)
-        for table in state.tables:
-            for reference in table.references:
-                if values := nodes.get((reference.table.lower(), reference.to.lower())):
-                    nodes.setdefault((table.table.lower(), reference.column.lower()), values)
-        return nodes
-
-    def _new_keys(self, state: StateChange) -> Nodes:
-        """Return the keys that the database made for new rows, by column, each with the node in its place."""
         columns = tuple(
             (table.table, table.after or table.before or ()) for table in (*self._gold.tables, *self._predicted.tables)
         )
         stated = stated_columns(self._gold.query, self._gold.dialect, columns)
-        new_keys: Nodes = {}
+        nodes: Nodes = {}
         if stated is None:
-            return new_keys
+            return nodes
         for table in state.tables:
             for column in table.generated:
                 name = table.table.lower(), column.lower()
@@ -202,8 +193,12 @@ class Comparison:
                     {row[names.index(column)] for row in rows} if names and column in names else set()
                     for rows, names in ((table.removed, table.before), (table.added, table.after))
                 )
-                new_keys[name] = {value: BlankNode(f"{'.'.join(name)}={value!r}") for value in after - before}
-        return new_keys
+                nodes[name] = {value: BlankNode(f"{'.'.join(name)}={value!r}") for value in after - before}
+        for table in state.tables:
+            for reference in table.references:
+                if values := nodes.get((reference.table.lower(), reference.to.lower())):
+                    nodes.setdefault((table.table.lower(), reference.column.lower()), values)
+        return nodes
 
     @cached_property
     def _returns_the_same(self) -> bool:

@@ -53,10 +53,6 @@ _DIGITS = re.compile(r"[0-9]+")
 _KEY_CHARACTERS = 80
 
 
-def _is_columns(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() <= {*FIELDS} and all(map(is_text, value.values()))
-
-
 def _unknown_field(value: Any) -> str:
     unknown = next((name for name in value if name not in FIELDS), None) if isinstance(value, dict) else None
     return "" if unknown is None else f": there is no '{unknown}'{did_you_mean(unknown, FIELDS)}"
@@ -66,7 +62,7 @@ SETTINGS = {
     "path": FILE_NAME,
     "key": SettingValidator(is_text, "id, question, or the name of what holds the ids", shape=STRING),
     "columns": SettingValidator(
-        _is_columns,
+        lambda value: isinstance(value, dict) and value.keys() <= {*FIELDS} and all(map(is_text, value.values())),
         "a mapping such as {id: No., predicted: SQL}",
         suggestion=_unknown_field,
         shape=mapping_shape(dict.fromkeys(FIELDS, STRING)),
@@ -120,7 +116,15 @@ class PredictionsFile:
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` if there is none."""
-        entry = self._entry(case, trial)
+        key = self._key(case)
+        trials = self._entries.get(key)
+        if trials is None:
+            raise PredictorError(str(self._file.problem(f"no prediction for '{_key_text(key)}'{self._hint(key)}")))
+        entry = trials.get(0) or trials.get(trial)
+        if entry is None:
+            there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
+            problem = f"no prediction for '{_key_text(key)}', trial {trial}: there are trials {there}"
+            raise PredictorError(str(self._file.problem(problem)))
         by = f"{entry.location}: the prediction"
         answer = entry.answer
         if KINDS[case.settings.kind].answer_type is Table and not isinstance(answer, str | Abstention):
@@ -139,18 +143,6 @@ class PredictionsFile:
 
     def _key(self, case: Case) -> str:
         return comparable(case.id if self._key_name == "id" else case.question, self._key_name)
-
-    def _entry(self, case: Case, trial: int) -> Entry:
-        key = self._key(case)
-        trials = self._entries.get(key)
-        if trials is None:
-            raise PredictorError(str(self._file.problem(f"no prediction for '{_key_text(key)}'{self._hint(key)}")))
-        entry = trials.get(0) or trials.get(trial)
-        if entry is None:
-            there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
-            problem = f"no prediction for '{_key_text(key)}', trial {trial}: there are trials {there}"
-            raise PredictorError(str(self._file.problem(problem)))
-        return entry
 
     def _hint(self, key: str) -> str:
         """Return the end of a message: the nearest key that no case asks for, else some of the keys."""
