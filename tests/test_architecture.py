@@ -91,7 +91,6 @@ OWNERS = {
         "languages.sql.order",
         "languages.sql",
         "languages.sql.rewriting",
-        "languages.sql.dialects",
         "features.strength.sql.source_tables",
         "features.strength.sql",
         "features.strength.sql.candidates",

@@ -69,15 +69,14 @@ class ColumnFits:
         """
         options = {i: [j for j in choices if self._fit((i, j), (i, j))] for i, choices in options.items()}
         with suppress(BudgetSpentError), self._budget.part(4):
-            for chain in {self.gold_kinds[i]: i for i in options if self._is_chain(i)}.values():
+            # Columns of which nearness links different values.
+            codes, values = self._gold.codes, self._gold.values
+            chains = [i for i in options if len(set(codes[i])) < len(set(values[i]))]
+            for chain in {self.gold_kinds[i]: i for i in chains}.values():
                 for i, choices in options.items():
                     if len({self.predicted_kinds[j] for j in choices}) > 1:
                         options[i] = [j for j in choices if any(self._fit((i, j), (chain, k)) for k in options[chain])]
         return options
-
-    def _is_chain(self, gold_column: int) -> bool:
-        """Return whether nearness links different values of a gold column."""
-        return len(set(self._gold.codes[gold_column])) < len(set(self._gold.values[gold_column]))
 
     def _fit(self, classes: tuple[int, int], values: tuple[int, int]) -> bool:
         """Return whether the values of a gold and a predicted column can be paired within rows of the same class.

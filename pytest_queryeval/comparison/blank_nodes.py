@@ -187,7 +187,11 @@ class _Search:
 
     def _same(self, gold: _Part, predicted: _Part) -> Names | None:
         """Return the names by which two parts of equal keys are the same; None if they are not."""
-        groups = _same_colour(gold.colours, predicted.colours)
+        by_colour: defaultdict[int, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))
+        for place, part in enumerate((gold, predicted)):
+            for node, colour in part.colours.items():
+                by_colour[colour][place].append(node)
+        groups = [group for group in by_colour.values() if all(group)]
         unique = {predicted_nodes[0]: gold_nodes[0] for gold_nodes, predicted_nodes in groups if len(gold_nodes) == 1}
         if unique or not groups:
             return self._same_around(gold, predicted, unique)
@@ -260,14 +264,6 @@ def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
         if nodes:
             parts[roots[nodes[0]]].rows.append(row)
     return parts.values()
-
-
-def _same_colour(gold: Colours, predicted: Colours) -> list[tuple[list[BlankNode], list[BlankNode]]]:
-    groups: defaultdict[int, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))
-    for place, side in enumerate((gold, predicted)):
-        for node, colour in side.items():
-            groups[colour][place].append(node)
-    return [group for group in groups.values() if all(group)]
 
 
 def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:

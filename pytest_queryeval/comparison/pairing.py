@@ -185,22 +185,21 @@ class _RowSearch:
         self._budget = budget
 
     def most_pairs(self) -> Pairs:
-        """Return as many pairs of positions as there can be."""
-        self._find_first_fits()
-        if len(self.first_fits) == min(len(self.gold), len(self.predicted)):
-            return self.first_fits
-        fits = [list(self._near(row)) for row in self.gold]
-        pairs = most_pairs(fits, len(self.predicted))
-        return [(self.gold[place].position, self.predicted[partner].position) for place, partner in pairs]
+        """Return as many pairs of positions as there can be.
 
-    def _find_first_fits(self) -> None:
-        """Pair each row with the first near one that is free."""
+        At first each row is paired with the first near one that is free.
+        """
         free = list(range(len(self.predicted) + 1))  # the next place that may be free, for each place
         for row in self.gold:
             place = next(self._near(row, free), None)
             if place is not None:
                 free[place] = place + 1
                 self.first_fits.append((row.position, self.predicted[place].position))
+        if len(self.first_fits) == min(len(self.gold), len(self.predicted)):
+            return self.first_fits
+        fits = [list(self._near(row)) for row in self.gold]
+        pairs = most_pairs(fits, len(self.predicted))
+        return [(self.gold[row_place].position, self.predicted[partner].position) for row_place, partner in pairs]
 
     def _near(self, row: _Row, free: list[int] | None = None) -> Iterator[int]:
         """Yield the places of rows that are near in all values."""

@@ -71,7 +71,9 @@ def ties_of(
         if isinstance(full, str):
             reason = full
             continue
-        groups = _groups(full, query)
+        width = len(full.columns) - query.key_columns
+        keys = [tuple([canonical(cell, _BY_VALUE) for cell in row[width:]]) for row in full.rows]
+        groups = _grouped([row[:width] for row in full.rows], keys)  # the rows of gold that tie
         end = plan.offset + len(table.rows)
         if query.max_rows == len(full.rows) and query.max_rows - len(groups[-1]) < end:
             reason = f"more than {query.max_rows:,} rows"
@@ -108,13 +110,6 @@ def _selected_ties(
     keys = [tuple([row[key] for key in plan.keys]) for row in canonical_rows(table, policy)]
     ties = (Tie(size=len(rows), rows=tuple(rows)) for rows in _grouped(table.rows, keys))
     return tuple(ties), (SELECTED_KEYS, *cut)
-
-
-def _groups(full: Table, query: TieQuery) -> list[list[Row]]:
-    """Return the rows of gold that tie, group by group."""
-    width = len(full.columns) - query.key_columns
-    keys = [tuple([canonical(cell, _BY_VALUE) for cell in row[width:]]) for row in full.rows]
-    return _grouped([row[:width] for row in full.rows], keys)
 
 
 def _grouped(rows: Sequence[Row], keys: Sequence[Hashable]) -> list[list[Row]]:

@@ -281,22 +281,21 @@ def _decode_term(entry: Sequence[Any]) -> Term:
 
 def encode_challenge(challenge: Challenge) -> JsonObject:
     """Return a challenge as values that JSON has; raise TypeError for a cell that JSON cannot hold."""
+    refutation = challenge.refutation
     return {
         "verdict": challenge.verdict,
         "tried": challenge.tried,
         "rules": list(challenge.rules),
         "reason": encode(challenge.reason),
-        "refutation": None if challenge.refutation is None else _encode_refutation(challenge.refutation),
-    }
-
-
-def _encode_refutation(refutation: Refutation) -> JsonObject:
-    return {
-        "script": encode_lines(refutation.script),
-        "size": refutation.size,
-        "gold": encode_answer(refutation.gold),
-        "predicted": encode_answer(refutation.predicted),
-        "unlike": refutation.is_unlike,
+        "refutation": None
+        if refutation is None
+        else {
+            "script": encode_lines(refutation.script),
+            "size": refutation.size,
+            "gold": encode_answer(refutation.gold),
+            "predicted": encode_answer(refutation.predicted),
+            "unlike": refutation.is_unlike,
+        },
     }
 
 
@@ -350,18 +349,17 @@ def _value_lines(answer: Answer) -> Sequence[str]:
 
 
 def _table_lines(table: Table, *, in_order: bool) -> Sequence[str]:
-    """Return a line for the width of a table, and one for each row; no line contains a line break."""
-    lines = [ascii(row) for row in _comparable_rows(table.rows)]
-    return [f"{len(table.columns)} columns", *(lines if in_order else sorted(lines))]
+    """Return a line for the width of a table, and one for each row; no line contains a line break.
 
-
-def _comparable_rows(rows: Sequence[Row]) -> Iterable[tuple[Any, ...]]:
-    """Return rows of values that `ascii` writes alike if they are the same."""
+    `ascii` writes values alike if they are the same: they are compared as `_comparable` returns them.
+    """
     columns = [
         column if _PLAIN.issuperset(map(type, column)) else list(map(_comparable, column))
-        for column in zip(*rows, strict=True)
+        for column in zip(*table.rows, strict=True)
     ]
-    return zip(*columns, strict=True) if columns else repeat((), len(rows))
+    rows = zip(*columns, strict=True) if columns else repeat((), len(table.rows))
+    lines = [ascii(row) for row in rows]
+    return [f"{len(table.columns)} columns", *(lines if in_order else sorted(lines))]
 
 
 def _comparable(cell: Any) -> Any:

@@ -133,7 +133,13 @@ class Metric:
             hints = get_type_hints(self.function) if self.options else {}
         except NameError:  # of a type that is imported for type checkers only
             hints = {}
-        return {name: _annotated_shape(hints.get(name)) for name in sorted(self.options)}
+        shapes: dict[str, Shape] = {}
+        for name in sorted(self.options):
+            annotation = hints.get(name)
+            is_literal = get_origin(annotation) is Literal
+            # Anything is allowed where a type is neither simple nor a `Literal`.
+            shapes[name] = one_of(get_args(annotation)) if is_literal else _SHAPES.get(annotation, ANYTHING)
+        return shapes
 
 
 def metric(
@@ -192,13 +198,6 @@ _SHAPES: Mapping[Any, Shape] = {
     float: {"type": "number"},
     str: {"type": "string"},
 }
-
-
-def _annotated_shape(annotation: Any) -> Shape:
-    """Return the shape of values of a type; anything where it is neither simple nor a `Literal`."""
-    if get_origin(annotation) is Literal:
-        return one_of(get_args(annotation))
-    return _SHAPES.get(annotation, ANYTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

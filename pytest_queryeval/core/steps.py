@@ -189,7 +189,13 @@ def _cut(content: Any, limit: int, name: str, cut_text: Callable[[str, int], str
         return content
     match content:
         case dict() if name == "metadata":
-            return _first_fitting(content, limit)
+            entries: dict[str, Any] = {}
+            for key, value in content.items():
+                limit -= _size({key: value})
+                if limit < 0:
+                    break
+                entries[key] = value
+            return entries
         case {"columns": list(), "rows": list(rows), "row_count": _} if _size({**content, "rows": []}) <= limit:
             remaining = limit - _size({**content, "rows": []})
             shown_rows = []
@@ -202,14 +208,3 @@ def _cut(content: Any, limit: int, name: str, cut_text: Callable[[str, int], str
         case _:
             text = content if isinstance(content, str) else _json(content)
             return cut_text(text[: AHEAD * limit], limit)  # the rest costs time and is not shown
-
-
-def _first_fitting(metadata: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """Return the first entries that fit."""
-    entries: dict[str, Any] = {}
-    for name, value in metadata.items():
-        limit -= _size({name: value})
-        if limit < 0:
-            break
-        entries[name] = value
-    return entries

@@ -96,11 +96,6 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         return _withdrawn(result)
     if case.without_review is not case:
         result = replace(result, unreviewed=_unreviewed(case, trials, session))
-    return _analysed(result, session)
-
-
-def _analysed(result: CaseResult, session: Session) -> CaseResult:
-    """Return the result with what all analyses add; one that fails leaves a note."""
     for name in ANALYSES.names():
         try:
             result = ANALYSES[name](result, session)

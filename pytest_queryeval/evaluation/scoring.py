@@ -15,7 +15,6 @@ from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError,
 from pytest_queryeval.core.metric import LARGEST, Rewrite, Score, States
 from pytest_queryeval.core.model import (
     AddedAnswer,
-    Answer,
     Case,
     Challenge,
     Execution,
@@ -89,7 +88,10 @@ class Scoring:
             return self._score(name, requested, self.gold, self.predicted)
         gold, predicted = self._whole_gold if metric.published else self.gold, self.predicted
         if metric.rewrite is not None:
-            gold, predicted = self._rewrite(gold, metric.rewrite, metric.rewrite_note)
+            if predicted.error is not None and predicted.query and metric.rewrite_note is not None:
+                self._note(list(filter(None, [metric.rewrite_note(predicted.query)])))
+            gold = self._run_again(gold, metric.rewrite[0], self._gold_case)
+            predicted = self._run_again(predicted, metric.rewrite[1], self._case)
         if metric.input == "queries":
             return self._score(name, requested, gold.query, predicted.query)
         if predicted.error is not None:
@@ -194,16 +196,6 @@ class Scoring:
 
         return values
 
-    def _rewrite(
-        self, gold: Execution, rewrite: tuple[Rewrite, Rewrite], note: Rewrite | None
-    ) -> tuple[Execution, Execution]:
-        if self.predicted.error is not None and self.predicted.query and note is not None:
-            self._note(list(filter(None, [note(self.predicted.query)])))
-        return (
-            self._run_again(gold, rewrite[0], self._gold_case),
-            self._run_again(self.predicted, rewrite[1], self._case),
-        )
-
     def _run_again(self, execution: Execution, rewrite: Rewrite, case: Case) -> Execution:
         if execution.query is None:
             return execution
@@ -249,10 +241,14 @@ class Scoring:
 
     def _begin_details(self, gold: Execution) -> None:
         """Set the details that come from the executions."""
-        if isinstance(gold.answer, Table) and not gold.answer.rows and not self._case.allow_empty:
+        answer, predicted = gold.answer, self.predicted.answer
+        if isinstance(answer, Table) and not answer.rows and not self._case.allow_empty:
             self.details["empty_gold"] = True
-        if note := _surplus(gold.answer, self.predicted.answer):
-            self._note([note])
+        if isinstance(answer, Table) and isinstance(predicted, Table):
+            width, needed = len(predicted.columns), len(answer.columns)
+            if width > 2 * needed:
+                ignoring = "row_matching_f1 and entity_set_f1 ignore the surplus"
+                self._note([f"columns: predicted has {width:,}, gold {needed:,}; {ignoring}"])
         executions = {"gold": gold, "predicted": self.predicted}
         if notes := [f"{name}: {execution.note}" for name, execution in executions.items() if execution.note]:
             self._note(notes)
@@ -328,16 +324,6 @@ def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
         return False
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
-
-
-def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
-    """Return a note if predicted has many columns that gold lacks, which metrics under the best alignment ignore."""
-    if not isinstance(gold, Table) or not isinstance(predicted, Table):
-        return ""
-    width, needed = len(predicted.columns), len(gold.columns)
-    if width <= 2 * needed:
-        return ""
-    return f"columns: predicted has {width:,}, gold {needed:,}; row_matching_f1 and entity_set_f1 ignore the surplus"
 
 
 def _finite(name: str, score: Any) -> float:

@@ -31,16 +31,6 @@ class PlainImports:
         return PathFinder.find_spec(name, path) if name.startswith(PREFIX) else None
 
 
-def _import_plainly(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Put the finder before pytest's own until the run ends; with `--assert=plain` pytest has none."""
-    finders = cast("list[object]", sys.meta_path)
-    config = pluginmanager.get_plugin("pytestconfig")
-    if config is not None and pluginmanager.rewrite_hook in finders:
-        finder = PlainImports()
-        finders.insert(finders.index(pluginmanager.rewrite_hook), finder)
-        config.add_cleanup(lambda: finders.remove(finder))
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of runs; the settings of suites are in their YAML files."""
     from pytest_queryeval.plugin.options import add_options
@@ -49,8 +39,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks."""
-    _import_plainly(pluginmanager)
+    """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks.
+
+    Until the run ends, the finder of this package is before pytest's own; with `--assert=plain` pytest has none.
+    """
+    finders = cast("list[object]", sys.meta_path)
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config is not None and pluginmanager.rewrite_hook in finders:
+        finder = PlainImports()
+        finders.insert(finders.index(pluginmanager.rewrite_hook), finder)
+        config.add_cleanup(lambda: finders.remove(finder))
     from pytest_queryeval.plugin import options
 
     pluginmanager.add_hookspecs(options)

@@ -161,7 +161,11 @@ class CaseItem(pytest.Item):
         Remove the secrets from pytest's own report.
         """
         hide_secrets(report)
-        self._undo_foreign_xfail(report, call)
+        intended = (pytest.skip.Exception, pytest.xfail.Exception)
+        has_error = report.when == "setup" and not isinstance(call.excinfo and call.excinfo.value, intended)
+        if has_error and hasattr(report, "wasxfail"):  # by a marker of the user, which expects failures
+            report.outcome = "failed"
+            del report.wasxfail
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
         outcome = self._outcome(report)
@@ -194,17 +198,6 @@ class CaseItem(pytest.Item):
                 source_states=run.session.source_states(self.case),
             )
         return {**self.scored, "outcome": outcome}
-
-    def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Undo an xfail marker of the user that turned an error of `setup` into an expected failure."""
-        intended = (pytest.skip.Exception, pytest.xfail.Exception)
-        if (
-            report.when == "setup"
-            and hasattr(report, "wasxfail")
-            and not isinstance(call.excinfo and call.excinfo.value, intended)
-        ):
-            report.outcome = "failed"
-            del report.wasxfail
 
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":

@@ -11,8 +11,6 @@ from pytest_queryeval.core.report import (
     BaselineReport,
     CauseChange,
     GroupReport,
-    MetricChange,
-    MetricReport,
     Report,
     ScoreStatistics,
     SuiteChange,
@@ -55,20 +53,17 @@ def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interv
     changes = baseline["metrics"] if baseline else {}
     rows = []
     for name, metric_report in report["metrics"].items():
-        cells = _metric_cells(metric_report, changes.get(name))
+        change = changes.get(name)
+        cells = {
+            "mean": format_score(metric_report["mean"]),
+            CHANGE: signed(change["change"]) if change else "new",
+            "95 % interval": format_interval(shown_interval(metric_report)),
+            "median": format_score(metric_report["median"]),
+            "n": f"{metric_report['n']:,}",
+            "missed": f"{metric_report['missed']:,}" if metric_report["missed"] else "-",
+        }
         rows.append((Untrusted(name), *(cells[column] for column in columns)))
     return Table(("metric", *columns), rows)
-
-
-def _metric_cells(metric_report: MetricReport, change: MetricChange | None) -> Mapping[str, str]:
-    return {
-        "mean": format_score(metric_report["mean"]),
-        CHANGE: signed(change["change"]) if change else "new",
-        "95 % interval": format_interval(shown_interval(metric_report)),
-        "median": format_score(metric_report["median"]),
-        "n": f"{metric_report['n']:,}",
-        "missed": f"{metric_report['missed']:,}" if metric_report["missed"] else "-",
-    }
 
 
 def interval_note(report: Report) -> str:

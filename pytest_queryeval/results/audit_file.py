@@ -138,7 +138,8 @@ def read_audit(path: Path) -> Audit:
         if "judgement" in entries(line):
             judgement_lines.append(line)
             continue
-        drawn_case = _drawn_case(line)
+        values = _required_entries(line, _CASE_READERS)
+        drawn_case = DrawnCase(id=values.pop("case"), **values)
         if drawn_case.nodeid in cases:
             raise line.problem(f"'{drawn_case.nodeid}' is drawn twice: keep each draw in a file of its own")
         cases[drawn_case.nodeid] = drawn_case
@@ -151,17 +152,6 @@ def read_audit(path: Path) -> Audit:
         else:
             judgements[judgement.answer][judgement.reviewer] = judgement.judgement
     return Audit(cases=cases, judgements=judgements, undrawn=undrawn)
-
-
-def _drawn_case(line: Node) -> DrawnCase:
-    values = _required_entries(line, _CASE_READERS)
-    return DrawnCase(
-        id=values["case"],
-        nodeid=values["nodeid"],
-        stratum=values["stratum"],
-        probability=values["probability"],
-        predictions=values["predictions"],
-    )
 
 
 def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> AnswerJudgement:
@@ -205,12 +195,11 @@ def _predictions(node: Node) -> dict[str, Any]:
     return predictions
 
 
-def _table(node: Node) -> dict[str, Any]:
-    return known_entries(node, _TABLE_READERS)
-
-
 _TABLE_READERS: Mapping[str, Reader[Any]] = {"columns": json_value, "rows": json_value, "row_count": whole_number(0)}
-_PREDICTION_READERS: Mapping[str, Reader[Any]] = {"query": json_text, "table": _table}
+_PREDICTION_READERS: Mapping[str, Reader[Any]] = {
+    "query": json_text,
+    "table": lambda node: known_entries(node, _TABLE_READERS),
+}
 _CASE_READERS: Mapping[str, Reader[Any]] = {
     "case": json_text,
     "nodeid": json_text,

@@ -72,12 +72,16 @@ class Verdict:
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
     """Return the verdict of a run, which its exit status follows; `quoted` is applied to text of suites and models."""
     state, rules = _state_and_rules(report, quoted)
-    counts = ", ".join([counts_of_cases(report), *_other_counts(report, quoted)])
+    counts, changes = [counts_of_cases(report)], changes_text(report, quoted)
+    if missed := sum(gate["ok"] is False for gate in report["gates"]):
+        counts.append(f"{pluralize(missed, 'gate')} missed")
+    if unreadable := len(report["unreadable_files"]):
+        counts.append(f"{pluralize(unreadable, 'suite file')} with errors")
     return Verdict(
         state=state,
-        counts=counts,
+        counts=", ".join([*counts, *filter(None, [changes])]),
         rule="; ".join(rules),
-        changes=changes_text(report, quoted),
+        changes=changes,
         is_cut=state == NO_VERDICT and bool(_spend_text(report)),
     )
 
@@ -151,7 +155,13 @@ def _worst_places(report: Report) -> list[int]:
         return sum(scores) / len(scores) if scores else -1.0
 
     ranked_cases = sorted(
-        (mean_score(case), _reason(case), case["nodeid"] not in regressed_nodeids, FAULTS.index(case["outcome"]), place)
+        (
+            mean_score(case),
+            case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case),
+            case["nodeid"] not in regressed_nodeids,
+            FAULTS.index(case["outcome"]),
+            place,
+        )
         for place, case in enumerate(report["cases"])
         if case["outcome"] in FAULTS
     )
@@ -162,10 +172,6 @@ def _worst_places(report: Report) -> list[int]:
         sort_keys.append((mean, turns[mean, reason], -frequencies[reason], is_old, fault, place))
         turns[mean, reason] += 1
     return [place for *_, place in sorted(sort_keys)]
-
-
-def _reason(case: CaseReport) -> str:
-    return case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case)
 
 
 def first_line(case: CaseReport) -> str:
@@ -211,15 +217,6 @@ def _spend_text(report: Report) -> str:
     return f"the spend limit was reached {after}"
 
 
-def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
-    if missed := sum(gate["ok"] is False for gate in report["gates"]):
-        yield f"{pluralize(missed, 'gate')} missed"
-    if unreadable := len(report["unreadable_files"]):
-        yield f"{pluralize(unreadable, 'suite file')} with errors"
-    if changes := changes_text(report, quoted):
-        yield changes
-
-
 def changes_text(report: Report, quoted: Quote) -> str:
     """Return what changed besides the system since the baseline and can change a score or a gate; empty for nothing."""
     baseline = report.get("baseline")
@@ -259,7 +256,11 @@ def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | 
 
     Where nothing is required, it does if it meets the default thresholds of its kind; None if these have no scores.
     """
-    passed = answer.get("passed") if case["trials"] else _passed(case)
+    if case["trials"]:
+        passed = answer.get("passed")
+    else:
+        is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
+        passed = case["outcome"] in ("passed", "xpassed") if is_required else None
     if passed is not None:
         return bool(passed)
     with suppress(QueryEvalError):  # of a kind that is not installed here
@@ -268,12 +269,6 @@ def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | 
         if scores.keys() == minima.keys():
             return all(scores[name] >= minimum for name, minimum in minima.items())
     return None
-
-
-def _passed(case: CaseReport) -> bool | None:
-    """Return whether a case passed; None if nothing is required."""
-    is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
-    return case["outcome"] in ("passed", "xpassed") if is_required else None
 
 
 def failure_text(kind: str, message: str) -> str:

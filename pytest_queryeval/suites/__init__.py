@@ -258,19 +258,15 @@ def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = Fa
             try:
                 if is_table(file.path):
                     yield from row_nodes(CaseTable(file=file), problems, empty_is_predicted=empty_is_predicted)
-                else:
-                    yield from _nodes_in(file, problems)
+                    continue
+                document = read_yaml(file)
+                problems.extend(document.problems)
+                if document.root is None:
+                    raise file.problem("there is no case in it: add one")
+                # One case, or a list of cases.
+                yield from document.root.value if isinstance(document.root.value, list) else [document.root]
             except CaseError as error:
                 problems.append(error)
-
-
-def _nodes_in(file: File, problems: Problems) -> list[Node]:
-    """Return the nodes in a file that holds one case or a list of cases; raise `CaseError`."""
-    document = read_yaml(file)
-    problems.extend(document.problems)
-    if document.root is None:
-        raise file.problem("there is no case in it: add one")
-    return document.root.value if isinstance(document.root.value, list) else [document.root]
 
 
 def _files_of(cases: Node) -> list[File]:

@@ -53,12 +53,8 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 }
 
 
-def _shape() -> Shape:
-    """Return the shape of a predictor: a text, or its name with its settings, and settings of all calls beside it."""
-    return either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.available()))
-
-
 def _predictor_shape(name: str) -> Shape:
+    """Return the shape of a predictor that is named with its settings, and settings of all calls beside it."""
     predictor = PREDICTORS[name]
     entries = {
         name: settings_shape(predictor.settings, predictor.text_setting),
@@ -68,7 +64,7 @@ def _predictor_shape(name: str) -> Shape:
     return mapping_shape(entries, required=[name])
 
 
-@shape(_shape)
+@shape(lambda: either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.available())))
 def read_predictor(node: Node) -> PredictorSpec:
     """Read a predictor by its text or its mapping; raise `CaseError`."""
     if isinstance(node.value, dict):

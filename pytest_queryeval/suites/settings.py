@@ -232,7 +232,10 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
     is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
-    source, gold_source = (_source(values, key) for key in ("source", "gold_source"))
+    source, gold_source = (
+        resolved_source(values[key], values.get("sources", {})) if key in values else None
+        for key in ("source", "gold_source")
+    )
     if source is not None and gold_source is not None and source.key == gold_source.key:
         gold_source = None
     on_miss, on_miss_location = values.get("on_miss", ("fail", None))
@@ -281,11 +284,6 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
         for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)
-
-
-def _source(values: Values, key: str) -> Source | None:
-    """Return the source under a key; None if no level has the key. Raise `CaseError` for an unknown source."""
-    return resolved_source(values[key], values.get("sources", {})) if key in values else None
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:

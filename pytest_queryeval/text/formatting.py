@@ -223,15 +223,18 @@ def parts_of(header: Row, rows: Sequence[Row], *, width: int, whole_names: bool 
     """
     table = [header, *rows]
     widths = [max(len(row[place]) for row in table) for place in range(len(header))]
-    widths[0] = widths[0] if whole_names else _name_width(widths, width)
+    if not whole_names:  # what all columns leave, or a third of the width where they do not fit anyway
+        beside_all = width - sum(len(GAP) + column_width for column_width in widths[1:])
+        widths[0] = min(widths[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
     rows_with_names = [[one_line_with_end(row[0], widths[0]), *row[1:]] for row in table]
-    return [Part(_lines(rows_with_names, widths, (0, *places)), len(places)) for places in _places(widths, width)]
-
-
-def _name_width(widths: Sequence[int], width: int) -> int:
-    """Return the width for names: what all columns leave, or a third of the width where they do not fit anyway."""
-    beside_all = width - sum(len(GAP) + column_width for column_width in widths[1:])
-    return min(widths[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
+    padded_rows = [
+        [row[0].ljust(widths[0]), *(cell.rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True))]
+        for row in rows_with_names
+    ]
+    return [
+        Part([GAP.join([row[0], *(row[place] for place in places)]).rstrip() for row in padded_rows], len(places))
+        for places in _places(widths, width)
+    ]
 
 
 def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
@@ -246,10 +249,3 @@ def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
         part.append(place)
         used_width += needed
     yield tuple(part)
-
-
-def _lines(table: Sequence[Row], wide: Sequence[int], places: Sequence[int]) -> list[str]:
-    return [
-        GAP.join(row[place].rjust(wide[place]) if place else row[place].ljust(wide[place]) for place in places).rstrip()
-        for row in table
-    ]

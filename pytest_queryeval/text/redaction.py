@@ -172,16 +172,14 @@ class _KnownSecrets:
         if self._is_outdated or environment != self._environment:
             with self._lock:
                 variables = dict(environment)
-                self._set(self._registered.union(*(_secrets_of(*variable) for variable in variables.items())))
+                secrets = self._registered.union(*(_secrets_of(*variable) for variable in variables.items()))
+                forms = {secret: _forms_of(secret) for secret in secrets}
+                self._forms = tuple(sorted(frozenset().union(*forms.values()), key=lambda form: (-len(form), form)))
+                self._forms_in_utf8 = {
+                    secret: tuple(form.encode("utf-8", "surrogatepass") for form in forms_of_secret)
+                    for secret, forms_of_secret in forms.items()
+                }
                 self._environment, self._is_outdated = variables, False
-
-    def _set(self, secrets: set[str]) -> None:
-        forms = {secret: _forms_of(secret) for secret in secrets}
-        self._forms = tuple(sorted(frozenset().union(*forms.values()), key=lambda form: (-len(form), form)))
-        self._forms_in_utf8 = {
-            secret: tuple(form.encode("utf-8", "surrogatepass") for form in forms_of_secret)
-            for secret, forms_of_secret in forms.items()
-        }
 
 
 def _environment() -> Mapping[Any, Any]:

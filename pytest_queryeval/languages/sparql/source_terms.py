@@ -104,17 +104,14 @@ class SourceTerms:
         for patterns in (_USES[role].format(term), _in_any_graph(anywhere)):
             query = f"ASK {dataset}{{ {patterns} }}"
             if query not in self._occurrences:
-                if not self._is_local and self._is_spent():
+                lookups = [*self._occurrences.values()]
+                if not self._is_local and (len(lookups) >= MAX_LOOKUPS or lookups.count(None) >= MAX_FAILED_LOOKUPS):
                     return None
                 answer = self._run(query)
                 self._occurrences[query] = None if answer is None else bool(answer.rows[0][0])
             if self._occurrences[query] is not False:
                 break
         return self._occurrences[query]
-
-    def _is_spent(self) -> bool:
-        lookups = self._occurrences.values()
-        return len(lookups) >= MAX_LOOKUPS or [*lookups].count(None) >= MAX_FAILED_LOOKUPS
 
     def _nearest_of(self, term: str, role: Role) -> str | None:
         if role not in self._names:

@@ -42,7 +42,9 @@ class Names:
         self.select = select
         self._columns = columns
         self.sources: dict[str, Source] = {}
-        for node in _items_of_from(select):
+        from_ = select.args.get("from_")
+        joins = (join.this for join in select.args.get("joins") or ())
+        for node in chain.from_iterable(map(_items, chain([from_.this] if from_ is not None else [], joins))):
             alias = node.alias_or_name.lower()
             alias = alias if alias not in self.sources else f"{alias} {len(self.sources)}"
             self.sources[alias] = columns.source(node)
@@ -256,14 +258,6 @@ def common_query(table: exp.Table) -> exp.CTE | None:
                 return query
         inner = outer
     return None
-
-
-def _items_of_from(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield tables, nested queries and functions in FROM, in the order of the text."""
-    from_ = select.args.get("from_")
-    joins = select.args.get("joins") or ()
-    for node in chain([from_.this] if from_ is not None else [], (join.this for join in joins)):
-        yield from _items(node)
 
 
 def _items(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -78,7 +78,7 @@ class Sql(QueryLanguage):
     options = frozenset({"dialect"})
 
     def check(self, options: Mapping[str, JsonValue]) -> None:
-        from pytest_queryeval.languages.sql.dialects import check_dialect
+        from pytest_queryeval.languages.sql.rewriting import check_dialect
 
         check_dialect(options.get("dialect", ""))
 
@@ -97,9 +97,17 @@ class Sql(QueryLanguage):
         return "" if has_detached_alias(query, dialect, parse_query(query, dialect).statements.tokens) else query
 
     def translate(self, query: str, dialect: str, target: str) -> str:
-        from pytest_queryeval.languages.sql.dialects import translate
+        if not dialect or not target:
+            side = "the source of golds" if not dialect else "the source"
+            raise ValueError(f"sqlglot has no name for the dialect of {side}")
+        if dialect == target:
+            return query
+        from pytest_queryeval.languages.sql.rewriting import in_dialect
 
-        return translate(query, dialect, target)
+        tree = parse_query(query, dialect).whole_tree
+        if tree is None:
+            raise ValueError(f"sqlglot cannot read it as {dialect}: {parse_query(query, dialect).problem}")
+        return in_dialect(tree, target)
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         return nearest_name(query, message, schema)

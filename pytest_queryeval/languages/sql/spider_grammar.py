@@ -447,20 +447,20 @@ class _Reader(Cursor):
 
     def value(self, tables: Iterable[str]) -> Hashable:
         in_parentheses = self.took("(")
-        value = self.query() if self.word == "select" else self.plain_value(tables, in_parentheses)
+        value: Hashable
+        if self.word == "select":
+            value = self.query()
+        elif '"' in self.word:
+            value = self.take()
+        else:
+            try:
+                value = float(self.word)
+                self.place += 1
+            except ValueError:
+                value = self.column_value(tables, in_parentheses)
         if in_parentheses:
             self.expect(")")
         return value
-
-    def plain_value(self, tables: Iterable[str], in_parentheses: bool) -> Hashable:
-        if '"' in self.word:
-            return self.take()
-        try:
-            number = float(self.word)
-        except ValueError:
-            return self.column_value(tables, in_parentheses)
-        self.place += 1
-        return number
 
     def column_value(self, tables: Iterable[str], in_parentheses: bool) -> Operand:
         """Read a column, and skip whatever follows it."""

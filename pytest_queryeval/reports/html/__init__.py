@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
-from pytest_queryeval.core.case_report import CaseReport, DetailsReport, PredictionReport, QueryReport, StepReport
+from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.groups import group_values, groups_shown
@@ -352,6 +352,11 @@ def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
 
 def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = CONTENT_CHARACTERS) -> dict[str, object]:
     """Return what only the page of a case shows, without empty fields, and of steps at most `limit` characters."""
+    metric_details = {  # the story of a case has the others as its notes
+        name: value
+        for name, value in case["details"].items()
+        if name not in ("notes", "violations") or not isinstance(value, list)
+    }
     page: dict[str, object] = {
         **case,
         "question": _untruncated_text(case["question"]),
@@ -365,7 +370,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
             {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _prediction(trial["prediction"], limit)}
             for trial in case["trials"]
         ],
-        "details": with_exact_numbers(_without_notes(case["details"])),
+        "details": with_exact_numbers(metric_details),
         "notes": [(note.name, note.text) for note in notes(case)],
         "needs": {score.metric: score.needs for score in scores(case) if score.needs},
         "review": review_text(case),
@@ -385,15 +390,6 @@ def _challenge(case: CaseReport) -> dict[str, object] | None:
         "script": counterexample and counterexample["script"],
         "gold": counterexample and with_exact_numbers(counterexample["gold_rows"]),
         "predicted": counterexample and with_exact_numbers(counterexample["predicted_rows"]),
-    }
-
-
-def _without_notes(details: DetailsReport) -> dict[str, object]:
-    """Return the details of metrics without those that the story of a case has as its notes."""
-    return {
-        name: value
-        for name, value in details.items()
-        if name not in ("notes", "violations") or not isinstance(value, list)
     }
 
 

@@ -271,16 +271,12 @@ def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     requirements = list(_gate_requirements(after["gates"]))
     loosened_gates = [gate for gate in before["gates"] if _relaxed(_gate_requirements([gate]), requirements)]
     paths = {case["path"] for case in after["cases"]} if loosened_gates else ()
-    names = (
-        f"{gate_subject(gate)}{_limits(gate)}{folder_text(gate['folder'])}"
-        for gate in loosened_gates
-        if any(is_below(path, gate["folder"]) for path in paths)
-    )
-    yield from (f"{LOOSENED}: {name}" for name in dict.fromkeys(names))
-
-
-def _limits(gate: PendingGate) -> str:
-    return f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
+    names: dict[str, None] = {}
+    for gate in loosened_gates:
+        if any(is_below(path, gate["folder"]) for path in paths):
+            limits = f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
+            names[f"{gate_subject(gate)}{limits}{folder_text(gate['folder'])}"] = None
+    yield from (f"{LOOSENED}: {name}" for name in names)
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:

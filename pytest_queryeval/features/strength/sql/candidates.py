@@ -31,8 +31,7 @@ from pytest_queryeval.features.strength.sql.rows import (
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
 from pytest_queryeval.features.strength.sql.values import Compared, ObservedTable, compared_columns, observe
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.dialects import quote_in
-from pytest_queryeval.languages.sql.rewriting import call_independent_of_data
+from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in
 
 SAMPLED_ROWS = 60  # of each table of the source
 OBSERVED_ROWS = 10_000  # of each table of the source
