@@ -7,7 +7,6 @@ noise-free selective classification".
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
@@ -34,16 +33,6 @@ def is_abstention(answer: _Answer) -> bool:
     return answer["prediction"] is not None and answer["prediction"].get("abstained", False)
 
 
-def _mean_over_trials(score: Callable[[CaseReport, _Answer], float | None], case: CaseReport) -> float | None:
-    """Return the mean score of the trials of a case; None if no trial has one, and for a case in error."""
-    if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
-        return None
-    if not case["trials"]:
-        return score(case, case)
-    scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
-    return sum(scores) / len(scores) if scores else None
-
-
 def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     """Return whether an answer is right: whether it passes, or meets the default thresholds if nothing is required."""
     if is_abstention(answer):
@@ -55,7 +44,17 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
 
 
 def _run_metric(score: Callable[[CaseReport, _Answer], float | None], better: Better = "higher") -> RunMetric:
-    return RunMetric(score=partial(_mean_over_trials, score), instead=INSTEAD, better=better, concerns=concerns)
+    """Return the metric by the mean score of the trials of a case."""
+
+    def mean_over_trials(case: CaseReport) -> float | None:
+        if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
+            return None
+        if not case["trials"]:
+            return score(case, case)
+        scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
+        return sum(scores) / len(scores) if scores else None
+
+    return RunMetric(score=mean_over_trials, instead=INSTEAD, better=better, concerns=concerns)
 
 
 COVERAGE = _run_metric(lambda case, answer: float(not is_abstention(answer)))

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 
 from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
@@ -40,24 +39,20 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
 
     With several golds, return the challenge by the gold that the query is most surely the same as.
     """
-    challenges = []
-    for accepting_gold in chain([gold], _other_golds(case, gold, predicted, session)):
-        challenges.append(_challenge_pair(case, accepting_gold.query, predicted.query, session))
-        if challenges[-1].verdict == "same":
-            break
-    return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge.verdict))
-
-
-def _other_golds(case: Case, gold: Execution, predicted: Execution, session: Session) -> Sequence[Execution]:
-    """Return the other golds by which the prediction is right as well."""
     golds = [session.execute_cached(content, case) for content in case.golds if len(case.golds) > 1]
     prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="")
-    return [
+    also_accepting = [
         execution
         for execution in golds
         if execution.query != gold.query
         and Scoring(case, execution, predicted, prediction, session).value("execution_accuracy") == 1.0
     ]
+    challenges = []
+    for accepting_gold in (gold, *also_accepting):
+        challenges.append(_challenge_pair(case, accepting_gold.query, predicted.query, session))
+        if challenges[-1].verdict == "same":
+            break
+    return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge.verdict))
 
 
 def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> Challenge:

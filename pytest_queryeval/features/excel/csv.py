@@ -55,7 +55,12 @@ def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
     optional_columns = {**abstention_columns(report["cases"]), **step_columns(report["cases"])}
-    columns = {**PLACE, **_groups(), **ANSWERS, **optional_columns}
+
+    def values_in(group: str) -> Callable[[CaseReport], str]:
+        return lambda case: " ".join(group_values(case, group))
+
+    groups = {group.heading: values_in(name) for name, group in groups_shown("csv").items()}
+    columns = {**PLACE, **groups, **ANSWERS, **optional_columns}
     column_names = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
@@ -72,13 +77,6 @@ def _parts(report: Report) -> Iterator[bytes]:
             file.seek(0)
             file.truncate()
     yield file.getvalue().encode()
-
-
-def _groups() -> dict[str, Callable[[CaseReport], str]]:
-    def values(name: str) -> Callable[[CaseReport], str]:
-        return lambda case: " ".join(group_values(case, name))
-
-    return {group.heading: values(name) for name, group in groups_shown("csv").items()}
 
 
 CSV = ReportFormat(render=render_csv, write=lambda report, path: write_whole(path, _parts(report)))

@@ -180,24 +180,22 @@ def write_overview(sheet: Sheet, report: Report) -> int:
 
 def write_details(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
-    columns = list(_columns(report))
-    abstention = [Column(header=name, read=read) for name, read in abstention_columns(report["cases"]).items()]
-    return sheet.table([*columns, *ADDED_COLUMNS, *abstention], report["cases"], printed=len(columns))
-
-
-def _columns(report: Report) -> Iterator[Column]:
-    yield Column(header="Question ID", read=value_at("id"), width=28)
-    yield Column(header="Difficulty", read=value_at("difficulty"))
-    yield Column(header="VQL Generated", read=value_at("predicted", "query"), width=46, style="query", note=GENERATED)
-    yield Column(header="Ground Truth VQL", read=value_at("gold", "query"), width=46, style="query", note=GROUND_TRUTH)
+    columns = [
+        Column(header="Question ID", read=value_at("id"), width=28),
+        Column(header="Difficulty", read=value_at("difficulty")),
+        Column(header="VQL Generated", read=value_at("predicted", "query"), width=46, style="query", note=GENERATED),
+        Column(header="Ground Truth VQL", read=value_at("gold", "query"), width=46, style="query", note=GROUND_TRUTH),
+    ]
     for column in DETAILS:
         metric, heading = metric_of(column, report["metrics"]), column.details
         read = _score(metric, heading.scale) if metric else lambda _: None
         style = "score" if heading.scale == 1 else "share"
-        yield Column(header=heading.text, read=read, style=style, note=details_note(column, report))
+        columns.append(Column(header=heading.text, read=read, style=style, note=details_note(column, report)))
     for name in TIMES:
         note = f"{name}: the value of this name in the metadata of the prediction, in seconds."
-        yield Column(header=name, read=value_at("prediction", "metadata", name), style="seconds", note=note)
+        columns.append(Column(header=name, read=value_at("prediction", "metadata", name), style="seconds", note=note))
+    abstention = [Column(header=name, read=read) for name, read in abstention_columns(report["cases"]).items()]
+    return sheet.table([*columns, *ADDED_COLUMNS, *abstention], report["cases"], printed=len(columns))
 
 
 def _score(metric: str, scale: int) -> Callable[[CaseReport], Any]:
@@ -253,12 +251,6 @@ MAX_LISTED = 200  # difficulties
 
 def write_summary(book: Workbook, sheet: Sheet, report: Report) -> None:
     """Write the table by difficulty, its charts, and notes on what its columns and those of Details have."""
-    next_row = _by_difficulty(book, sheet, report)
-    sheet.set_up_page(sheet.notes(next_row, _notes(report)), len(HEADER) - 1)
-
-
-def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
-    """Write the table and its charts, and return the first row below them."""
     levels = list(report["groups"]["difficulty"].items())[:MAX_LISTED]
     rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
@@ -286,7 +278,8 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
         max_value=axis_end(max(mean + std for mean, std in times)),
     )
     charts = (*CHARTS, mean_time, SIZES) if report["totals"]["cases"] else ()
-    return insert_charts(book, [(table, chart) for chart in charts], row=next_row) + 1
+    notes_row = insert_charts(book, [(table, chart) for chart in charts], row=next_row) + 1
+    sheet.set_up_page(sheet.notes(notes_row, _notes(report)), len(HEADER) - 1)
 
 
 def _style(header: str) -> str:

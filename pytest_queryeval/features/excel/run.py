@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_queryeval.core.report import (
     BaselineReport,
-    DimensionStatistics,
-    GateReport,
     GroupReport,
     MetricStatistics,
     Report,
@@ -136,7 +134,14 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
         row = sheet.block(row, "Joined runs", JOINED_HEADER, rows)
         sheet.paragraph(row - 1, 0, JOINED_NOTE)
         row += 1
-    row = _gates(sheet, report["gates"], row)
+    if gates := report["gates"]:
+        sheet.title(row, "Gates")
+        for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
+            sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
+            sheet.paragraph(number, 1, gate_text(gate))
+        if len(gates) > MAX_LISTED:
+            sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
+        row += min(len(gates), MAX_LISTED + 1) + 2
     metrics, row = _metrics(sheet, report, row)
     outcomes, row = _outcomes(sheet, report, row)
     means = Chart(title="Means with 95 % intervals", columns=("mean",), unit="score", max_value=1)
@@ -175,18 +180,6 @@ def _head(sheet: Sheet, report: Report) -> int:
     sheet.fit(0, 24)
     sheet.fit(1, 16)
     return len(lines) + 2
-
-
-def _gates(sheet: Sheet, gates: list[GateReport], row: int) -> int:
-    if not gates:
-        return row
-    sheet.title(row, "Gates")
-    for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
-        sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
-        sheet.paragraph(number, 1, gate_text(gate))
-    if len(gates) > MAX_LISTED:
-        sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
-    return row + min(len(gates), MAX_LISTED + 1) + 2
 
 
 def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
@@ -247,7 +240,14 @@ def _blocks(report: Report) -> Iterator[Block]:
     if SDMX in kinds:
         yield DATA_QUERY, STATISTICS_HEADER, _metric_rows(kinds[SDMX]["metrics"])
     if "dimensions" in report:
-        yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), _dimensions(report["dimensions"])
+        dimension_rows: list[list[Cell]] = [
+            [name, metric, *_numbers(statistics)]
+            for name, metrics in list(report["dimensions"].items())[:MAX_MEMBERS]
+            for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
+            if statistics is not None
+        ]
+        dimension_rows += _unlisted_row(report["dimensions"])
+        yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), dimension_rows
     if kinds.keys() != {SDMX}:
         yield "Metrics", STATISTICS_HEADER, _metric_rows(report["metrics"])
     if report["measures"]:
@@ -277,16 +277,6 @@ def _numbers(statistics: ScoreStatistics) -> list[Cell]:
 
 def _spread(spread: Spread) -> list[Cell]:
     return [spread[name] for name in NUMBERS]
-
-
-def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell]]:
-    rows: list[list[Cell]] = [
-        [name, metric, *_numbers(statistics)]
-        for name, metrics in list(dimensions.items())[:MAX_MEMBERS]
-        for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
-        if statistics is not None
-    ]
-    return rows + _unlisted_row(dimensions)
 
 
 def _spider_table(table: SpiderTable) -> list[list[Cell]]:

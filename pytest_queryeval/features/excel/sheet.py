@@ -93,7 +93,14 @@ class Sheet:
 
     def _write(self, row: int, column: int, value: Cell, style: str) -> None:
         if isinstance(value, str):
-            self.worksheet.write_string(row, column, self._fit_text(value), self.styles[style])
+            if value.startswith("<r>") and value.endswith("</r>"):
+                value += " "  # else XlsxWriter takes it for a rich text
+            if len(value) > MAX_CHARACTERS // 2 and (units := len(value.encode("utf-16-le")) // 2) > MAX_CHARACTERS:
+                self.cut_texts += 1
+                mark = f" … [cut: {units:,} characters]"
+                units_left = value.encode("utf-16-le")[: 2 * (MAX_CHARACTERS - len(mark))]
+                value = units_left.decode("utf-16-le", "ignore") + mark
+            self.worksheet.write_string(row, column, value, self.styles[style])
         elif value is not None:
             self.worksheet.write_number(row, column, value, self.styles[style])
 
@@ -220,16 +227,6 @@ class Sheet:
         self.put(row, column, text, style)
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
-
-    def _fit_text(self, text: str) -> str:
-        """Return the text, with a mark where it is cut, in which XlsxWriter finds no markup of its own."""
-        if text.startswith("<r>") and text.endswith("</r>"):
-            text += " "  # else XlsxWriter takes it for a rich text
-        if len(text) > MAX_CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > MAX_CHARACTERS:
-            self.cut_texts += 1
-            mark = f" … [cut: {units:,} characters]"
-            text = text.encode("utf-16-le")[: 2 * (MAX_CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
-        return text
 
 
 def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:

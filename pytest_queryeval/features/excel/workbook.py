@@ -6,7 +6,7 @@ The sheet Cases has a row for each case under plain headers, those that did not 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -82,21 +82,21 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
     write_statistics(sheets["Statistics"], report)
     if published:
         write_summary(book, sheets["Summary"], report)
-    write_run(
-        book, sheets["Run"], report, filter(None, (listed_text(listed_report, report), *_limits(sheets, missing_rows)))
-    )
+    notes = [listed] if (listed := listed_text(listed_report, report)) else []
+    if cut_texts := sum(sheet.cut_texts for sheet in sheets.values()):
+        notes.append(
+            f"{cut_texts:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
+        )
+    notes += [
+        f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
+        for name, number in missing_rows.items()
+        if number
+    ]
+    if metrics_left_out := sheets["Cases"].metrics_left_out:
+        notes.append(f"{metrics_left_out:,} metrics have no column in Cases, since a sheet has no more of them.")
+    write_run(book, sheets["Run"], report, notes)
     book.close()
     return file.getvalue()
-
-
-def _limits(sheets: dict[str, Sheet], missing_rows: dict[str, int]) -> Iterator[str]:
-    if cut_texts := sum(sheet.cut_texts for sheet in sheets.values()):
-        yield f"{cut_texts:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
-    for name, number in missing_rows.items():
-        if number:
-            yield f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
-    if metrics_left_out := sheets["Cases"].metrics_left_out:
-        yield f"{metrics_left_out:,} metrics have no column in Cases, since a sheet has no more of them."
 
 
 def write_cases(sheet: Sheet, report: Report) -> int:
@@ -104,7 +104,16 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty_columns = [column for column in (CAUSE, STEPS, ROW) if all(column.read(case) is None for case in cases)]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
-    columns = (*ABOUT, *abstention, *_groups(cases)), TIMES_AND_PLACE
+
+    def values_in(group: str) -> Callable[[CaseReport], Any]:
+        return lambda case: ", ".join(group_values(case, group)) or None
+
+    groups = [
+        Column(header=group.heading, read=values_in(name), width=20)
+        for name, group in groups_shown("workbook").items()
+        if any(group_values(case, name) for case in cases)
+    ]
+    columns = (*ABOUT, *abstention, *groups), TIMES_AND_PLACE
     about, times_and_place = ([column for column in group if column not in empty_columns] for group in columns)
     run_metrics = reported_run_metrics()  # which no case has a score of
     lower_is_better_metrics, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
@@ -122,18 +131,6 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     metrics = metrics[:room]
     printed_columns = len(about) + min(len(metrics), PRINTED_METRICS)
     return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed_columns)
-
-
-def _groups(cases: Sequence[CaseReport]) -> Iterator[Column]:
-    """Yield a column for each group in which some case has a value."""
-
-    def values(name: str) -> Callable[[CaseReport], Any]:
-        return lambda case: ", ".join(group_values(case, name)) or None
-
-    for name, group in groups_shown("workbook").items():
-        if not any(group_values(case, name) for case in cases):
-            continue
-        yield Column(header=group.heading, read=values(name), width=20)
 
 
 def _seconds(name: str) -> Callable[[CaseReport], Any]:

@@ -89,17 +89,24 @@ def run(arguments: argparse.Namespace) -> Result:
         if target.suffix not in FORMATS:
             raise ReportError(f"no history as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMATS)}")
         check_place(target)
-    files = list(dict.fromkeys(_files(arguments.paths)))
+    files: list[Path] = []
+    for path in arguments.paths:
+        if path.is_dir():
+            files += sorted(file for file in path.rglob("*.json") if file.is_file())
+        elif path.exists():
+            files.append(path)
+        else:
+            raise ReportError(f"{path}: no such file or folder{path_hint(path)}")
     replaced = {realpath(target): target for target in targets}
     skipped: list[str] = []
     try:
-        timeline = history(_reports(files, replaced, skipped), arguments.by)
+        timeline = history(_reports(list(dict.fromkeys(files)), replaced, skipped), arguments.by)
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
-    for path in (*(run["path"] for run in timeline["runs"]), *timeline["repeated"]):
-        if realpath(path) in replaced:
+    for used in (*(run["path"] for run in timeline["runs"]), *timeline["repeated"]):
+        if realpath(used) in replaced:
             raise ReportError(
-                f"{replaced[realpath(path)]}: is a report of the history, and would be lost: write to another file"
+                f"{replaced[realpath(used)]}: is a report of the history, and would be lost: write to another file"
             )
     if not timeline["runs"]:
         more = f"; skipped: {skipped[0]}" if skipped else ""
@@ -110,17 +117,6 @@ def run(arguments: argparse.Namespace) -> Result:
     lines = [*text_lines(history_blocks(timeline), width), *first_lines([f"skipped: {reason}" for reason in skipped])]
     data = {**timeline, "skipped": skipped, **written_files.data()}
     return Result(status=FAILED if written_files.problems else OK, lines=[*lines, *written_files.lines()], data=data)
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files among the paths, and the JSON files in the folders, which may be reports."""
-    for path in paths:
-        if path.is_dir():
-            yield from sorted(file for file in path.rglob("*.json") if file.is_file())
-        elif path.exists():
-            yield path
-        else:
-            raise ReportError(f"{path}: no such file or folder{path_hint(path)}")
 
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:

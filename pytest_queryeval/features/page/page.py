@@ -160,7 +160,11 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
 def _added_sections(report: Report) -> Iterator[dict[str, object]]:
     """Yield the sections that features add; of a long table the first rows."""
     for number, (title, blocks) in enumerate(added_sections(report)):
-        tables = (block for block in blocks if isinstance(block, Table))
+        tables = [block for block in blocks if isinstance(block, Table)]
+        text_places = [
+            [place for row in table.rows for place, cell in enumerate(row) if isinstance(cell, Untrusted)]
+            for table in tables
+        ]
         yield {
             "place": f"added-{number}",
             "title": title,
@@ -169,16 +173,12 @@ def _added_sections(report: Report) -> Iterator[dict[str, object]]:
                 {
                     "header": table.header,
                     "rows": table.rows[:ROWS_SHOWN],
-                    "text_columns": 1 + max((place for row in table.rows for place in _text_places(row)), default=0),
+                    "text_columns": 1 + max(places, default=0),
                     "left_out": max(len(table.rows) - ROWS_SHOWN, 0),
                 }
-                for table in tables
+                for table, places in zip(tables, text_places, strict=True)
             ],
         }
-
-
-def _text_places(row: Sequence[str]) -> Iterator[int]:
-    return (place for place, cell in enumerate(row) if isinstance(cell, Untrusted))
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

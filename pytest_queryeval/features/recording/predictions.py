@@ -109,46 +109,40 @@ class PredictionKeys:
     def facts(self, case: Case, spec: PredictorSpec, trial: int) -> Facts:
         """Return the facts in the key of a call, except the schema; those of a case are fixed at the first call."""
         if spec.key not in self._settings:
-            self._settings[spec.key] = _settings_digest(spec, self._root)
+            # Settings are left out by their names: a digest must not depend on which secrets this environment has.
+            settings = {name: setting for name, setting in spec.settings.items() if name not in _NOT_COUNTED}
+            folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, self._root)]
+            place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, self._root)).as_posix()
+            self._settings[spec.key] = digest([place, _portable(to_jsonable(settings), folders)])
         sees = PREDICTORS[spec.kind].sees(spec.settings)
         key = (id(case), sees)
         if key not in self._cases:  # keep the case alive, so that its id stays unique
-            self._cases[key] = case, _case_facts(case, sees)
+            # The question is kept in plain text for readers; `case` is the digest of all that every predictor may send,
+            # `seen` that of what else this one may see.
+            sent: JsonObject = {
+                "question": case.question,
+                "evidence": case.evidence,
+                "conversation": [[message.role, message.content] for message in case.conversation],
+                "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
+            }
+            surroundings: JsonObject = {
+                "source": None if case.settings.source is None else name_without_folders(case.settings.source),
+                "dialect": case.settings.dialect,
+                "tags": [*case.tags],
+                "difficulty": case.difficulty,
+            }
+            visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
+            of_case: JsonObject = {
+                "case": digest(sent),
+                "id": case.id,
+                "kind": case.settings.kind,
+                "question": case.question,
+            }
+            if visible_facts:
+                of_case["seen"] = digest(visible_facts)
+            self._cases[key] = case, of_case
         facts = self._cases[key][1]
         return {**facts, "predictor": spec.kind, "settings": self._settings[spec.key], "trial": trial}
-
-
-def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
-    """Return digests of what every predictor may send of a case, and of what else this one may see of it.
-
-    `question` is kept in plain text for readers; `case` is the digest of all that may be sent.
-    """
-    sent: JsonObject = {
-        "question": case.question,
-        "evidence": case.evidence,
-        "conversation": [[message.role, message.content] for message in case.conversation],
-        "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
-    }
-    surroundings: JsonObject = {
-        "source": None if case.settings.source is None else name_without_folders(case.settings.source),
-        "dialect": case.settings.dialect,
-        "tags": [*case.tags],
-        "difficulty": case.difficulty,
-    }
-    visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
-    facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.settings.kind, "question": case.question}
-    return {**facts, "seen": digest(visible_facts)} if visible_facts else facts
-
-
-def _settings_digest(spec: PredictorSpec, root: Path) -> str:
-    """Return a digest of the settings that an answer may depend on, and of the predictor's folder relative to `root`.
-
-    Settings are left out by their names: a digest must not depend on which secrets this environment has.
-    """
-    settings = {name: setting for name, setting in spec.settings.items() if name not in _NOT_COUNTED}
-    folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, root)]
-    place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, root)).as_posix()
-    return digest([place, _portable(to_jsonable(settings), folders)])
 
 
 def _portable(value: Any, folders: Collection[str]) -> Any:
@@ -208,11 +202,6 @@ def decode_prediction(entry: Entry) -> Prediction:
     )
 
 
-def _describe(facts: Facts) -> str:
-    trial = "" if facts["trial"] == 1 else f" (trial {facts['trial']})"
-    return f"prediction for '{one_line(str(facts['id']))}'{trial}"
-
-
 def _explain(changed_names: AbstractSet[str], _: Entry, current_facts: Entry) -> str:
     name = next(name for name in _CHANGES if name in changed_names)
     is_unknown = name == "schema" and current_facts["schema"] is None  # the error of the schema has the remedy
@@ -226,7 +215,9 @@ PREDICTIONS = EntryType(
     exact_parts=("json", "query", "selection", "table"),
     encode=encode_prediction,
     decode=decode_prediction,
-    describe=_describe,
+    describe=lambda facts: (
+        f"prediction for '{one_line(str(facts['id']))}'" + ("" if facts["trial"] == 1 else f" (trial {facts['trial']})")
+    ),
     verb="is",
     explain=_explain,
 )

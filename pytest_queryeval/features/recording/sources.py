@@ -67,29 +67,27 @@ class SourceKeys:
         state cannot be determined, and if two services of one name and version have different addresses.
         """
         if source.key not in self._facts:
-            self._facts[source.key] = self._describe(source)
+            state, engine = state_of(source), ENGINES[source.engine]
+            if _is_live(state):
+                # A service is identified by name and version, since its address may differ between machines.
+                address = without_credentials(str(source.settings.get(engine.text_setting)))
+                if self._addresses.setdefault((source.engine, source.name, state), address) != address:
+                    raise SourceError(
+                        f"source '{source.name}': another source of this name and version has another address, so "
+                        "their answers cannot be told apart: give one of them another name in `sources`, or another "
+                        "`version`"
+                    )
+            self._facts[source.key] = {
+                "engine": source.engine,
+                "engine_version": engine.fingerprint.version(source.settings),
+                "settings": to_jsonable(
+                    {**engine.fingerprint.settings(source.settings), **({"writes": True} if source.writes else {})}
+                ),
+                "source": source.name if _is_live(state) else name_without_folders(source),
+                "state": state,
+            }
         facts = self._facts[source.key]
         return EntryKey({**facts, **request}, ignored=() if _is_live(facts["state"]) else ("source",))
-
-    def _describe(self, source: Source) -> Facts:
-        state, engine = state_of(source), ENGINES[source.engine]
-        if _is_live(state):
-            # A service is identified by name and version, since its address may differ between machines.
-            address = without_credentials(str(source.settings.get(engine.text_setting)))
-            if self._addresses.setdefault((source.engine, source.name, state), address) != address:
-                raise SourceError(
-                    f"source '{source.name}': another source of this name and version has another address, so their "
-                    "answers cannot be told apart: give one of them another name in `sources`, or another `version`"
-                )
-        return {
-            "engine": source.engine,
-            "engine_version": engine.fingerprint.version(source.settings),
-            "settings": to_jsonable(
-                {**engine.fingerprint.settings(source.settings), **({"writes": True} if source.writes else {})}
-            ),
-            "source": source.name if _is_live(state) else name_without_folders(source),
-            "state": state,
-        }
 
 
 def _is_live(state: object) -> bool:

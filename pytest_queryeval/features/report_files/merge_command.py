@@ -6,7 +6,7 @@ import argparse
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -58,7 +58,17 @@ def run(arguments: argparse.Namespace) -> Result:
     line, _ = verdict_line(report, written_files.problems, command="merge")
     repeated_paths = (path for path in paths if arguments.parts.count(path) > 1)
     notes = [f"{path} is given more than once: it counts once" for path in repeated_paths]
-    lines = [*_summary(report, parts), *notes, *written_files.lines(), line]
+    lines = [
+        *(text for text, _ in summary_lines(report, width=shutil.get_terminal_size().columns)),
+        *(f"could not be read: {path}" for path in report["unreadable_files"]),
+        *(f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"]),
+    ]
+    if twice := repeated_nodeids(parts):
+        case_names = text_sentence(first_names(twice, MAX_LISTED))
+        lines.append(f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {case_names}")
+    if "parts" in report["environment"]:
+        lines.append("the parts were made in different environments: the report names them")
+    lines += [*notes, *written_files.lines(), line]
     merged_verdict = verdict(report)
     if merged_verdict.is_faulty:
         status = FAILED
@@ -75,17 +85,6 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(status=status, lines=lines, data=data)
 
 
-def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
-    yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns))
-    yield from (f"could not be read: {path}" for path in report["unreadable_files"])
-    yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
-    if twice := repeated_nodeids(parts):
-        case_names = text_sentence(first_names(twice, MAX_LISTED))
-        yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {case_names}"
-    if "parts" in report["environment"]:
-        yield "the parts were made in different environments: the report names them"
-
-
 def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
     """Return one report of all parts, by their names, compared with a `baseline`, which comes with its name.
 
@@ -97,7 +96,16 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     node id means different cases in them, and if scores are too large to be averaged.
     """
     check_versions(parts)
-    _check_cases(parts)
+    origins: dict[str, tuple[str, int]] = {}
+    for name, report in parts.items():
+        for case in report["cases"]:
+            facts_hash = hash((case["line"], case.get("row"), case["question"]))
+            first_part, first_hash = origins.setdefault(case["nodeid"], (name, facts_hash))
+            if facts_hash != first_hash:
+                problem = f"{one_line(case['nodeid'])} is another case than in {first_part}"
+                raise ReportError(
+                    f"{name}: {problem}: parts have one root folder (`--rootdir`) and one state of the suites"
+                )
     cases = CasesByNodeid()
     for case in chain.from_iterable(report["cases"] for report in parts.values()):
         if case["outcome"] != "not_run" or case["nodeid"] not in cases:
@@ -140,19 +148,6 @@ def repeated_nodeids(parts: Mapping[str, Report]) -> list[str]:
     return sorted(nodeid for nodeid, number in times.items() if number > 1)
 
 
-def _check_cases(parts: Mapping[str, Report]) -> None:
-    origins: dict[str, tuple[str, int]] = {}
-    for name, report in parts.items():
-        for case in report["cases"]:
-            facts_hash = hash((case["line"], case.get("row"), case["question"]))
-            first_part, first_hash = origins.setdefault(case["nodeid"], (name, facts_hash))
-            if facts_hash != first_hash:
-                problem = f"{one_line(case['nodeid'])} is another case than in {first_part}"
-                raise ReportError(
-                    f"{name}: {problem}: parts have one root folder (`--rootdir`) and one state of the suites"
-                )
-
-
 def check_versions(parts: Mapping[str, Report]) -> None:
     """Raise `ReportError` unless all reports were made by one version of this package."""
     versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
@@ -181,10 +176,18 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     if all(report["collected"] for report in selected_reports):
         for path, number in sorted(entry for report in reports for entry in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
+    environments: list[Environment] = []  # the first report's, and those that differ in more than opened engines
+    for report in reports:
+        environment = report["environment"].copy()
+        for part in (environment, *environment.pop("parts", [])):
+            _merge_environment(environments, part)
+    first_environment, *further_environments = environments
+    if further_environments:
+        first_environment["parts"] = further_environments
     about: RunFacts = {
         "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
         "created": max(reports, key=moment)["created"],
-        "environment": _environment(reports),
+        "environment": first_environment,
         "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
         "requested_paths": _requested_paths(reports),
         "collected": collected,
@@ -212,19 +215,6 @@ def _spend(spends: Sequence[SpendReport]) -> SpendReport:
         "unstated": sum(spend["unstated"] for spend in spends),
         "reached": any(spend["reached"] for spend in spends),
     }
-
-
-def _environment(reports: Iterable[Report]) -> Environment:
-    """Return the environment of the first report, and those that differ in more than which engines they opened."""
-    environments: list[Environment] = []
-    for report in reports:
-        environment = report["environment"].copy()
-        for part in (environment, *environment.pop("parts", [])):
-            _merge_environment(environments, part)
-    first, *further_environments = environments
-    if further_environments:
-        first["parts"] = further_environments
-    return first
 
 
 def _merge_environment(environments: list[Environment], environment: Environment) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log2
 from pathlib import Path
@@ -248,16 +248,12 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
 
     They are found as the cause of a wrong answer is, with gold in place of the prediction. None if none is found.
     """
-    causes = sorted(_causes(gold, group, session), key=lambda cause: cause.size)
-    return causes[0] if causes else None
-
-
-def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator[Cause]:
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
     if gold.case.settings.gold_source is not None:  # whose queries are in another dialect
-        return
+        return None
     if gold.execution.answer is None or (gold.execution.query is None and kind.has_queries):
-        return
+        return None
+    causes: list[Cause] = []
     metrics = tuple(kind.default_thresholds)
     settings = replace(settings, predictor=None, metrics=metrics, thresholds={}, trials=1)
     prediction = QueryOrAnswer(query=gold.execution.query, answer=None if kind.has_queries else gold.execution.answer)
@@ -273,7 +269,8 @@ def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator
         except QueryEvalError:
             continue
         if cause is not None and (cause.repaired_query is not None or not kind.has_queries):
-            yield cause
+            causes.append(cause)
+    return min(causes, key=lambda cause: cause.size, default=None)
 
 
 def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> float:

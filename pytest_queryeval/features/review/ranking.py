@@ -233,7 +233,13 @@ def _evidence_of_systems(
         "closeness": closeness(gold, other_answers[0], cause),
         "same query": shares_query(other_answers[0]),
     }
-    text = f"{_count(agreeing, systems)} {_contradiction(gold, other_answers[0])}"
+    if other_answers[0].is_abstention:
+        contradiction = f"{'abstain' if agreeing > 1 else 'abstains'}, gold has an answer"
+    elif gold.is_abstention:
+        contradiction = f"{'give the same answer' if agreeing > 1 else 'answers'}, gold says that there is none"
+    else:
+        contradiction = "give the same answer, gold another" if agreeing > 1 else "disagrees with gold"
+    text = f"{_count(agreeing, systems)} {contradiction}"
     yield signs, {"kind": "systems", "text": text}
     edits: list[CausingEditReport] = []
     texts = [] if kind is None else [DIFFERENCE_TEXTS[kind]]
@@ -250,16 +256,6 @@ def _evidence_of_systems(
 
 def _count(number: int, systems: int) -> str:
     return "the only system" if systems == 1 else f"{number:,} of {systems:,} systems"
-
-
-def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
-    """Return the end of a sentence on the systems that give an answer against gold."""
-    agree = len(against.systems) > 1
-    if against.is_abstention:
-        return f"{'abstain' if agree else 'abstains'}, gold has an answer"
-    if gold.is_abstention:
-        return f"{'give the same answer' if agree else 'answers'}, gold says that there is none"
-    return "give the same answer, gold another" if agree else "disagrees with gold"
 
 
 def _evidence_of_checks(case: Case, session: Session) -> Iterator[EvidenceWithSigns]:
@@ -425,17 +421,13 @@ def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
     for pair, cases in missed.items():
         other_cases, other_same = missed.total() - cases, same.total() - same[pair]
         chance = max(MIN_CHANCE, other_same / other_cases if other_cases else 0.0)
-        if _probability(same[pair], cases, chance) < LEVEL / len(missed):
+        probability = sum(  # of at least so many by chance
+            comb(cases, number) * chance**number * (1 - chance) ** (cases - number)
+            for number in range(same[pair], cases + 1)
+        )
+        if probability < LEVEL / len(missed):
             pairs.append({"systems": [*pair], "cases": cases, "same": same[pair]})
     return pairs
-
-
-def _probability(successes: int, trials: int, chance: float) -> float:
-    """Return the probability of at least so many successes."""
-    return sum(
-        comb(trials, number) * chance**number * (1 - chance) ** (trials - number)
-        for number in range(successes, trials + 1)
-    )
 
 
 def review_summary(suites: Iterable[Suite]) -> ReviewSummary:

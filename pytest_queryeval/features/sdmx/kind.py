@@ -89,7 +89,14 @@ class Sdmx(Kind):
         note = ""
         if query_or_answer.query is not None:
             content, note = answer_text(query_or_answer.query)
-            selection = refusal(content) or _read_text(content, structure)
+            selection = refusal(content)
+            if selection is None and _is_json(content):
+                selection = read_json_text(content, read_selection)
+            elif selection is None:
+                try:
+                    selection = _data_query(content, structure)
+                except ValueError as error:
+                    selection = Failure(kind="invalid", message=str(error))
             if isinstance(selection, Failure):
                 return Execution(query=query_or_answer.query, error=selection)
         if not isinstance(selection, Selection):
@@ -193,15 +200,6 @@ def _data_query(text: str, structure: Structure | None) -> Selection:
         form = f", which is {FORMS}" if structure else ""
         raise ValueError(f"the text is neither JSON nor an SDMX data query{form}")
     return read_data_query(text.strip(), structure)
-
-
-def _read_text(text: str, structure: Structure | None) -> Selection | Failure:
-    if _is_json(text):
-        return read_json_text(text, read_selection)
-    try:
-        return _data_query(text, structure)
-    except ValueError as error:
-        return Failure(kind="invalid", message=str(error))
 
 
 SDMX = Sdmx()

@@ -95,7 +95,14 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
     implied_keys = _partial_terms(gold_terms)
     return MatchedTerms(
         true_positives=tuple(
-            _merge(gold_terms[key], predicted_terms[pairs[key]]) for key in gold_terms if key in pairs
+            Term(
+                id=predicted_term.id if gold_term.id is None else gold_term.id,
+                name=predicted_term.name if gold_term.name is None else gold_term.name,
+                label=predicted_term.label if gold_term.label is None else gold_term.label,
+            )
+            for gold_term, predicted_term in (
+                (term, predicted_terms[pairs[key]]) for key, term in gold_terms.items() if key in pairs
+            )
         ),
         false_negatives=tuple(term for key, term in _drop(gold_terms, pairs).items() if key not in implied_keys),
         false_positives=tuple(_drop(predicted_terms, pairs.values()).values()),
@@ -170,14 +177,6 @@ def _partial_pairs(gold_terms: Mapping[Term, Term], predicted_terms: Mapping[Ter
         [tuple(places[part] for part in parts_of_term) for parts_of_term in gold_parts.values()], len(gold_keys)
     )
     return {gold_keys[gold_place]: predicted_keys[predicted_place] for predicted_place, gold_place in pairs}
-
-
-def _merge(gold: Term, predicted: Term) -> Term:
-    return Term(
-        id=predicted.id if gold.id is None else gold.id,
-        name=predicted.name if gold.name is None else gold.name,
-        label=predicted.label if gold.label is None else gold.label,
-    )
 
 
 def in_target(matched_terms: MatchedTerms) -> bool:

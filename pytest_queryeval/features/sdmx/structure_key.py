@@ -211,7 +211,14 @@ class _XmlScan:
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if not self._root:
             self._root = tag
-            self._check_root()
+            namespace, _, root = tag.rpartition(" ")
+            if not namespace.startswith(_NAMESPACE):
+                raise ValueError(f"it is not SDMX: its root element is '{one_line(root)}'")
+            if root != "Structure":
+                raise ValueError(f"it is not a structure message: its root element is '{one_line(root)}'")
+            version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
+            if version not in ("v2_1", "v3_0"):
+                raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")
         for flag in _EVALUATED_ATTRIBUTES:
             if attributes.get(flag, "true") not in _BOOLEANS:
                 raise ValueError(f"its '{flag}' is neither true nor false: '{one_line(attributes[flag])}'")
@@ -223,16 +230,6 @@ class _XmlScan:
             self._in_dimensions = True
         elif name in _DIMENSIONS and self._in_dimensions:  # else they are references to dimensions
             self._dimensions.append(attributes)
-
-    def _check_root(self) -> None:
-        namespace, _, name = self._root.rpartition(" ")
-        if not namespace.startswith(_NAMESPACE):
-            raise ValueError(f"it is not SDMX: its root element is '{one_line(name)}'")
-        if name != "Structure":
-            raise ValueError(f"it is not a structure message: its root element is '{one_line(name)}'")
-        version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
-        if version not in ("v2_1", "v3_0"):
-            raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")
 
     def _end(self, tag: str) -> None:
         if tag.rpartition(" ")[2] == "DimensionList":

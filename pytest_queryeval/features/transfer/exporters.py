@@ -77,7 +77,12 @@ def spider_file(cases: Sequence[Exported]) -> PredictionFile:
     check_kind(cases, "sql")
     lines = []
     fillers = []
-    for position, case in enumerate(_by_position(cases)):
+    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
+    cases_in_order: list[Exported | None] = list(cases)
+    if positions[:1] == [0] and positions == sorted(set(positions)):  # ids are positions, of which some may be missing
+        by_position = dict(zip(positions, cases, strict=True))
+        cases_in_order = [by_position.get(position) for position in range(positions[-1] + 1)]
+    for position, case in enumerate(cases_in_order):
         if case is None:
             fillers.append(str(position))
         query = (case.query if case else None) or ""
@@ -99,15 +104,6 @@ def bird_file(cases: Sequence[Exported]) -> PredictionFile:
         database = PurePosixPath(case.source).stem
         lines[str(position)] = f"{query.replace(BIRD_MARKER, ' ')}{BIRD_MARKER}{database}"
     return PredictionFile(json.dumps(lines, indent=4).encode())
-
-
-def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
-    """Return the cases in their order; where ids are positions from 0 on, None for each missing position."""
-    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
-    if positions[:1] != [0] or positions != sorted(set(positions)):
-        return list(cases)
-    by_position = dict(zip(positions, cases, strict=True))
-    return [by_position.get(position) for position in range(positions[-1] + 1)]
 
 
 def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:
@@ -165,7 +161,14 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _write_predictions(report: Report, arguments: argparse.Namespace) -> Result:
-    _check_complete(report, arguments.report)
+    # Published tools find the gold by position.
+    collected = report["collected"]  # empty if pytest did not collect the run
+    is_cut = report["selected"] or report["stopped"] or report["totals"]["not_run"]
+    if is_cut or (collected and are_left_out(report["cases"], collected)):
+        problem = "is of a part of its cases, whose positions are not known: run all of them"
+        raise ReportError(f"{arguments.report}: {problem}")
+    if not report["cases"]:
+        raise ReportError(f"{arguments.report}: has no case")
     cases = [
         Exported(
             id=case["id"],
@@ -194,13 +197,3 @@ def _write_predictions(report: Report, arguments: argparse.Namespace) -> Result:
     lines += first_lines([f"no prediction: {name}" for name in missing_ids])
     data = {"file": str(target), "cases": len(cases), "missing": missing_ids}
     return Result(status=FINDINGS if missing_ids else OK, lines=lines, data=data)
-
-
-def _check_complete(report: Report, path: Path) -> None:
-    """Raise `ReportError` if cases were left out, since published tools find the gold by position."""
-    collected = report["collected"]  # empty if pytest did not collect the run
-    is_cut = report["selected"] or report["stopped"] or report["totals"]["not_run"]
-    if is_cut or (collected and are_left_out(report["cases"], collected)):
-        raise ReportError(f"{path}: is of a part of its cases, whose positions are not known: run all of them")
-    if not report["cases"]:
-        raise ReportError(f"{path}: has no case")

@@ -144,7 +144,13 @@ class _Normal:
 
     def _normal(self, query: Query) -> Query:
         if isinstance(query, SetOperation):
-            return self._normal_set_operation(query)
+            if isinstance(query.left, Block) and isinstance(query.right, Block):
+                for name, rule in SET_RULES.items():
+                    result = rule(query, self._tables)
+                    if result is not None:
+                        self._used[name] = None
+                        return self._normal(result)
+            return replace(query, left=self._nested(query.left), right=self._nested(query.right))
         block = self._with_normal_queries(query)
         while (rewritten_block := self._step(block)) is not None:
             block = self._with_normal_queries(rewritten_block)
@@ -163,15 +169,6 @@ class _Normal:
                 self._used[name] = None
                 return result
         return None
-
-    def _normal_set_operation(self, query: SetOperation) -> Query:
-        if isinstance(query.left, Block) and isinstance(query.right, Block):
-            for name, rule in SET_RULES.items():
-                result = rule(query, self._tables)
-                if result is not None:
-                    self._used[name] = None
-                    return self._normal(result)
-        return replace(query, left=self._nested(query.left), right=self._nested(query.right))
 
     def _nested(self, query: Query) -> Query:
         """Return the normal form of a query whose order does not matter, since all of its rows are used."""
@@ -311,29 +308,23 @@ class _Renderer:
 
         Raise `UnprovableError` for queries that use tables too often.
         """
-        text = (
-            self._set_operation(query, aliases, equal, depth)
-            if isinstance(query, SetOperation)
-            else self._select(query, aliases, equal, depth)
-        )
+        if isinstance(query, Block):
+            text = self._select(query, aliases, equal, depth)
+        else:
+            if query.order:
+                raise UnprovableError("ORDER BY of a set operation")
+            left, right = query.left, query.right
+            sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (left, right)]
+            # In SQLite, one of the sides gives `x IN (… UNION …)` the type by which values are compared.
+            have_one_type = (
+                isinstance(left, Block)
+                and isinstance(right, Block)
+                and all(map(have_one_family, left.select, right.select))
+            )
+            if query.operator != "except" and (depth == 0 or have_one_type):
+                sides.sort()
+            text = f"{sides[0]} {query.operator} {sides[1]}"
         return self._names.setdefault(text, f"({len(self._names)})")
-
-    def _set_operation(
-        self, query: SetOperation, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int
-    ) -> str:
-        if query.order:
-            raise UnprovableError("ORDER BY of a set operation")
-        sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (query.left, query.right)]
-        # In SQLite, one of the sides gives `x IN (… UNION …)` the type by which values are compared.
-        left, right = query.left, query.right
-        have_one_type = (
-            isinstance(left, Block)
-            and isinstance(right, Block)
-            and all(map(have_one_family, left.select, right.select))
-        )
-        if query.operator != "except" and (depth == 0 or have_one_type):
-            sides.sort()
-        return f"{sides[0]} {query.operator} {sides[1]}"
 
     def _select(self, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
         """Return the least of the texts that a SELECT has with its uses of a table in any order."""

@@ -119,13 +119,10 @@ class _Reader:
         """Return a query, or a query in parentheses."""
         if isinstance(node, exp.Subquery) and not _extra(node, {"this", "alias"}):
             return self.query(node.this)
-        if isinstance(node, exp.SetOperation):
-            return self._set_operation(node)
         if isinstance(node, exp.Select):
             return self._block(node)
-        raise UnprovableError(type(node).__name__)
-
-    def _set_operation(self, node: exp.SetOperation) -> SetOperation:
+        if not isinstance(node, exp.SetOperation):
+            raise UnprovableError(type(node).__name__)
         operator = type(node).__name__.lower()
         if not node.args.get("distinct"):
             operator += " all"
@@ -484,7 +481,14 @@ def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
     if any(name.name.lower() in BOOLEANS for name in tree.find_all(exp.Identifier)):
         raise UnprovableError("a name that SQLite reads for true or false")
     _check_tokens(tree, parse_query(text, dialect).statements.tokens)
-    _check_binding(tree, dialect)
+    # Without parentheses, an engine may bind these differently from the parser: comparisons, and NOT, as operands of
+    # comparisons and of arithmetic, and in SQLite `||` beside arithmetic.
+    for node in tree.find_all(*_COMPARISONS, *_ARITHMETIC, exp.DPipe, exp.Neg):
+        if any(isinstance(operand, (*_COMPARISONS, exp.Not)) for operand in node.iter_expressions()):
+            raise UnprovableError("a comparison as an operand")
+    for node in tree.find_all(exp.DPipe) if dialect == "sqlite" else ():
+        if any(isinstance(beside, _ARITHMETIC) for beside in (node.parent, *node.iter_expressions())):
+            raise UnprovableError("|| beside arithmetic")
 
 
 def _check_tokens(tree: exp.Expr, tokens: Sequence[Token]) -> None:
@@ -507,16 +511,3 @@ def _check_tokens(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     for node_type, count_in_text in ((exp.Cast, casts), (exp.Mod, words.count("%"))):
         if len(list(tree.find_all(node_type))) != count_in_text:
             raise UnprovableError(f"a function that the parser takes for {node_type.__name__.upper()}")
-
-
-def _check_binding(tree: exp.Expr, dialect: str) -> None:
-    """Raise `UnprovableError` for operators without parentheses that an engine may bind differently from the parser.
-
-    These are comparisons, and NOT, as operands of comparisons and of arithmetic, and in SQLite `||` beside arithmetic.
-    """
-    for node in tree.find_all(*_COMPARISONS, *_ARITHMETIC, exp.DPipe, exp.Neg):
-        if any(isinstance(operand, (*_COMPARISONS, exp.Not)) for operand in node.iter_expressions()):
-            raise UnprovableError("a comparison as an operand")
-    for node in tree.find_all(exp.DPipe) if dialect == "sqlite" else ():
-        if any(isinstance(beside, _ARITHMETIC) for beside in (node.parent, *node.iter_expressions())):
-            raise UnprovableError("|| beside arithmetic")

@@ -15,7 +15,6 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
-from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.features.review.decisions import (
     CaseName,
     GoldDecision,
@@ -119,13 +118,28 @@ class GoldReview:
         """Return the question, the schema, the golds, and the other answers with those who gave them."""
         gold_case = self._at(place)
         ranked, case = gold_case.ranked, gold_case.case
+        runs_as_gold = ranked.case.settings.gold_source is None  # else answers are by queries of another database
+        answers = []
+        for group in ranked.answers:
+            if not group.is_gold:
+                query = group.execution.query
+                item = answer_item(query, ranked.case) if query is not None and runs_as_gold else None
+                answers.append(
+                    {
+                        "systems": group.systems,
+                        "query": query,
+                        "queries": [system_query for system_query in group.queries if system_query != query],
+                        "item": item,
+                        "request": item and {"item": item},
+                    }
+                )
         return {
             **case_facts(case, ranked.nodeid, self._runner),
             "reasons": [evidence["text"] for evidence in ranked.evidence],
             "problem": ranked.problem,
             "golds": [_text_of(gold, case) for gold in case.golds],
             "agreeing": [system for group in ranked.answers if group.is_gold for system in group.systems],
-            "answers": [_shown_group(group, ranked.case) for group in ranked.answers if not group.is_gold],
+            "answers": answers,
         }
 
     def decisions(self, place: int) -> JsonObject:
@@ -197,19 +211,6 @@ class GoldReview:
         if place >= len(self._cases):
             raise ReportError("there is no such case")
         return self._cases[place]
-
-
-def _shown_group(group: AnswerGroup, case: Case) -> JsonObject:
-    query = group.execution.query
-    runs_as_gold = case.settings.gold_source is None  # else it is a query of another database
-    item = answer_item(query, case) if query is not None and runs_as_gold else None
-    return {
-        "systems": group.systems,
-        "query": query,
-        "queries": [system_query for system_query in group.queries if system_query != query],
-        "item": item,
-        "request": item and {"item": item},
-    }
 
 
 def _text_of(gold: QueryOrAnswer, case: Case) -> str | None:

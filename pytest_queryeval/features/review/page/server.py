@@ -78,7 +78,11 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         """Return the response to a request that must not pass; None for a request from the page."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if _name_of(host) not in LOOPBACK_NAMES:
+        name = ""
+        with suppress(ValueError):
+            address = urlsplit(f"//{host}")
+            name = (address.username is None and address.hostname) or ""
+        if name not in LOOPBACK_NAMES:
             return PlainTextResponse("Host must be a name of this machine.", status_code=403)
         if origin != f"http://{host}" and (origin is not None or request.method not in ("GET", "HEAD")):
             return PlainTextResponse("Origin must be this page.", status_code=403)
@@ -92,13 +96,6 @@ class Guard:
 
     def _is_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode(errors="replace"), self._token.encode())
-
-
-def _name_of(host: str) -> str:
-    with suppress(ValueError):
-        address = urlsplit(f"//{host}")
-        return (address.username is None and address.hostname) or ""
-    return ""
 
 
 def application(review: Review, page: str, *, token: str, port: int) -> Starlette:

@@ -171,7 +171,8 @@ def _definition(table: Record) -> str:
         expression = column.text("expr").strip() or _identifier(column_name)
         selection = parse_query(f"SELECT {expression}", DIALECT)
         tree = selection.whole_tree
-        if tree is None or not _is_one_value(tree):
+        values = tree.expressions if tree is not None and tree.args.get("from_") is None else []
+        if tree is None or len(values) != 1 or isinstance(values[0], exp.Alias):  # a name or a table for the value
             place = f"the model's column '{name}.{column_name}'"
             problem = f"has an expression that cannot be read: {one_line(expression)}"
             raise RecordError(f"{place} {problem}: correct its `expr` to one value in Snowflake's SQL")
@@ -203,12 +204,6 @@ def _columns(table: Record) -> Iterator[tuple[str, Record]]:
         columns = table.fields.get(group)
         for column in numbered_records(columns if isinstance(columns, list) else [], "column"):
             yield group, column
-
-
-def _is_one_value(tree: exp.Expr) -> bool:
-    """Return whether `SELECT` and the expression of a column are one value, and neither a name nor a table for it."""
-    values = tree.expressions
-    return len(values) == 1 and not isinstance(values[0], exp.Alias) and tree.args.get("from_") is None
 
 
 def _identifier(name: str) -> str:

@@ -54,29 +54,24 @@ def import_qald(request: ImportRequest) -> Import:
         query = sparql_of(record).strip()
         if query and request.columns.get("gold") != ANSWERS:
             return ImportedCase(id=id_, keys={"question": question, "gold": query})
-        name, content = _answer_file(record)
+        answers = record.fields.get(ANSWERS)
+        if not isinstance(answers, list) or len(answers) != 1:
+            count = len(answers) if isinstance(answers, list) else 0
+            raise RecordError(f"it has {count} stored answers: expected one")
+        text = json.dumps(answers[0], ensure_ascii=False)
+        try:
+            read_results(text, ".srj")
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            raise RecordError("its stored answer holds half of a surrogate pair, which is not a character") from error
+        except ValueError as error:
+            raise RecordError(f"its stored answer {one_line(str(error))}") from error
+        name = f"{ANSWERS}/{hashlib.sha256(content).hexdigest()[:16]}.srj"
         return ImportedCase(id=id_, keys={"question": question, "gold_file": name}, files={name: content})
 
     records = numbered_records(questions, "question")
     settings = {"kind": "sparql", **databases.settings}
     return import_records(request, records, lambda record: record.id("id"), case_of, settings=settings)
-
-
-def _answer_file(record: Record) -> tuple[str, bytes]:
-    """Return the name of the file with the stored answers, and its content; raise `RecordError`."""
-    answers = record.fields.get(ANSWERS)
-    if not isinstance(answers, list) or len(answers) != 1:
-        count = len(answers) if isinstance(answers, list) else 0
-        raise RecordError(f"it has {count} stored answers: expected one")
-    text = json.dumps(answers[0], ensure_ascii=False)
-    try:
-        read_results(text, ".srj")
-        content = text.encode()
-    except UnicodeEncodeError as error:
-        raise RecordError("its stored answer holds half of a surrogate pair, which is not a character") from error
-    except ValueError as error:
-        raise RecordError(f"its stored answer {one_line(str(error))}") from error
-    return f"{ANSWERS}/{hashlib.sha256(content).hexdigest()[:16]}.srj", content
 
 
 ORDERED = "RESULT_ORDER_MATTERS"
