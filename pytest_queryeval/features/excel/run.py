@@ -15,7 +15,6 @@ from pytest_queryeval.core.report import (
     MetricStatistics,
     Report,
     ScoreStatistics,
-    SpiderTable,
     Spread,
     TotalName,
     Totals,
@@ -84,14 +83,6 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
     if not baseline:
         return row
     sheet.title(row, "Against the baseline")
-    lines = list(_lines(baseline))
-    for number, line in enumerate(lines, start=row + 1):
-        for place, (value, style) in enumerate(line):
-            sheet.put(number, place, value, style)
-    return row + len(lines) + 2
-
-
-def _lines(baseline: BaselineReport) -> Iterator[Line]:
     counts, metrics = baseline["cases"], baseline["metrics"]
     facts = {
         "baseline": baseline["path"],
@@ -101,26 +92,29 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
         "regressions": len(baseline["regressions"]),
         **{word: counts[name] for name, word in COUNTS.items()},
     }
-    yield from (((name, "name"), (value, "left")) for name, value in facts.items())
-    yield from ((("".join(sentence), "text"),) for sentence in changes_besides(baseline))
+    lines: list[Line] = [
+        *(((name, "name"), (value, "left")) for name, value in facts.items()),
+        *((("".join(sentence), "text"),) for sentence in changes_besides(baseline)),
+    ]
     if metrics:
-        yield ()
-        yield [(CHANGE_COLUMNS[0], "header"), *((header, "number header") for header in CHANGE_COLUMNS[1:])]
+        lines += [(), [(CHANGE_COLUMNS[0], "header"), *((header, "number header") for header in CHANGE_COLUMNS[1:])]]
         for name, change in list(metrics.items())[:MAX_METRICS]:
             interval = change["ci95"] or (None, None)
             values = (name, change["before"], change["after"], change["change"], *interval)
             values += (change["n"], change["p"], change["p_holm"], change["detectable"])
-            yield list(zip(values, CHANGE_STYLES, strict=True))
+            lines.append(list(zip(values, CHANGE_STYLES, strict=True)))
         if len(metrics) > MAX_METRICS:
-            yield ((f"… and {len(metrics) - MAX_METRICS:,} more", "text"),)
-        yield ((CHANGE_NOTE, "text"),)
+            lines.append([(f"… and {len(metrics) - MAX_METRICS:,} more", "text")])
+        lines.append([(CHANGE_NOTE, "text")])
     for flip, word in FLIPS.items():
         if cases := baseline[flip]:
-            yield ()
-            yield ((f"{word} ({len(cases):,})", "name"),)
-            yield from (((case, "text"),) for case in cases[:MAX_CASES])
+            lines += [(), [(f"{word} ({len(cases):,})", "name")], *([(case, "text")] for case in cases[:MAX_CASES])]
             if len(cases) > MAX_CASES:
-                yield ((f"… and {len(cases) - MAX_CASES:,} more", "text"),)
+                lines.append([(f"… and {len(cases) - MAX_CASES:,} more", "text")])
+    for number, line in enumerate(lines, start=row + 1):
+        for place, (value, style) in enumerate(line):
+            sheet.put(number, place, value, style)
+    return row + len(lines) + 2
 
 
 def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
@@ -261,7 +255,18 @@ def _blocks(report: Report) -> Iterator[Block]:
         rows: list[list[Cell]] = [[k, trials["cases"], pass_at, pass_hat] for k, (pass_at, pass_hat) in pairs]
         yield "Trials", ("k", "cases", "pass@k", "pass^k"), rows
     if "spider_table" in report:
-        yield "Spider's table", ("score", *report["spider_table"]), _spider_table(report["spider_table"])
+        levels = report["spider_table"].values()
+        score_rows: list[list[Cell]] = [  # as the published tool prints them, with a column for each level
+            ["count", *(level["count"] for level in levels)],
+            ["execution accuracy", *(level["execution_accuracy"] for level in levels)],
+            ["exact match", *(level["exact_match"] for level in levels)],
+        ]
+        score_rows += [
+            [f"{score}: {name.replace('_', ' ')}", *(level[name][score] for level in levels)]
+            for score in SCORES
+            for name in COMPONENTS
+        ]
+        yield "Spider's table", ("score", *report["spider_table"]), score_rows
     for group, members in report["groups"].items():
         if members:
             yield f"By {group}", *_group(group, members, report["metrics"])
@@ -277,21 +282,6 @@ def _numbers(statistics: ScoreStatistics) -> list[Cell]:
 
 def _spread(spread: Spread) -> list[Cell]:
     return [spread[name] for name in NUMBERS]
-
-
-def _spider_table(table: SpiderTable) -> list[list[Cell]]:
-    """Return the rows that the published tool prints, with a column for each level."""
-    levels = list(table.values())
-    rows: list[list[Cell]] = [
-        ["count", *(level["count"] for level in levels)],
-        ["execution accuracy", *(level["execution_accuracy"] for level in levels)],
-        ["exact match", *(level["exact_match"] for level in levels)],
-    ]
-    return rows + [
-        [f"{score}: {name.replace('_', ' ')}", *(level[name][score] for level in levels)]
-        for score in SCORES
-        for name in COMPONENTS
-    ]
 
 
 def _group(

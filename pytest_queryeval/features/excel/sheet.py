@@ -294,40 +294,36 @@ def insert_charts(book: Workbook, charts: Iterable[tuple[ChartTable, Chart]], *,
     ]
     for number, (table, chart) in enumerate(drawable_charts):
         options = {"x_offset": 8 + CHART_STEP * (number % 2), "y_offset": 4, "description": chart.title}
-        table.sheet.worksheet.insert_chart(row + number // 2 * CHART_ROWS, 0, _make_chart(book, table, chart), options)
+        excel_chart = book.add_chart({"type": "column", "subtype": "stacked"} if chart.stacked else {"type": "column"})
+        names = [name for name in chart.columns if name in table.columns]
+        for place, name in enumerate(names):
+            series: dict[str, Any] = {
+                "name": [table.sheet.name, table.header_row, table.columns[name]],
+                "categories": table.cells(0),
+                "values": table.cells(table.columns[name]),
+                "fill": {"color": chart.colours.get(name, COLOURS[place % len(COLOURS)])},
+                "gap": 80,
+            }
+            if name in table.bars:
+                above, below = (_hidden_cells(table, HIDDEN_COLUMN + side, side, table.bars[name]) for side in (0, 1))
+                line = {"color": QUIET_COLOUR, "width": 1.25}
+                series["y_error_bars"] = {"type": "custom", "plus_values": above, "minus_values": below, "line": line}
+            excel_chart.add_series(series)
+        font = {"color": QUIET_COLOUR, "size": 9}
+        axis = {"num_font": font, "line": {"color": GRID_COLOUR}}
+        limit = {"max": chart.max_value} if chart.max_value else {}
+        unit = {"name": chart.unit, "name_font": {**font, "bold": False}}
+        excel_chart.set_title({"name": chart.title, "name_font": {"size": 12, "color": TEXT_COLOUR}, "overlay": False})
+        excel_chart.set_x_axis(axis)
+        excel_chart.set_y_axis(
+            {**axis, **unit, "min": 0, **limit, "major_gridlines": {"visible": True, "line": {"color": GRID_COLOUR}}}
+        )
+        excel_chart.set_legend({"position": "bottom", "font": font} if len(names) > 1 else {"none": True})
+        excel_chart.set_chartarea({"border": {"color": GRID_COLOUR}})
+        excel_chart.show_hidden_data()
+        excel_chart.set_size({"width": 440, "height": 320})
+        table.sheet.worksheet.insert_chart(row + number // 2 * CHART_ROWS, 0, excel_chart, options)
     return row + (len(drawable_charts) + 1) // 2 * CHART_ROWS
-
-
-def _make_chart(book: Workbook, table: ChartTable, chart: Chart) -> Any:
-    excel_chart = book.add_chart({"type": "column", "subtype": "stacked"} if chart.stacked else {"type": "column"})
-    names = [name for name in chart.columns if name in table.columns]
-    for number, name in enumerate(names):
-        series: dict[str, Any] = {
-            "name": [table.sheet.name, table.header_row, table.columns[name]],
-            "categories": table.cells(0),
-            "values": table.cells(table.columns[name]),
-            "fill": {"color": chart.colours.get(name, COLOURS[number % len(COLOURS)])},
-            "gap": 80,
-        }
-        if name in table.bars:
-            above, below = (_hidden_cells(table, HIDDEN_COLUMN + side, side, table.bars[name]) for side in (0, 1))
-            line = {"color": QUIET_COLOUR, "width": 1.25}
-            series["y_error_bars"] = {"type": "custom", "plus_values": above, "minus_values": below, "line": line}
-        excel_chart.add_series(series)
-    font = {"color": QUIET_COLOUR, "size": 9}
-    axis = {"num_font": font, "line": {"color": GRID_COLOUR}}
-    limit = {"max": chart.max_value} if chart.max_value else {}
-    unit = {"name": chart.unit, "name_font": {**font, "bold": False}}
-    excel_chart.set_title({"name": chart.title, "name_font": {"size": 12, "color": TEXT_COLOUR}, "overlay": False})
-    excel_chart.set_x_axis(axis)
-    excel_chart.set_y_axis(
-        {**axis, **unit, "min": 0, **limit, "major_gridlines": {"visible": True, "line": {"color": GRID_COLOUR}}}
-    )
-    excel_chart.set_legend({"position": "bottom", "font": font} if len(names) > 1 else {"none": True})
-    excel_chart.set_chartarea({"border": {"color": GRID_COLOUR}})
-    excel_chart.show_hidden_data()
-    excel_chart.set_size({"width": 440, "height": 320})
-    return excel_chart
 
 
 def _hidden_cells(table: ChartTable, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:

@@ -208,9 +208,12 @@ def group_answers(
         group = next((group for group in groups if group.add(system, execution, session)), None)
         plan = _order_plan(case, execution)
         if group is None:
-            group = AnswerGroup(
-                execution=execution, case=_between_systems(case, is_ordered=is_ordered, orders=_orders(plan))
-            )
+            # Predictions are compared with all of their columns, and in exactly this order if only gold orders rows.
+            policy = replace(case.settings.policy, gold_columns=())
+            if policy.row_order == "auto" and not (is_ordered and _orders(plan)):
+                policy = replace(policy, row_order="strict" if is_ordered else "ignore")
+            settings = replace(case.settings, policy=policy, gold_source=None, gold_dialect="")
+            group = AnswerGroup(execution=execution, case=replace(case, settings=settings))
             group.add(system, execution, session)
             groups.append(group)
         elif group.is_gold and not is_ordered and _orders(plan):
@@ -229,18 +232,6 @@ def _order_plan(case: Case, execution: Execution) -> OrderPlan | None:
 
 def _orders(plan: OrderPlan | None) -> bool:
     return plan is not None and plan.ordered
-
-
-def _between_systems(case: Case, *, is_ordered: bool, orders: bool) -> Case:
-    """Return a case for the comparison of a predicted answer with others: it has all of its columns.
-
-    `is_ordered` says whether gold orders its rows, `orders` whether the query of the answer does. If only gold does,
-    rows have to be in exactly the order of the answer.
-    """
-    policy = replace(case.settings.policy, gold_columns=())
-    if policy.row_order == "auto" and not (is_ordered and orders):
-        policy = replace(policy, row_order="strict" if is_ordered else "ignore")
-    return replace(case, settings=replace(case.settings, policy=policy, gold_source=None, gold_dialect=""))
 
 
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:

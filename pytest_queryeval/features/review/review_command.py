@@ -21,8 +21,7 @@ from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import System, SystemAnswer, against_verdict, read_systems
 from pytest_queryeval.features.review.page import Review, serve_review
-from pytest_queryeval.features.review.page.audits import AuditReview
-from pytest_queryeval.features.review.page.golds import GoldReview
+from pytest_queryeval.features.review.page.reviewed import AuditReview, GoldReview
 from pytest_queryeval.features.review.ranking import (
     RankedCase,
     RankingSummary,

@@ -154,15 +154,20 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     Raise `CaseError` and `SuiteError` for review files that cannot be read, and for answers that a case cannot have.
     """
     ignored = suite.cases[0].settings.ignored_rules
-    findings = [
-        Finding(
-            rule="review-stale",
-            location=decision.location,
-            message=_not_applied(decision.case, suite),
-            silenced=ignored.get("review-stale", ""),
+    findings: list[Finding] = []
+    for decision in reviews.without_case(suite):
+        name = decision.case
+        missing_case = one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
+        near = nearest(name.id, [case.id for case in suite.cases]) if name.suite == suite.path else ""
+        remedy = f"did you mean '{one_line(near, MAX_CHARACTERS)}'?" if near else "correct the line, or remove it"
+        findings.append(
+            Finding(
+                rule="review-stale",
+                location=decision.location,
+                message=f"the decision is not applied, {missing_case} does not exist: {remedy}",
+                silenced=ignored.get("review-stale", ""),
+            )
         )
-        for decision in reviews.without_case(suite)
-    ]
     cases: list[Case] = []
     latest_time = datetime.now(UTC) + CLOCK_DIFFERENCE
     for case in suite.cases:
@@ -185,14 +190,6 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
             current = []
         cases.append(_reviewed(case, current, suite.values) if current else case)
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
-
-
-def _not_applied(name: CaseName, suite: Suite) -> str:
-    """Return why a decision on a case that does not exist has no effect, with the nearest id of the suite, if any."""
-    missing_case = one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
-    near = nearest(name.id, [case.id for case in suite.cases]) if name.suite == suite.path else ""
-    remedy = f"did you mean '{one_line(near, MAX_CHARACTERS)}'?" if near else "correct the line, or remove it"
-    return f"the decision is not applied, {missing_case} does not exist: {remedy}"
 
 
 def _shown_decision(decision: GoldDecision) -> str:

@@ -8,7 +8,7 @@ from suites import write
 
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.features.review.answers import AnswerGroup
-from pytest_queryeval.features.review.page.golds import GoldReview
+from pytest_queryeval.features.review.page.reviewed import GoldReview
 from pytest_queryeval.features.review.page.server import application
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.suites import load_suites

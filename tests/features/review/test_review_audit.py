@@ -9,7 +9,7 @@ from suites import write
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import CaseError, ReportError
-from pytest_queryeval.features.review.page.audits import AuditReview
+from pytest_queryeval.features.review.page.reviewed import AuditReview
 from pytest_queryeval.results.audit_file import AnswerName, read_audit
 
 AT = "2026-11-01T00:00:00Z"

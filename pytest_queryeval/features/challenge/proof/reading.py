@@ -343,7 +343,16 @@ class _Reader:
         if type(node) in _FLIPPED:
             return _FLIPPED[type(node)], self._term(node.expression), self._term(node.this)
         if type(node) in _AGGREGATES:
-            return self._aggregate(node)
+            if _extra(node, {"this", "big_int"}):
+                raise UnprovableError("an aggregate of several arguments")
+            operator, argument = _AGGREGATES[type(node)], node.this
+            if isinstance(argument, exp.Star):
+                return operator, ("star",)
+            if isinstance(argument, exp.Distinct):
+                if len(argument.expressions) != 1 or argument.args.get("on"):
+                    raise UnprovableError("DISTINCT of several arguments")
+                return operator, ("distinct", self._term(argument.expressions[0]))
+            return operator, self._term(argument)
         if isinstance(node, exp.DataType) and node.args.get("nested"):
             raise UnprovableError("a list, which + joins to another")
         if isinstance(node, _PURE) and not (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)):
@@ -403,18 +412,6 @@ class _Reader:
         if not _PLAIN_NUMBER.fullmatch(node.name):
             raise UnprovableError("a number that may be rounded")
         return "number", node.name.lstrip("0") or "0"
-
-    def _aggregate(self, node: exp.Expr) -> Term:
-        if _extra(node, {"this", "big_int"}):
-            raise UnprovableError("an aggregate of several arguments")
-        operator, argument = _AGGREGATES[type(node)], node.this
-        if isinstance(argument, exp.Star):
-            return operator, ("star",)
-        if isinstance(argument, exp.Distinct):
-            if len(argument.expressions) != 1 or argument.args.get("on"):
-                raise UnprovableError("DISTINCT of several arguments")
-            return operator, ("distinct", self._term(argument.expressions[0]))
-        return operator, self._term(argument)
 
     def _in(self, node: exp.In) -> Term:
         tested = self._term(node.this)

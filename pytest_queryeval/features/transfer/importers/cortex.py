@@ -107,7 +107,15 @@ def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[st
     names_in_use = {expression.alias.lower() for expression in tree.ctes}
     definitions: dict[str, str] = {}
     replacements: list[tuple[int, int, str]] = []
-    for table, logical_name in _references(tree, logical_tables):
+    for table in tree.find_all(exp.Table):
+        logical_name = table.name.lower().removeprefix(PREFIX)
+        if table.args.get("db") or _is_of_query(table):
+            continue
+        if logical_name not in logical_tables:
+            if not table.name.startswith(PREFIX):
+                continue
+            remedy = did_you_mean(logical_name, logical_tables)
+            raise RecordError(f"it reads '{table.name}', and the model has no table '{logical_name}'{remedy}")
         name, alias = table.this.copy(), table.this.sql(DIALECT)
         while name.name.lower() in names_in_use:
             name.set("this", PREFIX + name.name)
@@ -120,20 +128,6 @@ def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[st
     for start, end, text in sorted(replacements, reverse=True):
         query = query[:start] + text + query[end:]
     return query, list(definitions.values())
-
-
-def _references(tree: exp.Query, logical_tables: Mapping[str, Record]) -> Iterator[tuple[exp.Table, str]]:
-    """Yield each place where a query reads a logical table, with the name of that table in lower case."""
-    for table in tree.find_all(exp.Table):
-        if table.args.get("db") or _is_of_query(table):
-            continue
-        name = table.name.lower()
-        logical_name = name.removeprefix(PREFIX)
-        if logical_name in logical_tables:
-            yield table, logical_name
-        elif name.startswith(PREFIX):
-            remedy = did_you_mean(logical_name, logical_tables)
-            raise RecordError(f"it reads '{table.name}', and the model has no table '{logical_name}'{remedy}")
 
 
 def _is_of_query(table: exp.Table) -> bool:

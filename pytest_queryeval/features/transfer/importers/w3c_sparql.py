@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,11 +169,21 @@ def _path(iri: Any, root: Path) -> Path:
 
 def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
     """Return the keys of a case, and the files that they name."""
+    import pyoxigraph
+    from pyoxigraph import DefaultGraph, NamedNode, Quad
+
     query = f"BASE <{_iri(test.query, root)}>\n{file_at(test.query).text(MAX_BYTES)}"
     # FROM names graphs that the source has; the tests name files.
     from_files = (test.query.parent / name for name in _FROM.findall(query))
     graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in from_files if path.is_file())))
-    data_name, data = _data(test.data, tuple(graphs), root)
+    quads: list[Quad] = []
+    for files, is_named in ((test.data, False), (graphs, True)):
+        for file in files:
+            graph = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
+            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in _quads(file, root)]
+    data = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
+    key = repr(([_iri(file, root) for file in test.data], [_iri(file, root) for file in graphs]))
+    data_name = f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq"  # the same for the same files
     result_name, result, is_ordered = _result(test, root)
     keys: dict[str, JsonValue] = {
         "question": test.name,
@@ -186,22 +196,7 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
         keys["compare"] = {"duplicates": "ignore"}
     elif is_ordered and read_query(query).modifier("ORDER") is not None:
         keys["compare"] = {"row_order": "strict"}
-    return keys, {data_name: data, result_name: result}
-
-
-def _data(data: Sequence[Path], graphs: Sequence[Path], root: Path) -> tuple[str, bytes]:
-    """Return the name and content of one file of N-Quads with all data, the same for the same files."""
-    import pyoxigraph
-    from pyoxigraph import DefaultGraph, NamedNode, Quad
-
-    quads: list[Quad] = []
-    for files, is_named in ((data, False), (graphs, True)):
-        for file in files:
-            graph = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
-            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in _quads(file, root)]
-    content = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
-    key = repr(([_iri(file, root) for file in data], [_iri(file, root) for file in graphs]))
-    return f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq", content or b""
+    return keys, {data_name: data or b"", result_name: result}
 
 
 def _quads(file: Path, root: Path) -> Iterator[Any]:

@@ -1,4 +1,8 @@
-"""Golds on the page: cases in the order of their ranking, and decisions for the review files."""
+"""What is reviewed on the page: golds, and the answers of an audit.
+
+Golds are cases in the order of their ranking, and decisions on them go to the review files. Of the answers of an audit,
+a reviewer judges each by its question, and sees no gold, verdict or system.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.decisions import (
@@ -23,25 +28,21 @@ from pytest_queryeval.features.review.decisions import (
     check_reviewer,
     decision_line,
     gold_digest,
+    now,
     read_answers,
     read_decision,
 )
-from pytest_queryeval.features.review.page import (
-    Choice,
-    JsonObject,
-    Runner,
-    case_facts,
-    listed_case,
-    shown_answer,
-)
+from pytest_queryeval.features.review.named_case import case_of, read_suite_below
+from pytest_queryeval.features.review.page import Choice, JsonObject, Runner, case_facts, listed_case, shown_answer
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.results.audit_file import JUDGEMENTS, AnswerName, DrawnPrediction, is_sample, read_audit
 from pytest_queryeval.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import MARK
 
-CHOICES: Sequence[Choice] = (
+GOLD_CHOICES: Sequence[Choice] = (
     {"name": "right", "key": "r", "words": "Gold is right", "hint": "gold is right, and so are the marked answers"},
     {"name": "wrong", "key": "w", "words": "Gold is wrong", "hint": "gold is wrong, the marked answers are right"},
     {"name": "ambiguous", "key": "a", "words": "Ambiguous", "hint": "gold and the marked answers are right readings"},
@@ -49,6 +50,11 @@ CHOICES: Sequence[Choice] = (
     {"name": "unsure", "key": "u", "words": "Unsure", "hint": "unsure: seen, without an effect"},
 )
 SHOWN_KEYS = ("decision", "answers", "compare", "note")  # of a line, which the page shows or sends back
+ANSWER_CHOICES: Sequence[Choice] = (
+    {"name": "right", "key": "r", "words": "Right", "hint": "the answer to the question is right"},
+    {"name": "wrong", "key": "w", "words": "Wrong", "hint": "the answer to the question is wrong"},
+    {"name": "unclear", "key": "u", "words": "Unclear", "hint": "the question does not tell, or you cannot"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +118,7 @@ class GoldReview:
                     "conflict": disagree(current),
                 }
             )
-        return {"choices": CHOICES, "cases": cases}
+        return {"choices": GOLD_CHOICES, "cases": cases}
 
     def case(self, place: int) -> JsonObject:
         """Return the question, the schema, the golds, and the other answers with those who gave them."""
@@ -228,3 +234,113 @@ def _shown_decision(decision: GoldDecision) -> Mapping[str, JsonValue]:
 def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
     """Return items of `answers` as answers to a case; raise `CaseError` for one that is none."""
     return [answer.as_gold(case) for answer in read_answers(parse_json(json.dumps(items), file_at("answers"), line=0))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnAnswer:
+    """An answer to judge."""
+
+    case: Case
+    """The case without its golds and the decisions on them: the page neither runs nor shows them."""
+    name: AnswerName
+    prediction: DrawnPrediction
+    is_only: bool
+    """Whether the case has no other prediction in the file."""
+
+
+class AuditReview:
+    """A `review.Review` of the answers in an audit file; their suites are below the current folder.
+
+    Raise `CaseError` for a damaged line, `ReportError` for a missing case and for a suite elsewhere, and `SuiteError`
+    for a suite that cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._runner = Runner()
+        self._judged: set[int] = set()
+        suites = cache(read_suite_below)
+        self._answers = [  # in the order of the file, which is random and so reveals no verdict
+            DrawnAnswer(
+                case=replace(case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id), golds=(), review=None),
+                name=AnswerName(drawn.nodeid, digest),
+                prediction=prediction,
+                is_only=len(drawn.predictions) == 1,
+            )
+            for drawn in read_audit(path).cases.values()
+            for digest, prediction in drawn.predictions.items()
+            if prediction
+        ]
+
+    def close(self) -> None:
+        """Stop all queries."""
+        self._runner.close()
+
+    def overview(self, reviewer: str) -> JsonObject:
+        """Return all answers with the last judgement of this reviewer; raise `CaseError` for a damaged line."""
+        judgements = read_audit(self._path).judgements
+        cases = []
+        for answer in self._answers:
+            judgement = judgements.get(answer.name, {}).get(reviewer)
+            decision = None if judgement is None else {"decision": judgement}
+            cases.append({**listed_case(answer.case, answer.name.nodeid), "decision": decision})
+        return {"choices": ANSWER_CHOICES, "cases": cases, "audit": True}
+
+    def case(self, place: int) -> JsonObject:
+        """Return the question, the schema, and the query of the answer."""
+        answer = self._at(place)
+        shown: JsonObject = {
+            "systems": [],
+            "query": answer.prediction.get("query"),
+            "queries": [],
+            "item": None,
+            "request": {},
+        }
+        return {**case_facts(answer.case, answer.name.nodeid, self._runner), "golds": [], "answers": [shown]}
+
+    def decisions(self, place: int) -> JsonObject:
+        """Return none: judgements of an audit that differ make an answer unclear, and nobody settles that."""
+        return {"decisions": []}
+
+    def answer(self, place: int, request: JsonObject) -> JsonObject:
+        """Run the query of the answer; of a table whose first rows only are known, say how many there are."""
+        drawn = self._at(place)
+        query, table = drawn.prediction.get("query"), drawn.prediction.get("table")
+        if query is None and table is not None:
+            rows = cast("list[Row]", [tuple(row) for row in table["rows"]])
+            content = QueryOrAnswer(answer=Table(columns=tuple(table["columns"]), rows=rows))
+        else:
+            content = QueryOrAnswer(query=query)
+        predicted = shown_answer(self._runner.compare(content, drawn.case)).get("predicted")
+        if predicted is not None and table is not None and is_sample(table):
+            rows_text = pluralize(table["row_count"], "row")
+            predicted = {**predicted, "shape": f"the first {len(predicted['sample']):,} of {rows_text}", "more": ""}
+        return {"predicted": predicted, "outcome": "", "message": ""}
+
+    def append(self, place: int, decision: JsonObject) -> None:
+        """Append a judgement to the audit file; raise `ReportError` for one that is none."""
+        answer, judgement = self._at(place), decision.get("decision")
+        if judgement not in JUDGEMENTS:
+            raise ReportError(f"a judgement is {', '.join(JUDGEMENTS)}")
+        line: Mapping[str, JsonValue] = {
+            "case": answer.case.id,
+            "nodeid": answer.name.nodeid,
+            **({} if answer.is_only else {"prediction": answer.name.prediction}),
+            "judgement": judgement,
+            "reviewer": check_reviewer(str(decision.get("reviewer", "")), ReportError),
+            "at": now(),
+        }
+        with appending(self._path) as append:
+            append([line])
+            self._judged.add(place)
+
+    def appended_lines(self) -> list[str]:
+        """Return a line on how many answers were judged."""
+        if not self._judged:
+            return []
+        return [f"{file_at(self._path).shown}: judgements on {pluralize(len(self._judged), 'answer')}"]
+
+    def _at(self, place: int) -> DrawnAnswer:
+        if place >= len(self._answers):
+            raise ReportError("there is no such case")
+        return self._answers[place]
