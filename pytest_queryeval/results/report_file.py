@@ -180,10 +180,15 @@ def _has(gate: GateReport, key: str) -> bool:
     return name in gate and (not within or (isinstance(value, dict) and within in value))
 
 
+def moment_of(created: str) -> datetime:
+    """Return the time of a report, which can be compared with others; one without a zone is in UTC."""
+    moment = datetime.fromisoformat(created)
+    return moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
 def _is_time(value: str) -> bool:
     try:
-        moment = datetime.fromisoformat(value)
-        moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        moment_of(value).astimezone(UTC)
     except (ValueError, OverflowError):  # the latter for a year before the first
         return False
     return True

@@ -142,7 +142,17 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size
 def report_lines(report: AuditReport) -> Iterable[str]:
     """Yield the lines of an audit, the main result first."""
     if "systems" in report:
-        yield _comparison_line(report, report["systems"])
+        first, second = (system["name"] for system in report["systems"])
+        value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]
+        if low == high == 0:
+            finding = f"{second} has as many right answers as {first} ({report['judged']:,} judged)"
+        else:
+            doubt = ": either may be better" if low < 0 < high else ""
+            finding = (
+                f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right "
+                f"answers than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){doubt}"
+            )
+        yield f"{finding}; the automatic verdict says {_percent(report['measured'])}"
         for system in report["systems"]:
             yield f"{system['name']}: {_system_line(system)}"
             yield from _verdict_lines(system)
@@ -169,20 +179,6 @@ def report_lines(report: AuditReport) -> Iterable[str]:
     if report["not_counted"]:
         yield f"not counted: {not_counted_text(report['not_counted'])}"
     yield from _left_out_lines(report["left_out"])
-
-
-def _comparison_line(report: AuditReport, systems: Sequence[SystemReport]) -> str:
-    first, second = (system["name"] for system in systems)
-    value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]
-    if low == high == 0:
-        finding = f"{second} has as many right answers as {first} ({report['judged']:,} judged)"
-    else:
-        doubt = ": either may be better" if low < 0 < high else ""
-        finding = (
-            f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right "
-            f"answers than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){doubt}"
-        )
-    return f"{finding}; the automatic verdict says {_percent(report['measured'])}"
 
 
 def _system_line(system: SystemReport | AuditReport, *, judged: int = 0) -> str:

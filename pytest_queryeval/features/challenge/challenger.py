@@ -21,7 +21,7 @@ from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomic
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, Challenge, Execution, Prediction, QueryOrAnswer, Refutation
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Constraints, CounterexampleSearch
+from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sparql.query import read_query, tokens
@@ -122,25 +122,20 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *texts)
     challenge = store.load(key)
     if challenge is None:
-        challenge = _proof(case, gold, predicted, constraints)
-        challenge = challenge or _search(searches, case, gold, predicted, session)
+        rules: tuple[str, ...] = ()
+        if settings.kind == "sql":
+            from pytest_queryeval.features.challenge.proof import prove
+
+            all_tables = (of_search.tables for of_search in constraints if of_search.tables)
+            proofs = (prove(gold, predicted, settings.dialect, tables, settings.policy) for tables in all_tables)
+            rules = next(filter(None, proofs), ())
+        if rules:
+            challenge = Challenge(verdict="proved", rules=rules)
+        else:
+            challenge = _search(searches, case, gold, predicted, session)
         if challenge.verdict != "unchallenged":
             store.save(key, challenge)
     return challenge
-
-
-def _proof(case: Case, gold: str, predicted: str, constraints: Sequence[Constraints]) -> Challenge | None:
-    """Return the challenge of two SQL queries that a proof shows to be the same; None without a proof."""
-    if case.settings.kind != "sql":
-        return None
-    from pytest_queryeval.features.challenge.proof import prove
-
-    for of_search in constraints:
-        if of_search.tables:
-            rules = prove(gold, predicted, case.settings.dialect, of_search.tables, case.settings.policy)
-            if rules:
-                return Challenge(verdict="proved", rules=rules)
-    return None
 
 
 def _search(

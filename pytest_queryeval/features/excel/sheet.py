@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports.blocks import Cell, cell, part
+from pytest_queryeval.results.report_file import moment_of
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -242,8 +243,7 @@ def value_at(*path: str) -> Callable[[CaseReport], Any]:
 
 def utc_time(text: str) -> datetime:
     """Return a time in ISO 8601 as a datetime in UTC, without its zone, which cells cannot have."""
-    moment = datetime.fromisoformat(text)
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return moment_of(text).astimezone(UTC).replace(tzinfo=None)
 
 
 def colour_scale(best: float) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise, starmap
 from typing import Any, TypeAlias, TypedDict, cast
 
@@ -26,6 +25,7 @@ from pytest_queryeval.results.baseline import MET, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
+from pytest_queryeval.results.report_file import moment_of
 from pytest_queryeval.results.verdict import verdict
 
 MAX_CASES = 200  # of those that flipped
@@ -158,7 +158,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
     metric_names = dict.fromkeys(name for run in runs_by_content.values() for name in (PASS_RATE, *run["metrics"]))
     if metric_names and metric not in metric_names:
         raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, metric_names)}")
-    ordered = sorted(runs_by_content.items(), key=lambda item: (_moment(item[1]["created"]), item[1]["path"]))
+    ordered = sorted(runs_by_content.items(), key=lambda item: (moment_of(item[1]["created"]), item[1]["path"]))
     runs = [run for _, run in ordered]
     outcomes: defaultdict[str, list[Outcome | None]] = defaultdict(lambda: [None] * len(runs))
     scores: defaultdict[str, list[float | None]] = defaultdict(lambda: [None] * len(runs))
@@ -220,12 +220,6 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "step": None,
     }
     return content, run, lower_is_better(report["metrics"])
-
-
-def _moment(created: str) -> datetime:
-    """Return a time that can be compared with others; one without a zone is in UTC."""
-    moment = datetime.fromisoformat(created)
-    return moment.replace(tzinfo=moment.tzinfo or UTC)
 
 
 def _step(before: RunResults, after: RunResults, metric: str) -> Step:

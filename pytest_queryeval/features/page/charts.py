@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport, PredictionReport
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.report import MetricReport, Report, ScoreStatistics
 from pytest_queryeval.results.aggregation import MAX_SIZE
@@ -110,7 +110,29 @@ def charts(report: Report) -> Iterator[Chart]:
         name: bins for name, bins in score_bins.items() if sum(score_bin.count > 0 for score_bin in bins) > 2
     }
     if drawable_bins:
-        yield _distributions(drawable_bins)
+        drawn_metrics = list(drawable_bins)[:METRICS_SHOWN]
+        yield Chart(
+            name="distributions",
+            title="Score distributions",
+            description="Where the scores of each metric lie: the height of a bar is the share of its cases, up to all"
+            f" of them at the upper line.{_undrawn_text('first', drawn_metrics, drawable_bins)}",
+            plots=[
+                Plot(
+                    metric=name,
+                    low=f"{drawable_bins[name][0].low:.4g}",
+                    high=f"{drawable_bins[name][-1].high:.4g}",
+                    bars=drawable_bins[name],
+                )
+                for name in drawn_metrics
+            ],
+            header=("metric", "scores", "cases"),
+            rows=[
+                (name, score_bin.text, f"{score_bin.count:,}")
+                for name, bins in drawable_bins.items()
+                for score_bin in bins
+                if score_bin.count
+            ],
+        )
     yield from _times(report)
     yield from _risks(report)
 
@@ -120,32 +142,6 @@ def _undrawn_text(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
     if len(drawn_metrics) == len(metrics):
         return ""
     return f" The {words} {len(drawn_metrics)} of {len(metrics):,} metrics are drawn; the table has all."
-
-
-def _distributions(drawable_bins: Mapping[str, Sequence[Bin]]) -> Chart:
-    drawn_metrics = list(drawable_bins)[:METRICS_SHOWN]
-    return Chart(
-        name="distributions",
-        title="Score distributions",
-        description="Where the scores of each metric lie: the height of a bar is the share of its cases, up to all of"
-        f" them at the upper line.{_undrawn_text('first', drawn_metrics, drawable_bins)}",
-        plots=[
-            Plot(
-                metric=name,
-                low=f"{drawable_bins[name][0].low:.4g}",
-                high=f"{drawable_bins[name][-1].high:.4g}",
-                bars=drawable_bins[name],
-            )
-            for name in drawn_metrics
-        ],
-        header=("metric", "scores", "cases"),
-        rows=[
-            (name, score_bin.text, f"{score_bin.count:,}")
-            for name, bins in drawable_bins.items()
-            for score_bin in bins
-            if score_bin.count
-        ],
-    )
 
 
 def _times(report: Report) -> Iterator[Chart]:
@@ -239,7 +235,14 @@ def risks(cases: Iterable[CaseReport]) -> list[Risk]:
         share, score = coverage(case), accuracy(case)
         case_count += share is not None
         if share is not None and score is not None and case["prediction"] is not None:
-            answers.append((_confidence(case["prediction"]), share, score))
+            confidence = case["prediction"]["metadata"].get("confidence")
+            if (
+                not isinstance(confidence, int | float)
+                or isinstance(confidence, bool)
+                or not abs(confidence) < MAX_SIZE
+            ):
+                confidence = -math.inf  # the system does not state how sure it is
+            answers.append((float(confidence), share, score))
     answers.sort(key=lambda answer: -answer[0])
     points: list[Risk] = []
     answer_count = wrong_count = 0.0
@@ -256,14 +259,6 @@ def risks(cases: Iterable[CaseReport]) -> list[Risk]:
             )
     step = max(1, math.ceil(len(points) / POINTS))
     return [*points[:-1:step], *points[-1:]]
-
-
-def _confidence(prediction: PredictionReport) -> float:
-    """Return how sure a system is of its answer; -inf if it states no number."""
-    confidence = prediction["metadata"].get("confidence")
-    if not isinstance(confidence, int | float) or isinstance(confidence, bool) or not abs(confidence) < MAX_SIZE:
-        return -math.inf
-    return float(confidence)
 
 
 def is_unit(stats: ScoreStatistics) -> bool:

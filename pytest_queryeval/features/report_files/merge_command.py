@@ -7,7 +7,6 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -24,7 +23,7 @@ from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
-from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.results.report_file import moment_of, read_report
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.report import CHARACTERS, gated_report
 from pytest_queryeval.text.formatting import one_line, pluralize
@@ -166,11 +165,6 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
 
     Where one part left out cases without knowing which, as under --lf, `collected` is empty.
     """
-
-    def moment(report: Report) -> datetime:
-        created = datetime.fromisoformat(report["created"])
-        return created if created.tzinfo else created.replace(tzinfo=UTC)
-
     selected_reports = [report for report in reports if report["selected"]]
     collected: dict[str, int] = {}
     if all(report["collected"] for report in selected_reports):
@@ -186,7 +180,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
         first_environment["parts"] = further_environments
     about: RunFacts = {
         "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
-        "created": max(reports, key=moment)["created"],
+        "created": max((report["created"] for report in reports), key=moment_of),
         "environment": first_environment,
         "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
         "requested_paths": _requested_paths(reports),

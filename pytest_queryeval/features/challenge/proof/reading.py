@@ -391,7 +391,17 @@ class _Reader:
                     _require_one_type(tested, (low, high))
                 return "and", ("lte", low, tested), ("lte", tested, high)
             case exp.In():
-                return self._in(node)
+                tested = self._term(node.this)
+                query = node.args.get("query")
+                if query is not None:
+                    return "in", tested, self.query(query)
+                if _extra(node, {"this", "expressions"}) or not node.expressions:
+                    raise UnprovableError("IN")
+                items = [self._term(item) for item in node.expressions]
+                _require_one_type(tested, items)
+                self._used["in-list"] = None
+                equalities = [("eq", tested, item) for item in items]
+                return equalities[0] if len(equalities) == 1 else ("or", *equalities)
             case exp.Exists():
                 return "exists", without_columns(self.query(node.this))
         raise UnprovableError(type(node).__name__)
@@ -412,19 +422,6 @@ class _Reader:
         if not _PLAIN_NUMBER.fullmatch(node.name):
             raise UnprovableError("a number that may be rounded")
         return "number", node.name.lstrip("0") or "0"
-
-    def _in(self, node: exp.In) -> Term:
-        tested = self._term(node.this)
-        query = node.args.get("query")
-        if query is not None:
-            return "in", tested, self.query(query)
-        if _extra(node, {"this", "expressions"}) or not node.expressions:
-            raise UnprovableError("IN")
-        items = [self._term(item) for item in node.expressions]
-        _require_one_type(tested, items)
-        self._used["in-list"] = None
-        equalities = [("eq", tested, item) for item in items]
-        return equalities[0] if len(equalities) == 1 else ("or", *equalities)
 
 
 def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
