@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import factorial, prod
 
-from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.challenge.proof import rules
 from pytest_queryeval.features.challenge.proof.query import (
@@ -80,7 +80,14 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     if policy.row_order == "strict" or not has_free_columns:
         return ()
     used: dict[str, None] = {ALIASES: None}
-    tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
+    nullable_tables = {}  # in which columns of the primary key are nullable where SQLite allows NULL in them
+    for name, table in tables.items():
+        columns = [
+            column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
+            for column in table.columns
+        ]
+        nullable_tables[name] = table._replace(columns=tuple(columns))
+    tables = nullable_tables
     try:
         queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
         if any(query.order for query in queries):
@@ -90,15 +97,6 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
     return tuple(used) if names[0] == names[1] else ()
-
-
-def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
-    """Return a table whose columns of the primary key are nullable where SQLite allows NULL in them."""
-    columns = (
-        column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
-        for column in table.columns
-    )
-    return table._replace(columns=tuple(columns))
 
 
 def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
@@ -309,7 +307,18 @@ class _Renderer:
         Raise `UnprovableError` for queries that use tables too often.
         """
         if isinstance(query, Block):
-            text = self._select(query, aliases, equal, depth)
+            self._sources |= query.tables
+            by_source: defaultdict[str, list[str]] = defaultdict(list)
+            for alias, source in query.tables.items():
+                if isinstance(source, str):
+                    by_source[repr(source)].append(alias)
+                else:
+                    by_source[self.query(source, aliases, equal, depth=depth + 1)].append(alias)
+            if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
+                raise UnprovableError("a table that is used often")
+            orders = product(*(permutations(of_source) for of_source in by_source.values()))
+            # The least of the texts that it has with its uses of a table in any order.
+            text = min(self._block(query, [*by_source], order, aliases, equal, depth) for order in orders)
         else:
             if query.order:
                 raise UnprovableError("ORDER BY of a set operation")
@@ -325,20 +334,6 @@ class _Renderer:
                 sides.sort()
             text = f"{sides[0]} {query.operator} {sides[1]}"
         return self._names.setdefault(text, f"({len(self._names)})")
-
-    def _select(self, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
-        """Return the least of the texts that a SELECT has with its uses of a table in any order."""
-        self._sources |= block.tables
-        by_source: defaultdict[str, list[str]] = defaultdict(list)
-        for alias, source in block.tables.items():
-            if isinstance(source, str):
-                by_source[repr(source)].append(alias)
-            else:
-                by_source[self.query(source, aliases, equal, depth=depth + 1)].append(alias)
-        if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
-            raise UnprovableError("a table that is used often")
-        orders = product(*(permutations(of_source) for of_source in by_source.values()))
-        return min(self._block(block, [*by_source], order, aliases, equal, depth) for order in orders)
 
     def _block(
         self,

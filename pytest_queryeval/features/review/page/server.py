@@ -178,7 +178,18 @@ def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], 
 
     Raise `ReportError` if the port is taken.
     """
-    with _listener(port) as listener:
+    listener = None
+    if port is None:
+        port = 0  # if the usual one is taken
+        with suppress(OSError):
+            listener = socket.create_server((ADDRESS, USUAL_PORT))
+    try:
+        listener = listener or socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise ReportError(f"--serve {port}: {os.strerror(error.errno or 0)}: name another port") from error
+    except OverflowError as error:
+        raise ReportError(f"--serve {port}: a port is a number up to 65535") from error
+    with listener:
         port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
         app = application(review, page, token=token, port=port)
         # What is not needed is off; so is any log of requests, since an address contains the token.
@@ -198,17 +209,3 @@ def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], 
         tell(f"open http://{ADDRESS}:{port}/?token={token} (Ctrl-C ends it)")
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
-
-
-def _listener(port: int | None) -> socket.socket:
-    if port is None:
-        try:
-            return socket.create_server((ADDRESS, USUAL_PORT))
-        except OSError:
-            port = 0
-    try:
-        return socket.create_server((ADDRESS, port))
-    except OSError as error:
-        raise ReportError(f"--serve {port}: {os.strerror(error.errno or 0)}: name another port") from error
-    except OverflowError as error:
-        raise ReportError(f"--serve {port}: a port is a number up to 65535") from error
