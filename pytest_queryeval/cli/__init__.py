@@ -76,13 +76,6 @@ class _CommandParser(_Parser):
         self.error(problem)
 
 
-def _summary(name: str) -> str:
-    try:
-        return COMMANDS[name].summary
-    except QueryEvalError as error:  # a command that cannot be imported leaves the others usable
-        return str(error).replace("%", "%%")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: that of the command, or 2 for arguments that cannot be used.
 
@@ -98,7 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name in COMMANDS:
-        subparsers.add_parser(name, command=name, help=_summary(name))
+        try:
+            summary = COMMANDS[name].summary
+        except QueryEvalError as error:  # a command that cannot be imported leaves the others usable
+            summary = str(error).replace("%", "%%")
+        subparsers.add_parser(name, command=name, help=summary)
     sigterm_handler = SigtermHandler()
     garbage_collection = RareCollection()
     try:

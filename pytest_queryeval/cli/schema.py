@@ -30,7 +30,14 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `QueryEvalError` for a file that fails, and a registered object that cannot be imported.
     """
     for path in arguments.conftest:
-        _run_file(path)
+        folder = str(path.resolve().parent)
+        sys.path.insert(0, folder)  # it may import the modules beside it, as pytest lets a conftest.py do
+        try:
+            run_path(str(path))
+        except Exception as error:  # the user's code may raise anything
+            raise QueryEvalError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+        finally:
+            sys.path.remove(folder)
     if arguments.name == "report":
         from pytest_queryeval.results.report_schema import report_schema  # msgspec takes 6 ms to import
 
@@ -38,15 +45,3 @@ def run(arguments: argparse.Namespace) -> Result:
     else:
         schema = editor_schema(arguments.name)
     return Result(status=OK, lines=json.dumps(schema, indent=1).splitlines(), data=schema)
-
-
-def _run_file(path: Path) -> None:
-    """Run a Python file, which may import the modules beside it, as pytest lets a conftest.py do."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        run_path(str(path))
-    except Exception as error:  # the user's code may raise anything
-        raise QueryEvalError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(folder)

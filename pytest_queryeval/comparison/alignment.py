@@ -427,21 +427,18 @@ class _Search:
         self.budget.spend(sum(map(len, node.options.values())))
         used_columns = {*pairs.values()}
         options = {i: [j for j in js if j not in used_columns] for i, js in node.options.items() if i not in pairs}
-        self._bar(step, options)
+        # Two gold columns of equal cells are interchangeable: what one has tried before is no option of the other.
+        barred = {self.predicted_kinds[j] for j in step.tried}
+        gold_column = next(iter(pairs))
+        for k in options if barred else ():
+            if self.gold_kinds[k] == self.gold_kinds[gold_column] and node.options[k] == node.options[gold_column]:
+                options[k] = [j for j in options[k] if self.predicted_kinds[j] not in barred]
         columns = {**node.columns, **pairs}
         if node.split is None or not options:
             return _Node(columns, options, None, self.rows.completed(node.split, pairs) if node.split else 0)
         ((i, j),) = pairs.items()
         split = self.rows.refined(node.split, i, j)
         return _Node(columns, options, split, split.bound)
-
-    def _bar(self, step: _Step, options: dict[int, list[int]]) -> None:
-        """Drop options that a gold column of equal cells has tried before: the two columns are interchangeable."""
-        barred = {self.predicted_kinds[j] for j in step.tried}
-        before, (i, *_) = step.node.options, step.pairs
-        for k in options if barred else ():
-            if self.gold_kinds[k] == self.gold_kinds[i] and before[k] == before[i]:
-                options[k] = [j for j in options[k] if self.predicted_kinds[j] not in barred]
 
     def _steps(self, node: _Node) -> list[_Step]:
         """Return the steps from a node, the most promising one last; none if no leaf below it can be good enough."""

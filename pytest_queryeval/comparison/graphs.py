@@ -114,9 +114,18 @@ def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
     Cells that too many rows have in common are left out at first. Then rows without partner are paired that have the
     same frequent cells, and at last those that share one frequent cell, the rarer the earlier.
     """
+    import numpy as np
+
     visits = _visits(reach, cells)
     rare = {token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_VISITS}
-    pairs = _pair_greedily(overlap(reach, cells, rare).tocoo())
+    common = overlap(reach, cells, rare).tocoo()
+    order = np.argsort(-common.data, kind="stable")
+    free_gold_rows, free_rows = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
+    pairs: Pairs = []
+    for left, right in zip(common.row[order].tolist(), common.col[order].tolist(), strict=True):
+        if free_gold_rows[left] and free_rows[right]:
+            free_gold_rows[left] = free_rows[right] = 0
+            pairs.append((left, right))
     used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
     free_gold = {at: row for at, row in enumerate(reach) if at not in used_gold}
     free_predicted = {at: row for at, row in enumerate(cells) if at not in used_predicted}
@@ -139,20 +148,6 @@ def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, 
     gold_counts, predicted_counts = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
     visits = {token: n * predicted_counts[token] for token, n in gold_counts.items() if token in predicted_counts}
     return dict(sorted(visits.items(), key=itemgetter(1)))
-
-
-def _pair_greedily(common: Matrix) -> Pairs:
-    """Take pairs with the most in common first, each row once."""
-    import numpy as np
-
-    order = np.argsort(-common.data, kind="stable")
-    free_gold, free_predicted = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
-    pairs = []
-    for left, right in zip(common.row[order].tolist(), common.col[order].tolist(), strict=True):
-        if free_gold[left] and free_predicted[right]:
-            free_gold[left] = free_predicted[right] = 0
-            pairs.append((left, right))
-    return pairs
 
 
 def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Tokens]) -> Pairs:

@@ -245,21 +245,17 @@ class Pair:
         self.column_policies = self.policy.by_column(gold)
         self._unpaired: dict[tuple[int, ...], UnpairedRows] = {}
         self.gold_rows = self._without_duplicates(canonical_rows(gold, policy))
-        predicted_rows = self._without_duplicates(canonical_rows(predicted, policy))
-        self.predicted_rows, is_proven = self._rename_nodes(predicted_rows)
+        self.predicted_rows = predicted_rows = self._without_duplicates(canonical_rows(predicted, policy))
+        is_proven = True
+        if predicted_rows is not predicted.rows:  # else it has no blank nodes to be named after gold's
+            self.predicted_rows, is_proven = rename_blank_nodes(
+                self.gold_rows,
+                predicted_rows,
+                columns=self._stated_columns,
+                merged=lambda: shared_values(self.gold_rows, predicted_rows, self.policy),
+            )
         self.is_unproven = not is_proven
         """Whether a search for an alignment, or for partners of blank nodes, has stopped at its budget so far."""
-
-    def _rename_nodes(self, rows: Rows) -> tuple[Rows, bool]:
-        """Return predicted rows with blank nodes named after gold's, and whether no better names can be missed."""
-        if rows is self.predicted.rows:
-            return rows, True
-        return rename_blank_nodes(
-            self.gold_rows,
-            rows,
-            columns=self._stated_columns,
-            merged=lambda: shared_values(self.gold_rows, rows, self.policy),
-        )
 
     @cached_property
     def _stated_columns(self) -> tuple[int, ...] | None:

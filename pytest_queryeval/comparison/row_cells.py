@@ -248,7 +248,10 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     exactly, up to MAX_MATRIX possible pairs.
     """
     same, gold, predicted = _without_same(gold, predicted)
-    gold, predicted = _with_partners(gold, predicted)
+    # Rows that share no cell with any row of the other side add nothing to any pair.
+    there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
+    gold = gold.only([at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)])
+    predicted = [row for row in predicted if not reached.isdisjoint(row)]
     if not predicted:
         return Paired(common=same, proven=True)
     sizes = len(gold.cells), len(predicted)
@@ -311,13 +314,6 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
         else:
             unpaired_places.append(position)
     return paired, gold.only(unpaired_places), [predicted[at] for at in sorted(chain.from_iterable(waiting.values()))]
-
-
-def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCells, list[Tokens]]:
-    """Return the rows that share a cell with some row of the other side; other rows add nothing to any pair."""
-    there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
-    touching = [at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)]
-    return gold.only(touching), [row for row in predicted if not reached.isdisjoint(row)]
 
 
 def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:

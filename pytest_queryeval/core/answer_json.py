@@ -336,16 +336,17 @@ def answer_digest(answers: Iterable[Answer], *, in_order: bool = False) -> str:
     """
     digest = hashlib.sha256()
     for answer in answers:
-        for line in _table_lines(answer, in_order=in_order) if isinstance(answer, Table) else _value_lines(answer):
+        if isinstance(answer, Table):
+            lines = _table_lines(answer, in_order=in_order)
+        else:
+            try:
+                content: object = encode_answer(answer)
+            except TypeError:  # a value of a type of the user's own
+                content = to_jsonable(answer)
+            lines = [json.dumps(content, sort_keys=True)]
+        for line in lines:
             digest.update(line.encode(errors="backslashreplace") + b"\n")
     return digest.hexdigest()[:HEX_DIGITS]
-
-
-def _value_lines(answer: Answer) -> Sequence[str]:
-    try:
-        return [json.dumps(encode_answer(answer), sort_keys=True)]
-    except TypeError:  # a value of a type of the user's own
-        return [json.dumps(to_jsonable(answer), sort_keys=True)]
 
 
 def _table_lines(table: Table, *, in_order: bool) -> Sequence[str]:

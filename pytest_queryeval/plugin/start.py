@@ -94,7 +94,8 @@ class Interruption:
         if self._sigterm is None and any(map(is_case, nodeids)):
             from pytest_queryeval.core.process import SigtermHandler
 
-            self._sigterm = SigtermHandler(self._ignore if self._run.is_worker else self._interrupt)
+            # A worker does nothing; programs that it starts would inherit SIG_IGN.
+            self._sigterm = SigtermHandler((lambda: None) if self._run.is_worker else self._interrupt)
             self._sigterm.begin()
 
     @pytest.hookimpl(tryfirst=True)
@@ -123,9 +124,6 @@ class Interruption:
         if self._finishing is None:
             raise KeyboardInterrupt("SIGTERM")
         self._finishing.exitstatus = pytest.ExitCode.INTERRUPTED
-
-    def _ignore(self) -> None:
-        """Do nothing; started programs would inherit SIG_IGN."""
 
 
 class GarbageCollection:

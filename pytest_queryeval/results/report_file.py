@@ -14,7 +14,7 @@ from typing import Any, cast
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.json_value import INTEGER_DIGITS
-from pytest_queryeval.core.report import CasesFile, GateReport, Report
+from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
@@ -157,27 +157,18 @@ def _head_problem(report: Report) -> str:
     for group in FIRST_GROUPS:
         if group not in report["groups"]:
             return f"groups: '{group}' is missing"
-    problems = (
-        f"gates[{number}]{problem}" for number, gate in enumerate(report["gates"]) if (problem := _gate_problem(gate))
-    )
-    return next(problems, "")
-
-
-def _gate_problem(gate: GateReport) -> str:
-    """Return what is wrong with a gate whose values have the right types; empty if nothing is."""
-    for group, value in gate[
-        "where"
-    ].items():  # a malformed condition would be ignored, and the gate would cover more cases
-        if isinstance(value, str) is (group == "not"):
-            return f".where.{group}: expected {'an object' if group == 'not' else 'a text'}"
-    return next((f": '{key}' is missing" for key in rule_of(gate).stored_keys(gate) if not _has(gate, key)), "")
-
-
-def _has(gate: GateReport, key: str) -> bool:
-    """Return whether a gate has a key; `a.b` is the key `b` in the value of `a`."""
-    name, _, within = key.partition(".")
-    value: object = gate.get(name)
-    return name in gate and (not within or (isinstance(value, dict) and within in value))
+    for number, gate in enumerate(report["gates"]):
+        # A malformed condition would be ignored, and the gate would cover more cases.
+        for group, value in gate["where"].items():
+            if isinstance(value, str) is (group == "not"):
+                expectation = "an object" if group == "not" else "a text"
+                return f"gates[{number}].where.{group}: expected {expectation}"
+        for key in rule_of(gate).stored_keys(gate):
+            name, _, within = key.partition(".")  # `a.b` is the key `b` in the value of `a`
+            stored: object = gate.get(name)
+            if name not in gate or (within and not (isinstance(stored, dict) and within in stored)):
+                return f"gates[{number}]: '{key}' is missing"
+    return ""
 
 
 def moment_of(created: str) -> datetime:

@@ -78,7 +78,12 @@ class RunSuites:
 
     def _warn_of_questions(self, cases: Iterable[Case]) -> None:
         """Warn of the first case that asks its predictor nothing, and count the others."""
-        silent_cases = [case for case in cases if _asks_nothing(case)]
+        silent_cases: list[Case] = []
+        for case in cases:
+            predictor = case.settings.predictor
+            is_called = predictor is not None and case.predicted is None and PREDICTORS[predictor.kind].calls
+            if is_called and case.skip is None and not (case.question.strip() or case.evidence or case.metadata):
+                silent_cases.append(case)
         if silent_cases:
             first_case, *others = silent_cases
             verb = "does" if len(others) == 1 else "do"
@@ -119,12 +124,6 @@ class RunSuites:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [{**gate.required, "folder": self.relative(gate.folder)} for gate in gates]
-
-
-def _asks_nothing(case: Case) -> bool:
-    predictor = case.settings.predictor
-    is_called = predictor is not None and case.predicted is None and PREDICTORS[predictor.kind].calls
-    return is_called and case.skip is None and not (case.question.strip() or case.evidence or case.metadata)
 
 
 def _gate_metric(case: Case) -> str:

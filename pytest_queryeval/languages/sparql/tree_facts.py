@@ -198,22 +198,20 @@ def _sort_items(tree: Select) -> Select:
 def query_features(query: str) -> tuple[Feature, ...]:
     """Return the features that a query has anywhere in it, in the order of FEATURES; none where it cannot be read."""
     try:
-        features = set(_features(read_tree(query).tree))
+        tree = read_tree(query).tree
     except UnreadableError:
         return ()
-    return tuple(name for name in FEATURES if name in features)
-
-
-def _features(tree: Select) -> Iterator[Feature]:
+    features: set[Feature] = set()
     for node in walk(tree):
         match node:
             case Block(head=("OPTIONAL",)):
-                yield "optional"
+                features.add("optional")
             case Filter():
-                yield "filter"
+                features.add("filter")
             case Union(arms=(_, _, *_)):
-                yield "union"
+                features.add("union")
             case Triple(path=(_, _, *_)):
-                yield "path"
+                features.add("path")
             case Select(aggregates=True):
-                yield "aggregate"
+                features.add("aggregate")
+    return tuple(name for name in FEATURES if name in features)
