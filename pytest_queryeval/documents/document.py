@@ -219,26 +219,21 @@ def read_json(file: File) -> Node:
 
 def read_jsonl(file: File) -> Iterator[Node | CaseError]:
     """Yield a node or problem for each line that is not blank; raise `CaseError` if the file cannot be read."""
-    for line, data in enumerate(_lines(file), start=1):
-        try:
-            text = file.decoded(data, line=line)
-            if text.strip():
-                yield parse_json(text, file, line=line, hint=": a line holds one JSON object")
-        except CaseError as problem:
-            yield problem
-
-
-def _lines(file: File) -> Iterator[bytes]:
-    # Not by `splitlines`: JSON strings may hold U+2028 and other characters that end lines for Python.
     data = file.data(MAX_JSONL_BYTES)
     start, line = 0, 0
     while start < len(data):
+        # Not by `splitlines`: JSON strings may hold U+2028 and other characters that end lines for Python.
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
         line += 1
         if end - start > MAX_JSONL_LINE:
             raise file.problem(f"the line is longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", line)
-        yield data[start:end]
+        try:
+            text = file.decoded(data[start:end], line=line)
+            if text.strip():
+                yield parse_json(text, file, line=line, hint=": a line holds one JSON object")
+        except CaseError as problem:
+            yield problem
         start = end + 1
 
 

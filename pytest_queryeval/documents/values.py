@@ -307,7 +307,13 @@ def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
     remedy = hint if node.file.is_yaml else ""
-    return node.problem(f"{key}expected {expected}, found {_excerpt(node)}{remedy}")
+    if not isinstance(node.value, str):
+        content = _FORMS[node.form]
+    elif node.empty or not node.value.strip():
+        content = "nothing"
+    else:
+        content = f"{'' if node.plain else 'the text '}'{one_line(node.value, MAX_SHOWN)}'"
+    return node.problem(f"{key}expected {expected}, found {content}{remedy}")
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
@@ -317,12 +323,3 @@ def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> s
     match = _ALMOST_NUMBER.fullmatch(written)
     value = float(match["number"]) / (100 if match["unit"] == "%" else 1) if match else math.nan
     return f": write {value:.15g}" if fits(value) else ""
-
-
-def _excerpt(node: Node) -> str:
-    if not isinstance(node.value, str):
-        return _FORMS[node.form]
-    if node.empty or not node.value.strip():
-        return "nothing"
-    excerpt = one_line(node.value, MAX_SHOWN)
-    return f"'{excerpt}'" if node.plain else f"the text '{excerpt}'"

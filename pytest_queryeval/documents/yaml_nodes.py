@@ -156,7 +156,13 @@ class _Composer:
         entries: dict[str, Node] = {}
         while type(event := self._next()) is not MappingEndEvent:
             name_line = event.start_mark.line + 1
-            name = self._key(event, name_line, depth)
+            if type(event) is ScalarEvent and event.tag is None and event.anchor is None:
+                name = event.value
+            else:
+                node = self._node(event, name_line, depth)
+                if not isinstance(node.value, str):
+                    raise node.problem("a key is text: quote it")
+                name = node.value
             value = self._node(self._next(), name_line, depth, name)
             if name in entries:
                 hint = "remove one, or begin another item by `- `" if key.startswith("item of ") else "remove one"
@@ -165,15 +171,6 @@ class _Composer:
             else:
                 entries[name] = value
         return Node(entries, line, "mapping", self._file, key)
-
-    def _key(self, event: Any, line: int, depth: int) -> str:
-        if type(event) is ScalarEvent and event.tag is None and event.anchor is None:
-            key: str = event.value
-            return key
-        node = self._node(event, line, depth)
-        if isinstance(node.value, str):
-            return node.value
-        raise node.problem("a key is text: quote it")
 
     def _alias(self, event: Any, line: int | None, depth: int, key: str) -> Node:
         name, own_line = event.anchor, _line(event)

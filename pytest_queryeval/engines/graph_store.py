@@ -81,7 +81,10 @@ def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None)
 
 
 def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
-    """Return the store, in a folder for stores; raises OSError if that cannot be used."""
+    """Return the store, in a folder for stores; raises OSError if that cannot be used.
+
+    Stores that no run has used for a long time are removed.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
     with locked(cache / f"{store.name}.lock"):
@@ -96,7 +99,12 @@ def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None
                 run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
                 target.rename(store)
         os.utime(store)
-    _drop_unused(cache)
+    oldest = time.time() - KEPT_SECONDS
+    for path in [path for path in cache.iterdir() if path.is_dir()]:
+        # Another process may be removing it too, or may just have begun to use it.
+        with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
+            if path.stat().st_mtime < oldest:
+                shutil.rmtree(path, ignore_errors=True)
     if is_new and store.name != _key(files):
         # A file changed while it was parsed: the store must not be found by the old content.
         shutil.rmtree(store, ignore_errors=True)
@@ -112,13 +120,3 @@ def _key(files: Sequence[GraphFile]) -> str:
         digest.update(f"{file.format} {file.path.suffix.lower() == COMPRESSED} {file.graph or ''} ".encode())
         digest.update(file_digest(file.path).encode())
     return digest.hexdigest()[:32]
-
-
-def _drop_unused(cache: Path) -> None:
-    """Remove the stores that no run has used for a long time."""
-    oldest = time.time() - KEPT_SECONDS
-    for path in (path for path in cache.iterdir() if path.is_dir()):
-        # Another process may be removing it too, or may just have begun to use it.
-        with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
-            if path.stat().st_mtime < oldest:
-                shutil.rmtree(path, ignore_errors=True)

@@ -220,11 +220,25 @@ def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row
 
 def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
     number, next_line = 0, 1
-    for last_line, cells in _rows(lines, file):
-        number = next_line if file.numbers_lines else number + 1
-        next_line = last_line + 1
-        if any(map(str.strip, cells)):
-            yield number, cells
+    while True:
+        # The limit, 131,072 characters by default, holds for the whole process.
+        before = csv.field_size_limit(MAX_CELL_CHARACTERS)
+        try:
+            rows = [(lines.line_num, cells) for cells in islice(lines, _ROWS_AT_ONCE)]
+        except UnicodeDecodeError:
+            File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
+            raise
+        except csv.Error as error:
+            raise replace(file, numbers_lines=True).problem(str(error), lines.line_num) from error
+        finally:
+            csv.field_size_limit(before)
+        for last_line, cells in rows:
+            number = next_line if file.numbers_lines else number + 1
+            next_line = last_line + 1
+            if any(map(str.strip, cells)):
+                yield number, cells
+        if not rows:
+            return
 
 
 def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:
@@ -233,22 +247,3 @@ def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequ
         counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
         raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
     return cells
-
-
-def _rows(lines: Any, file: TableFile) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with the lines that they end on."""
-    while True:
-        # The limit, 131,072 characters by default, holds for the whole process.
-        before = csv.field_size_limit(MAX_CELL_CHARACTERS)
-        try:
-            some = [(lines.line_num, cells) for cells in islice(lines, _ROWS_AT_ONCE)]
-        except UnicodeDecodeError:
-            File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
-            raise
-        except csv.Error as error:
-            raise replace(file, numbers_lines=True).problem(str(error), lines.line_num) from error
-        finally:
-            csv.field_size_limit(before)
-        yield from some
-        if not some:
-            return

@@ -198,8 +198,11 @@ class Manifest:
         return tables[table]
 
     def _unknown(self, name: str, package: str | None) -> str:
-        if relation := self._renamed(name):
-            return f"the {relation.kind} '{name}' is now called '{relation.name}'"
+        # dbt leaves what it compiled of files that are gone: the same SQL may have had this name before.
+        of_code = {relation.code.strip(): relation for relation in self.relations if relation.code}
+        for path in _files_below(self.path.parent / "compiled"):
+            if path.name == f"{name}.sql" and (relation := of_code.get(_text(path))):
+                return f"the {relation.kind} '{name}' is now called '{relation.name}'"
         if name in self.disabled:
             return f"the model '{name}' is disabled"
         relations = list(chain.from_iterable(self._by_name.values()))
@@ -208,17 +211,6 @@ class Manifest:
             return f"no package '{package}'{did_you_mean(package, packages)}"
         names = {relation.name for relation in relations if package in (None, relation.group)}
         return f"no model '{name}'{did_you_mean(name, names)}"
-
-    def _renamed(self, name: str) -> Relation | None:
-        """Return the relation of an unknown name, if dbt has compiled the same SQL under that name before.
-
-        dbt leaves what it compiled of files that are gone.
-        """
-        of_code = {relation.code.strip(): relation for relation in self.relations if relation.code}
-        for path in _files_below(self.path.parent / "compiled"):
-            if path.name == f"{name}.sql" and (relation := of_code.get(_text(path))):
-                return relation
-        return None
 
     def staleness(self, folders: tuple[str, ...]) -> str:
         """Return which file of the project the manifest is older than; empty if it is up to date.

@@ -168,10 +168,17 @@ class Client:
             response = await self._client.send(signed, stream=True, auth=None)
             async with aclosing(response):
                 signed = self._challenged(flow, response)
-                if signed is None and response.status_code in MOVED and "Location" in response.headers:
+                if signed is not None:
+                    continue
+                if response.status_code in MOVED and "Location" in response.headers:
                     return response
-                if signed is None:
-                    return await self._read(response)
+                if response.status_code not in ANSWERS:
+                    raise await self._refusal(response)
+                body = await _body(response)
+                if len(body) > BODY_BYTES:
+                    raise self._problem(f"the answer has more than {BODY_BYTES:,} bytes")
+                kind, charset = _content_type(response)
+                return Reply(kind, charset, body)
         raise AssertionError("the loop ends by itself")
 
     def _challenged(
@@ -202,15 +209,6 @@ class Client:
         extensions = {"trace": Handshake().follow}
         url = url.copy_with(userinfo=b"")  # the client would send it instead of the credentials
         return self._client.build_request(method, url, content=content, headers=headers, extensions=extensions)
-
-    async def _read(self, response: httpx2.Response) -> Reply:
-        if response.status_code not in ANSWERS:
-            raise await self._refusal(response)
-        body = await _body(response)
-        if len(body) > BODY_BYTES:
-            raise self._problem(f"the answer has more than {BODY_BYTES:,} bytes")
-        kind, charset = _content_type(response)
-        return Reply(kind, charset, body)
 
     async def _refusal(self, response: httpx2.Response) -> PredictorError:
         status = response.status_code
