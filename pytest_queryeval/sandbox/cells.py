@@ -6,13 +6,16 @@ Parents and children import it. It imports the standard library only.
 from __future__ import annotations
 
 import json
+import marshal
 import math
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
+Rows: TypeAlias = list[tuple[Any, ...]]
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _READERS: dict[str, Any] = {
@@ -71,6 +74,22 @@ def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         else row
         for row in rows
     ]
+
+
+def without_common(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
+    """Return both lists of encoded rows without those that they have in common, each as often as both have it.
+
+    Rows are compared by their bytes, since NaN is not equal to itself, and 1 is to 1.0.
+    """
+    counts = Counter(marshal.dumps(row, 2) for row in removed)
+    only_added = []
+    for row in added:
+        content = marshal.dumps(row, 2)
+        if counts[content]:
+            counts[content] -= 1
+        else:
+            only_added.append(row)
+    return only_added, [marshal.loads(content) for content in counts.elements()]  # noqa: S302 - dumped above
 
 
 def duration(value: timedelta) -> str:

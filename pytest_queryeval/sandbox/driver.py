@@ -220,6 +220,11 @@ def without_end(query: str) -> str:
     return query[:end]
 
 
+def quoted(name: str) -> str:
+    """Return a name in double quotes, as standard SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def not_a_database(name: str, header: bytes) -> str:
     """Return the problem of a file that is not a database of `name`, such as SQLite, by its first bytes.
 

@@ -20,6 +20,7 @@ from pytest_queryeval.sandbox.driver import (
     Verdict,
     make_answer,
     not_a_database,
+    quoted,
     read_header,
     signature,
     without_end,
@@ -345,8 +346,8 @@ def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> No
         connection.execute("BEGIN")
     for table, table_rows in rows.items():
         if table_rows:
-            name, values = table.replace('"', '""'), ", ".join("?" * len(table_rows[0]))
-            connection.executemany(f'INSERT INTO "{name}" VALUES ({values})', table_rows)  # noqa: S608 - quoted
+            values = ", ".join("?" * len(table_rows[0]))
+            connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({values})", table_rows)  # noqa: S608 - quoted
     connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(guard.authorize)
 
@@ -370,9 +371,8 @@ def touch_virtual_tables(connection: sqlite3.Connection) -> None:
     """Connect the virtual tables before the authorizer is set, which would refuse the statements that this prepares."""
     virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
-        quoted_name = name.replace('"', '""')
         with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
-            connection.execute(f'SELECT * FROM "{quoted_name}" LIMIT 0').close()  # noqa: S608 - quoted
+            connection.execute(f"SELECT * FROM {quoted(name)} LIMIT 0").close()  # noqa: S608 - quoted
 
 
 def lenient(text: bytes) -> str:

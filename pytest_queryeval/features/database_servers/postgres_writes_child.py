@@ -8,9 +8,8 @@ readers is read as a whole, by the transaction and after it.
 
 from __future__ import annotations
 
-import marshal
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
@@ -30,8 +29,8 @@ from pytest_queryeval.features.database_servers.postgres_child import (
     verdict,
 )
 from pytest_queryeval.features.database_servers.postgres_values import text_of
-from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Refused, Settings, make_answer
+from pytest_queryeval.sandbox.cells import encode_rows, without_common
+from pytest_queryeval.sandbox.driver import Answer, Refused, Settings, make_answer, quoted
 
 REFUSED = "only statements that change or read tables are allowed"
 PARTS = ("part", "table", "content")
@@ -308,19 +307,6 @@ def change_rows(connection: Connection, difference: Difference, max_rows: int) -
         yield from (("removed", relation.label, row) for row in removed)
 
 
-def without_common(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
-    """Return both lists without the rows that they have in common, each as often as it occurs in both."""
-    counts = Counter(marshal.dumps(row, 2) for row in removed)
-    only_added = []
-    for row in added:
-        content = marshal.dumps(row, 2)
-        if counts[content]:
-            counts[content] -= 1
-        else:
-            only_added.append(row)
-    return only_added, [marshal.loads(content) for content in counts.elements()]  # noqa: S302 - dumped above
-
-
 def index_changes(
     old_relations: Mapping[tuple[str, str], Relation], new_relations: Mapping[tuple[str, str], Relation]
 ) -> Iterator[Row]:
@@ -344,8 +330,3 @@ def keys_of(connection: Connection, relation: Relation) -> Row:
     )
     generated = tuple(column for column, is_identity, default in defaults if is_identity or GENERATED.search(default))
     return tuple(column for (column,) in key), generated, tuple(references)
-
-
-def quoted(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'

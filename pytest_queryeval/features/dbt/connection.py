@@ -17,6 +17,7 @@ from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.values import entries, required_text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.sandbox.driver import quoted
 from pytest_queryeval.suites.variables import variable
 from pytest_queryeval.text.redaction import register_secrets
 
@@ -141,8 +142,8 @@ def _postgres(target: Target) -> Connection:
     schema, path = target.require("schema"), target.settings.get("search_path")
     parameters = {name: target.settings[name] for name in SSL if name in target.settings}
     # Names without a schema are those of the target's schema, as predictors see them; dbt always writes the schema.
-    quoted_schema = schema if schema.isidentifier() and schema.islower() else '"' + schema.replace('"', '""') + '"'
-    parameters["options"] = "-csearch_path=" + (path or f"{quoted_schema},public").replace(" ", "\\ ")
+    schema_in_path = schema if schema.isidentifier() and schema.islower() else quoted(schema)
+    parameters["options"] = "-csearch_path=" + (path or f"{schema_in_path},public").replace(" ", "\\ ")
     database = target.require("dbname", "database")
     url = _url("postgresql", target, _database(database), parameters, user=target.require("user"))
     return _by_url(url, database, "" if path else schema)

@@ -16,7 +16,7 @@ from resource import RLIMIT_AS
 
 import duckdb
 
-from pytest_queryeval.sandbox.driver import Fault, limit
+from pytest_queryeval.sandbox.driver import Fault, limit, quoted
 
 MEMORY_BYTES = 8 * 2**30
 NOTHING = re.compile(r"(?>\s+|;|--[^\n]*|/\*.*?\*/)*+", re.DOTALL)
@@ -84,11 +84,10 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
     """Make a table of each file; raises `Fault` with the name of the file that cannot be read."""
     for name, path, reader, delimiter in tables:
         rows = count_rows(path, delimiter) if delimiter else None
-        quoted_name = name.replace('"', '""')
         pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
         try:
-            connection.execute(f'CREATE TABLE "{quoted_name}" AS FROM {reader}', [pattern])
-            row_count = connection.execute(f'SELECT count(*) FROM "{quoted_name}"').fetchall()[0][0]  # noqa: S608 - quoted
+            connection.execute(f"CREATE TABLE {quoted(name)} AS FROM {reader}", [pattern])
+            row_count = connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchall()[0][0]  # noqa: S608 - quoted
         except Exception as error:
             raise Fault(f"{path}: {brief(error).replace(pattern, path)}") from error
         if rows not in (None, row_count):

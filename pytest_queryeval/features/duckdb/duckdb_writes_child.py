@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import atexit
 import fcntl
-import marshal
 import os
 import re
 import shutil
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -32,7 +31,7 @@ from pytest_queryeval.features.duckdb.duckdb_child import (
     locked,
     tokens_of,
 )
-from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.cells import encode_rows, without_common
 from pytest_queryeval.sandbox.driver import (
     HEADER_BYTES,
     Answer,
@@ -42,6 +41,7 @@ from pytest_queryeval.sandbox.driver import (
     Verdict,
     make_answer,
     not_a_database,
+    quoted,
     read_header,
     signature,
 )
@@ -371,7 +371,7 @@ def redefined_rows(before: Connection, after: Connection, old: Relation | None, 
     removed = all_rows(before, old) if old and old.kind == "table" else []
     added = all_rows(after, new) if new else []
     if old_columns == new_columns:
-        added, removed = differing(added, removed)
+        added, removed = without_common(added, removed)
     if added or removed or old_columns != new_columns:
         yield from described_rows(after if new else before, relation, old_columns, new_columns, added, removed)
 
@@ -392,7 +392,7 @@ def changed_rows(before: Connection, after: Connection, table: Relation, max_row
         if len(chunks) > max_rows:
             raise TooManyRows(f"more than {max_rows:,} rows: raise `max_rows` if there may be more")
         added, removed = (rows_of(connection, table, chunks) if chunks else [] for connection in (after, before))
-    added, removed = differing(added, removed)
+    added, removed = without_common(added, removed)
     if added or removed:
         yield from described_rows(after, table, columns, columns, added, removed)
 
@@ -438,22 +438,6 @@ def all_rows(connection: Connection, relation: Relation) -> Rows:
     return encode_rows(connection.execute(f"SELECT * FROM {relation.quoted}").fetchall())  # noqa: S608 - quoted
 
 
-def differing(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
-    """Return both lists without the rows that they have in common, each as often as it occurs in both.
-
-    Rows are compared by their bytes, since NaN is not equal to itself, and 1 is to 1.0.
-    """
-    counts = Counter(marshal.dumps(row, 2) for row in removed)
-    only_added = []
-    for row in added:
-        content = marshal.dumps(row, 2)
-        if counts[content]:
-            counts[content] -= 1
-        else:
-            only_added.append(row)
-    return only_added, [marshal.loads(content) for content in counts.elements()]  # noqa: S302 - dumped above
-
-
 def columns_of(connection: Connection, relation: Relation | None) -> tuple[str, ...] | None:
     """Return the columns of a table or a view; None if there is no such table."""
     if relation is None:
@@ -484,8 +468,3 @@ def sequence_values(connection: Connection) -> dict[str, Row]:
     """Return the first and the last value of each sequence; the latter is None until it is used."""
     rows = connection.execute(SEQUENCES).fetchall()
     return {f"{quoted(schema)}.{quoted(name)}": (start, last) for schema, name, start, last in rows}
-
-
-def quoted(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'

@@ -30,6 +30,7 @@ from pytest_queryeval.sandbox.driver import (
     Verdict,
     first_word,
     make_answer,
+    quoted,
     signature,
 )
 from pytest_queryeval.sandbox.sqlite_child import (
@@ -473,8 +474,3 @@ def keys_of(connection: sqlite3.Connection, schema: str, table: str) -> tuple[An
 def names_of(columns: tuple[str, ...]) -> str:
     """Return the names of columns, quoted, for a SELECT."""
     return ", ".join(map(quoted, columns))
-
-
-def quoted(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
