@@ -147,25 +147,20 @@ def _uses(case: CaseLevels, path: KeyPath) -> bool:
         case ("metrics" | "thresholds", name):
             return applies_to(name, kind, answerable=case.case.answerable)
         case ("options", owner, option):
-            return _takes_option(case, owner, option)
+            # Whether the case is scored with an option of a metric, or of its kind.
+            gates = (gate.required for folder in case.suite.folders for gate in folder.gates)
+            gated = {gate["metric"] for gate in gates if gate["metric"] in METRICS}
+            requested = [name for name in {*case.case.settings.requested_metrics, *gated} if applies_to(name, kind)]
+            if owner not in KINDS:
+                return owner in requested
+            if owner != kind:
+                return False
+            of_metrics = any(option in METRICS[name].options for name in METRICS.available() if applies_to(name, kind))
+            return not of_metrics or any(option in METRICS[name].options for name in requested)
         case ("compare", name, *_):
             return kind not in COMPARE_UNUSED_BY.get(name, frozenset()) | NO_TABLES
         case _:
             return kind not in UNUSED_BY.get(path[0], frozenset())
-
-
-def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
-    """Return whether a case is scored with an option of a metric, or of its kind."""
-    gates = (gate.required for folder in case.suite.folders for gate in folder.gates)
-    gated = {gate["metric"] for gate in gates if gate["metric"] in METRICS}
-    kind = case.case.settings.kind
-    requested = [name for name in {*case.case.settings.requested_metrics, *gated} if applies_to(name, kind)]
-    if owner not in KINDS:
-        return owner in requested
-    if owner != kind:
-        return False
-    of_metrics = any(option in METRICS[name].options for name in METRICS.available() if applies_to(name, kind))
-    return not of_metrics or any(option in METRICS[name].options for name in requested)
 
 
 def unknown_column(suites: Suites) -> Iterator[Finding]:

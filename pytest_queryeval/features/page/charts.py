@@ -152,6 +152,19 @@ def _times(report: Report) -> Iterator[Chart]:
         return
     drawn_metrics = sorted(timed_metrics, key=lambda name: -len(timed_metrics[name][0]))[:TIMED_METRICS]
     circles_of_metrics = {name: circles(timed_metrics[name]) for name in timed_metrics if name in drawn_metrics}
+    plots = []
+    for name, metric_circles in circles_of_metrics.items():
+        low, high = min(circle.seconds for circle in metric_circles), max(circle.seconds for circle in metric_circles)
+        max_count, width = max(circle.count for circle in metric_circles), math.log(high / low) if high > low else 1.0
+        dots = [
+            Dot(
+                x=math.log(circle.seconds / low) / width,
+                y=1 - circle.score,
+                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(circle.count / max_count),
+            )
+            for circle in metric_circles
+        ]
+        plots.append(Plot(metric=name, low=f"{low:.3g} s", high=f"{high:.3g} s", dots=dots))
     yield Chart(
         name="times",
         title="Prediction time and score",
@@ -159,30 +172,12 @@ def _times(report: Report) -> Iterator[Chart]:
         " lines are at the scores 0, 0.5 and 1, the scale of the time is logarithmic. Predictions that took no time are"
         " left out, and metrics with scores that are not between 0 and 1."
         f"{_undrawn_text('most frequent', drawn_metrics, timed_metrics)}",
-        plots=[_dot_plot(name, metric_circles) for name, metric_circles in circles_of_metrics.items()],
+        plots=plots,
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
         rows=[(name, *row) for name, points in timed_metrics.items() for row in bands(points)],
         is_open=any(
             len({circle.score for circle in metric_circles}) > 2 for metric_circles in circles_of_metrics.values()
         ),
-    )
-
-
-def _dot_plot(metric: str, metric_circles: Sequence[Circle]) -> Plot:
-    low, high = min(circle.seconds for circle in metric_circles), max(circle.seconds for circle in metric_circles)
-    max_count, width = max(circle.count for circle in metric_circles), math.log(high / low) if high > low else 1.0
-    return Plot(
-        metric=metric,
-        low=f"{low:.3g} s",
-        high=f"{high:.3g} s",
-        dots=[
-            Dot(
-                x=math.log(circle.seconds / low) / width,
-                y=1 - circle.score,
-                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(circle.count / max_count),
-            )
-            for circle in metric_circles
-        ],
     )
 
 

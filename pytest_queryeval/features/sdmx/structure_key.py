@@ -95,10 +95,15 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
     """Return what the files define together, or the problem, which is cached too: files are read once."""
     messages = []
     for path, _ in files:
-        message = _message(path)
-        if isinstance(message, str):
-            return f"no structure in {path.name}: {message}"
-        messages.append(message)
+        try:
+            data = file_at(path).data(MAX_BYTES)
+            if not is_json(data):
+                check_installed([EXTRA])
+            messages.append(read_message(data))
+        except MissingExtraError as error:
+            return f"no structure in {path.name}: reading it {error}"
+        except (CaseError, ValueError) as error:
+            return f"no structure in {path.name}: {error.problem if isinstance(error, CaseError) else error}"
     structure = structure_of(messages)
     if structure.datasets:
         return structure
@@ -109,20 +114,6 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
 
 def _names(files: tuple[tuple[Path, int], ...]) -> str:
     return ", ".join(path.name for path, _ in files)
-
-
-def _message(path: Path) -> Message | str:
-    try:
-        data = file_at(path).data(MAX_BYTES)
-        if not is_json(data):
-            check_installed([EXTRA])
-        return read_message(data)
-    except CaseError as error:
-        return error.problem
-    except MissingExtraError as error:
-        return f"reading it {error}"
-    except ValueError as error:
-        return str(error)
 
 
 def is_json(data: bytes) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.records import (
+    LINES_SUFFIXES,
     Databases,
     RecordError,
     cases_of,
@@ -33,7 +33,17 @@ _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
 def import_promptfoo(request: ImportRequest) -> Import:
     """Return a case for each test with an `equals` assert; other asserts are named as skipped."""
     check_request(request, columns=("question", "evidence", "metadata"))
-    configuration = _read_configuration(request.source)
+    file = file_at(request.source)
+    configuration: JsonValue  # or the list of its tests alone
+    if request.source.suffix.lower() in LINES_SUFFIXES:
+        records = read_records(request.source)
+        configuration = [None if isinstance(test, Skipped) else dict(test.fields) for test in records]
+    else:
+        configuration = read_yaml_file(file)
+    if isinstance(configuration, list):
+        configuration = {"tests": configuration}
+    if not isinstance(configuration, dict):
+        raise file.problem("is not a configuration: expected `tests`")
     tests, default = configuration.get("tests"), configuration.get("defaultTest")
     if not isinstance(tests, list):
         problem = "has no list of `tests`: tests in another file are imported from that file"
@@ -61,19 +71,6 @@ def import_promptfoo(request: ImportRequest) -> Import:
     has_predictions = request.predictions is not None
     settings: dict[str, JsonValue] = {"kind": kind, **databases.settings}
     return Import(name=request.source.stem, settings=settings, cases=read_cases(), has_predictions=has_predictions)
-
-
-def _read_configuration(path: Path) -> Mapping[str, JsonValue]:
-    """Return a configuration; a file may also be the list of its tests alone, as YAML, JSON or JSON lines."""
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        return {"tests": [None if isinstance(test, Skipped) else dict(test.fields) for test in read_records(path)]}
-    file = file_at(path)
-    value = read_yaml_file(file)
-    if isinstance(value, list):
-        return {"tests": value}
-    if not isinstance(value, dict):
-        raise file.problem("is not a configuration: expected `tests`")
-    return value
 
 
 class _Test:
