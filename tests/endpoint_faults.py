@@ -132,8 +132,8 @@ def wants(scheme: str, secret: str) -> Behaviour:
 
 
 def is_authorised(request: Request, scheme: str, secret: str) -> bool:
-    found, _, given = request.headers.get("authorization", "").partition(" ")
-    if found.lower() != scheme:
+    sent_scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if sent_scheme.lower() != scheme:
         return False
     if scheme == "basic":
         return base64.b64decode(given).decode() == secret

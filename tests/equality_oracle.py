@@ -343,11 +343,11 @@ def wrong_verdicts(
     accepted, rejected, tally = [], [], Counter[str]()
     equal = _remembered(equal)
     for pair in pairs(pool, count, seed):
-        found = verdict(pair.gold, pair.predicted)
-        tally[f"{pair.made}: {'equal' if found else 'different'}"] += 1
-        if found and not may_be_equal(pair.gold, pair.predicted, equal):
+        actual = verdict(pair.gold, pair.predicted)
+        tally[f"{pair.made}: {'equal' if actual else 'different'}"] += 1
+        if actual and not may_be_equal(pair.gold, pair.predicted, equal):
             accepted.append(pair)
-        if not found and may_be_equal(pair.gold, pair.predicted, equal):
+        if not actual and may_be_equal(pair.gold, pair.predicted, equal):
             must = must_be_equal(pair.gold, pair.predicted, equal)
             tally["rejected where it depends on which rows are paired first"] += not must
             if must:

@@ -63,10 +63,10 @@ class Cluster:
     def sql(self, text: str, *, user: str = "postgres", database: str = "music") -> list[tuple]:
         """Run one or more statements; the rows of the last one."""
         with self.connect(user, database) as connection:
-            found = connection.execute(text.encode())
-            while found.nextset():
+            cursor = connection.execute(text.encode())
+            while cursor.nextset():
                 pass
-            return found.fetchall() if found.description else []
+            return cursor.fetchall() if cursor.description else []
 
     def backends(self) -> int:
         """How many queries of the engine the server is busy with."""
@@ -102,8 +102,8 @@ def _cluster_of_all_modules() -> Iterator[Cluster]:
 def find_programs() -> Path | None:
     """The folder of `initdb` and `postgres`; Debian keeps one for each version out of the PATH."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name))
-    found = shutil.which("initdb")
-    folders += [Path(found).resolve().parent] if found else []
+    program = shutil.which("initdb")
+    folders += [Path(program).resolve().parent] if program else []
     return next((folder for folder in reversed(folders) if (folder / "postgres").exists()), None)
 
 

@@ -90,8 +90,8 @@ def make_gate(**changes):
 
 def evaluate_gate(gate, cases, *, decision=None, **how):
     """The gate with its result; `decision` is an early one."""
-    (found,) = evaluate_gates([gate], cases, decide=lambda _: decision, **how)
-    return found
+    (statistics,) = evaluate_gates([gate], cases, decide=lambda _: decision, **how)
+    return statistics
 
 
 def make_case(number, chance, shares=SHARES):

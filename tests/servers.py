@@ -156,10 +156,10 @@ def _oxigraph(command: str, folder: Path, *options: str) -> Iterator[str]:
 def _program(name: str) -> str:
     """A program of this environment, or else of the PATH."""
     beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if not found:
+    program = str(beside) if beside.exists() else shutil.which(name)
+    if not program:
         raise RuntimeError(f"{name} is not installed: pip install '.[test]'")
-    return found
+    return program
 
 
 @contextmanager

@@ -56,10 +56,10 @@ def test_causes_are_counted_by_each_of_their_labels_in_the_run_and_in_each_group
         entry(difficulty="easy"),
     ]
 
-    found = aggregate(cases, gates=[], about=HEAD)
+    report = aggregate(cases, gates=[], about=HEAD)
 
-    assert [*found["causes"].items()] == [("wrong-limit", 2), ("wrong-value", 2)]
-    assert {name: group["causes"] for name, group in found["groups"]["difficulty"].items()} == {
+    assert [*report["causes"].items()] == [("wrong-limit", 2), ("wrong-value", 2)]
+    assert {name: group["causes"] for name, group in report["groups"]["difficulty"].items()} == {
         "easy": {"wrong-value": 1},
         "hard": {"wrong-limit": 2, "wrong-value": 1},
     }
@@ -78,29 +78,29 @@ def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
         entry(outcome="error", fingerprint=None),
     ]
 
-    found = metric_statistics(cases)
+    statistics = metric_statistics(cases)
 
-    assert (found["valid_query"]["mean_with_errors"], found["valid_query"]["n_with_errors"]) == (0.375, 4)
-    assert (found["cell_f1"]["mean_with_errors"], found["cell_f1"]["n_with_errors"]) == (0.25, 2)
-    assert (found["valid_query"]["mean"], found["valid_query"]["n"]) == (0.75, 2)
+    assert (statistics["valid_query"]["mean_with_errors"], statistics["valid_query"]["n_with_errors"]) == (0.375, 4)
+    assert (statistics["cell_f1"]["mean_with_errors"], statistics["cell_f1"]["n_with_errors"]) == (0.25, 2)
+    assert (statistics["valid_query"]["mean"], statistics["valid_query"]["n"]) == (0.75, 2)
 
 
 @pytest.mark.parametrize("name", ["prediction_seconds", "ves", "r_ves", "metadata[tokens]", "of_my_own"])
 def test_costs_and_scores_without_bound_have_no_mean_with_errors(name):
-    found = metric_statistics([entry(scores={name: 1.0}), entry(outcome="error", fingerprint={"metrics": [name]})])
+    statistics = metric_statistics([entry(scores={name: 1.0}), entry(outcome="error", fingerprint={"metrics": [name]})])
 
-    assert (found[name]["mean_with_errors"], found[name]["n_with_errors"]) == (None, None)
+    assert (statistics[name]["mean_with_errors"], statistics[name]["n_with_errors"]) == (None, None)
 
 
 @given(SCORES)
 def test_statistics_agree_with_the_standard_library(values):
-    found = statistics(values)
+    summary = statistics(values)
 
-    assert found["n"] == len(values)
-    assert found["mean"] == near(reference.fmean(values))
-    assert found["median"] == near(reference.median(values))
-    assert (found["min"], found["max"]) == (min(values), max(values))
-    assert found["std"] == (near(reference.stdev(values)) if len(values) > 1 else None)
+    assert summary["n"] == len(values)
+    assert summary["mean"] == near(reference.fmean(values))
+    assert summary["median"] == near(reference.median(values))
+    assert (summary["min"], summary["max"]) == (min(values), max(values))
+    assert summary["std"] == (near(reference.stdev(values)) if len(values) > 1 else None)
 
 
 @given(SCORES, st.randoms(use_true_random=False))
@@ -147,11 +147,11 @@ def test_the_interval_of_scores_beyond_1_is_not_cut():
 def test_the_interval_of_a_metric_that_may_exceed_1_goes_as_far_as_the_metric():
     cases = [entry(scores={"ves": value, "r_ves": value, "soft_f1": value}) for value in (0.2, 1.0, 0.9, 1.0)]
 
-    found = metric_statistics(cases)
+    statistics = metric_statistics(cases)
 
-    assert found["soft_f1"]["ci95"][1] == 1.0
-    assert found["r_ves"]["ci95"][1] == pytest.approx(math.sqrt(1.25))
-    assert found["ves"]["ci95"][1] == pytest.approx(0.775 + 1.96 * 0.3862 / 2, abs=1e-3)
+    assert statistics["soft_f1"]["ci95"][1] == 1.0
+    assert statistics["r_ves"]["ci95"][1] == pytest.approx(math.sqrt(1.25))
+    assert statistics["ves"]["ci95"][1] == pytest.approx(0.775 + 1.96 * 0.3862 / 2, abs=1e-3)
 
 
 def test_the_interval_of_a_metric_that_is_not_known_ends_at_1():
@@ -161,20 +161,20 @@ def test_the_interval_of_a_metric_that_is_not_known_ends_at_1():
 
 
 def test_one_score_between_0_and_1_has_neither_spread_nor_interval():
-    found = statistics([0.5])
+    summary = statistics([0.5])
 
-    assert found["std"] is None
-    assert found["ci95"] is None
+    assert summary["std"] is None
+    assert summary["ci95"] is None
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=60) | st.lists(st.floats(0, 1), min_size=2))
 def test_the_interval_holds_the_mean_and_stays_between_0_and_1(values):
-    found = statistics(values)
+    summary = statistics(values)
 
-    low, high = found["ci95"]
+    low, high = summary["ci95"]
 
-    assert 0.0 <= low <= found["mean"] + 1e-12
-    assert found["mean"] - 1e-12 <= high <= 1.0
+    assert 0.0 <= low <= summary["mean"] + 1e-12
+    assert summary["mean"] - 1e-12 <= high <= 1.0
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))
@@ -189,19 +189,19 @@ def test_every_case_is_counted_once_in_the_totals(outcomes):
 def test_scores_of_none_are_left_out_and_a_metric_without_scores_is_not_reported():
     cases = [entry(scores={"f1": 1.0, "ves": None}), entry(scores={"f1": None}), entry(scores={"f1": 0.0})]
 
-    found = metric_statistics(cases)
+    statistics = metric_statistics(cases)
 
-    assert list(found) == ["f1"]
-    assert (found["f1"]["n"], found["f1"]["mean"]) == (2, 0.5)
+    assert list(statistics) == ["f1"]
+    assert (statistics["f1"]["n"], statistics["f1"]["mean"]) == (2, 0.5)
 
 
 def test_missed_thresholds_are_counted_by_metric():
     violations = [{"metric": "f1", "min": 1.0, "max": None, "value": 0.0}]
     cases = [entry(scores={"f1": 0.0, "em": 0.0}, violations=violations), entry(scores={"f1": 1.0, "em": 1.0})]
 
-    found = metric_statistics(cases)
+    statistics = metric_statistics(cases)
 
-    assert (found["f1"]["missed"], found["em"]["missed"]) == (1, 0)
+    assert (statistics["f1"]["missed"], statistics["em"]["missed"]) == (1, 0)
 
 
 def test_cases_are_ordered_by_path_then_line_whatever_order_they_came_in():
@@ -282,8 +282,8 @@ def test_a_group_counts_what_a_report_of_its_cases_alone_counts(size):
     for group, members in report["groups"].items():
         for value, member in members.items():
             own = aggregate([case for case in cases if value in group_values(case, group)], gates=(), about=HEAD)
-            for found in own["metrics"].values():
-                del found["better"]
+            for metric_statistics_ in own["metrics"].values():
+                del metric_statistics_["better"]
             assert member == {name: own[name] for name in member}
 
 

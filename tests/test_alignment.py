@@ -45,9 +45,9 @@ def shared_rows(gold, predicted, columns):
 
 
 def entity_f1(gold, predicted, columns):
-    found = [(set(column), set(predicted[j])) for column, j in zip(gold, columns, strict=True)]
-    precision = sum(len(x & y) / len(y) if y else 0 for x, y in found) / len(gold)
-    recall = sum(len(x & y) / len(x) if x else 0 for x, y in found) / len(gold)
+    pairs = [(set(column), set(predicted[j])) for column, j in zip(gold, columns, strict=True)]
+    precision = sum(len(x & y) / len(y) if y else 0 for x, y in pairs) / len(gold)
+    recall = sum(len(x & y) / len(x) if x else 0 for x, y in pairs) / len(gold)
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
@@ -80,9 +80,9 @@ def low_cardinality(seed, rows, distinct=(2, 3, 4, 5, 2, 3, 4, 5)):
 def test_alignment_is_the_best_of_all_injections(pair):
     gold, predicted = pair
 
-    found = best_alignment(gold, predicted)
+    alignment = best_alignment(gold, predicted)
 
-    assert found == (best_of_all(gold, predicted) if len(gold) <= len(predicted) else None)
+    assert alignment == (best_of_all(gold, predicted) if len(gold) <= len(predicted) else None)
 
 
 @given(pairs(), st.integers(0, 4))
@@ -90,21 +90,21 @@ def test_pinned_columns_stay_and_the_others_are_aligned_best(pair, pinned):
     gold, predicted = pair
     pinned = min(pinned, len(gold))
 
-    found = best_alignment(gold, predicted, pinned=pinned)
+    alignment = best_alignment(gold, predicted, pinned=pinned)
 
-    assert found == (best_of_all(gold, predicted, pinned) if len(gold) <= len(predicted) else None)
+    assert alignment == (best_of_all(gold, predicted, pinned) if len(gold) <= len(predicted) else None)
 
 
 @given(pairs(), st.integers(0, 2_000))
 def test_a_small_budget_gives_a_valid_alignment_and_claims_no_more_than_it_proved(pair, budget):
     gold, predicted = pair
 
-    found = best_alignment(gold, predicted, budget=Budget(budget))
+    alignment = best_alignment(gold, predicted, budget=Budget(budget))
 
-    if found is not None:
-        assert len(set(found.columns)) == len(gold)
-        assert found.matched == shared_rows(gold, predicted, found.columns)
-        assert not found.proven or found == best_of_all(gold, predicted)
+    if alignment is not None:
+        assert len(set(alignment.columns)) == len(gold)
+        assert alignment.matched == shared_rows(gold, predicted, alignment.columns)
+        assert not alignment.proven or alignment == best_of_all(gold, predicted)
 
 
 @given(pairs(), st.randoms(use_true_random=False))
@@ -138,33 +138,33 @@ def test_more_pinned_columns_than_gold_has_are_refused():
 
 
 def test_rows_count_as_often_as_they_occur():
-    found = best_alignment([[1, 1, 1, 2]], [[1, 1, 2, 2]])
+    alignment = best_alignment([[1, 1, 1, 2]], [[1, 1, 2, 2]])
 
-    assert found == Alignment(columns=(0,), matched=3, proven=True)
+    assert alignment == Alignment(columns=(0,), matched=3, proven=True)
 
 
 def test_more_rows_win_over_a_higher_entity_f1():
     gold = [[1, 1, 2, 3]]
     predicted = [[1, 2, 3, 4], [1, 1, 2, 5], [1, 2, 3, 3]]
 
-    found = best_alignment(gold, predicted)
+    alignment = best_alignment(gold, predicted)
 
-    assert found == Alignment(columns=(2,), matched=3, proven=True)
+    assert alignment == Alignment(columns=(2,), matched=3, proven=True)
 
 
 def test_the_entity_f1_of_two_means_decides_where_pair_f1_would_choose_otherwise():
     gold = [[7, 7, 7], [4, 4, 4], [0, 3, 4]]
     predicted = [[8, 8, 8], [3, 4, 4], [0, 2, 4]]
 
-    found = best_alignment(gold, predicted, pinned=1)
+    alignment = best_alignment(gold, predicted, pinned=1)
 
-    assert found == Alignment(columns=(0, 2, 1), matched=0, proven=True)
+    assert alignment == Alignment(columns=(0, 2, 1), matched=0, proven=True)
 
 
 def test_given_overlaps_decide_between_columns_of_equal_cells():
     overlaps = {(0, 0): 1, (0, 1): 1, (1, 0): 2, (1, 1): 1}
 
-    found = best_alignment(
+    alignment = best_alignment(
         [[1, 1], [1, 1]],
         [[1, 1, 2], [1, 1, 2]],
         overlap=lambda i, j: overlaps[i, j],
@@ -172,15 +172,15 @@ def test_given_overlaps_decide_between_columns_of_equal_cells():
         predicted_distinct=[2, 2],
     )
 
-    assert found == Alignment(columns=(1, 0), matched=2, proven=True)
+    assert alignment == Alignment(columns=(1, 0), matched=2, proven=True)
 
 
 def test_overlap_is_not_asked_where_rows_decide():
     gold = [[1, 2, 3], [4, 5, 6]]
 
-    found = best_alignment(gold, [[6, 4, 7], [3, 1, 9]], overlap=lambda i, j: pytest.fail(f"asked for {i}, {j}"))
+    alignment = best_alignment(gold, [[6, 4, 7], [3, 1, 9]], overlap=lambda i, j: pytest.fail(f"asked for {i}, {j}"))
 
-    assert found == Alignment(columns=(1, 0), matched=2, proven=True)
+    assert alignment == Alignment(columns=(1, 0), matched=2, proven=True)
 
 
 def test_overlap_is_asked_once_per_pair():
@@ -229,21 +229,23 @@ def test_two_thousand_columns_are_aligned():
 def test_two_thousand_unrelated_columns_are_flagged():
     gold, predicted = (low_cardinality(seed, 2, [50] * 2_000) for seed in (1, 2))
 
-    found = best_alignment(gold, predicted, budget=Budget(1_000_000))
+    alignment = best_alignment(gold, predicted, budget=Budget(1_000_000))
 
-    assert found is not None
-    assert not found.proven
-    assert len(set(found.columns)) == 2_000
+    assert alignment is not None
+    assert not alignment.proven
+    assert len(set(alignment.columns)) == 2_000
 
 
 def test_unrelated_columns_of_few_values_are_flagged_rather_than_searched_to_the_end():
     gold, predicted = low_cardinality(1, 500), low_cardinality(2, 500)
 
-    found = best_alignment(gold, predicted, budget=Budget(200_000))
+    alignment = best_alignment(gold, predicted, budget=Budget(200_000))
 
-    assert found is not None
-    assert not found.proven
-    assert found.matched == shared_rows(gold, predicted, found.columns) >= shared_rows(gold, predicted, range(8))
+    assert alignment is not None
+    assert not alignment.proven
+    assert (
+        alignment.matched == shared_rows(gold, predicted, alignment.columns) >= shared_rows(gold, predicted, range(8))
+    )
 
 
 def test_a_spent_budget_gives_the_same_answer_again():

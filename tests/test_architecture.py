@@ -319,17 +319,17 @@ def test_members_of_a_folder_do_not_import_each_other(folder):
 
     others = {name: {other for other in alone if member_of(other) != member_of(name)} for name in members}
 
-    assert {name: found for name in members if (found := ours(imports(name)) & others[name])} == {}
+    assert {name: imported for name in members if (imported := ours(imports(name)) & others[name])} == {}
 
 
 def with_all_it_imports(module):
     """The module, and whatever of ours it imports, but for the folders that these are in."""
-    found, left = set(), {module}
+    modules, left = set(), {module}
     while left:
-        found |= left
-        named = {other for name in left for other in ours(imports(name))} - found
+        modules |= left
+        named = {other for name in left for other in ours(imports(name))} - modules
         left = {other for other in named if not (ROOT / other.replace(".", "/")).is_dir()}
-    return found
+    return modules
 
 
 def folders_of(module):

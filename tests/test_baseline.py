@@ -51,9 +51,9 @@ def test_cases_that_changed_sides_are_fixed_or_broken():
     before = told(case("a", 1.0), case("b", 0.0), case("c", 1.0), case("d", 0.0))
     after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("d", 0.0))
 
-    found = comparison(before, after)
+    changes = comparison(before, after)
 
-    assert (ids(found["regressions"]), ids(found["fixes"])) == (["a"], ["b"])
+    assert (ids(changes["regressions"]), ids(changes["fixes"])) == (["a"], ["b"])
 
 
 def test_causes_are_compared_over_the_cases_of_both_reports():
@@ -88,9 +88,9 @@ def test_earlier_predictions_of_regressions_and_fixes_are_kept_and_no_others():
     )
     after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("same", 1.0), case("breaks", outcome="error"))
 
-    found = comparison(before, after)["earlier"]
+    changes = comparison(before, after)["earlier"]
 
-    assert {nodeid.rpartition("::")[2]: earlier for nodeid, earlier in found.items()} == {
+    assert {nodeid.rpartition("::")[2]: earlier for nodeid, earlier in changes.items()} == {
         "a": {"outcome": "passed", "query": "SELECT 1", "error": None, "summary": ""},
         "b": {"outcome": "failed", "query": "SELECT 2", "error": None, "summary": "gold 4, predicted 2"},
         "c": {"outcome": "failed", "query": "SELECT x", "error": error, "summary": ""},
@@ -104,10 +104,10 @@ def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
     old = [case(f"c{number:03}", 1.0, predicted=predicted(query)) for number in range(600)]
     new = [case(f"c{number:03}", 0.0) for number in range(600)]
 
-    found = comparison(told(*old), told(*new))["earlier"]
+    changes = comparison(told(*old), told(*new))["earlier"]
 
-    assert list(found) == [one["nodeid"] for one in old[:500]]
-    (text,) = {earlier["query"] for earlier in found.values()}
+    assert list(changes) == [one["nodeid"] for one in old[:500]]
+    (text,) = {earlier["query"] for earlier in changes.values()}
     assert len(text) == 4_000
     assert "singers-in-Bergen" not in text
     assert text.encode()
@@ -116,30 +116,30 @@ def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
 @pytest.mark.parametrize("old", OUTCOMES)
 @pytest.mark.parametrize("new", OUTCOMES)
 def test_what_is_expected_to_fail_flips_as_well_and_errors_and_skips_stand_apart(old, new):
-    found = comparison(told(case(outcome=old)), told(case(outcome=new)))
+    changes = comparison(told(case(outcome=old)), told(case(outcome=new)))
 
     met, unmet = {"passed", "xpassed"}, {"failed", "missed", "xfailed"}
-    assert bool(found["regressions"]) == (old in met and new in unmet)
-    assert bool(found["fixes"]) == (old in unmet and new in met)
-    assert bool(found["errors"]) == (new == "error" != old)
-    assert found["cases"]["skipped"] == (new == "skipped" != old)
+    assert bool(changes["regressions"]) == (old in met and new in unmet)
+    assert bool(changes["fixes"]) == (old in unmet and new in met)
+    assert bool(changes["errors"]) == (new == "error" != old)
+    assert changes["cases"]["skipped"] == (new == "skipped" != old)
 
 
 @pytest.mark.parametrize("other", OUTCOMES)
 def test_a_case_that_was_not_run_since_the_gates_were_decided_is_neither_removed_nor_in_both(other):
     ran, left = case(outcome=other), case(outcome="not_run", scores={})
 
-    found = comparison(told(ran, case("b")), told(left, case("b")))
+    changes = comparison(told(ran, case("b")), told(left, case("b")))
 
-    assert (found["cases"]["common"], found["cases"]["removed"], found["cases"]["not_run"]) == (1, 0, 1)
-    assert (found["regressions"], found["errors"], found["changes"]) == ([], [], [])
+    assert (changes["cases"]["common"], changes["cases"]["removed"], changes["cases"]["not_run"]) == (1, 0, 1)
+    assert (changes["regressions"], changes["errors"], changes["changes"]) == ([], [], [])
 
 
 @pytest.mark.parametrize("other", [*OUTCOMES, "not_run"])
 def test_a_case_that_was_not_run_in_the_baseline_is_not_new(other):
-    found = comparison(told(case(outcome="not_run", scores={}), case("b")), told(case(outcome=other), case("b")))
+    changes = comparison(told(case(outcome="not_run", scores={}), case("b")), told(case(outcome=other), case("b")))
 
-    assert {name: found["cases"][name] for name in ("common", "added", "not_run", "errors", "skipped")} == {
+    assert {name: changes["cases"][name] for name in ("common", "added", "not_run", "errors", "skipped")} == {
         "common": 1,
         "added": 0,
         "not_run": 0,
@@ -149,9 +149,9 @@ def test_a_case_that_was_not_run_in_the_baseline_is_not_new(other):
 
 
 def test_cases_of_one_report_only_are_counted():
-    found = comparison(told(case("a"), case("gone")), told(case("a"), case("new")))
+    changes = comparison(told(case("a"), case("gone")), told(case("a"), case("new")))
 
-    assert {name: found["cases"][name] for name in ("before", "after", "common", "added", "removed", "not_run")} == {
+    assert {name: changes["cases"][name] for name in ("before", "after", "common", "added", "removed", "not_run")} == {
         "before": 2,
         "after": 2,
         "common": 1,
@@ -159,7 +159,7 @@ def test_cases_of_one_report_only_are_counted():
         "removed": 1,
         "not_run": 0,
     }
-    assert found["changes"] == [{"what": "cases removed", "cases": [f"{PATH}::gone"]}]
+    assert changes["changes"] == [{"what": "cases removed", "cases": [f"{PATH}::gone"]}]
 
 
 @pytest.mark.parametrize(
@@ -180,19 +180,19 @@ def test_cases_of_one_report_only_are_counted():
     ],
 )
 def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
-    found = comparison(told(case("a"), case("gone")), told(case("a"), **about))
+    changes = comparison(told(case("a"), case("gone")), told(case("a"), **about))
 
-    assert (found["cases"]["removed"], found["cases"]["not_run"]) == (0, 1)
-    assert found["changes"] == []
+    assert (changes["cases"]["removed"], changes["cases"]["not_run"]) == (0, 1)
+    assert changes["changes"] == []
 
 
 @pytest.mark.parametrize("path", [".", "music", PATH])
 def test_a_case_of_a_file_that_was_asked_for_is_removed(path):
     asked = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
 
-    found = comparison(told(case("a"), case("gone")), told(case("a"), requested_paths=asked))
+    changes = comparison(told(case("a"), case("gone")), told(case("a"), requested_paths=asked))
 
-    assert found["cases"]["removed"] == 1
+    assert changes["cases"]["removed"] == 1
 
 
 def of_files(before, after, *, cases=(), **about):
@@ -203,15 +203,15 @@ def of_files(before, after, *, cases=(), **about):
 
 @pytest.mark.parametrize("about", [{"selected": True}, {}, {"stopped": True}], ids=["selected", "whole", "stopped"])
 def test_a_file_with_fewer_cases_than_before_is_named_where_its_cases_are_not(about):
-    found = of_files({PATH: 1_005, "b": 2, "c": 3}, {PATH: 4, "b": 3, "c": 3}, **about)
+    changes = of_files({PATH: 1_005, "b": 2, "c": 3}, {PATH: 4, "b": 3, "c": 3}, **about)
 
-    assert found == [{"what": f"fewer cases in a file: {PATH} (1,005 before, 4 now)", "cases": []}]
+    assert changes == [{"what": f"fewer cases in a file: {PATH} (1,005 before, 4 now)", "cases": []}]
 
 
 def test_a_file_that_is_gone_is_named_under_a_selection():
-    found = of_files({PATH: 5, "b": 2}, {"b": 2}, selected=True)
+    changes = of_files({PATH: 5, "b": 2}, {"b": 2}, selected=True)
 
-    assert found == [{"what": f"fewer cases in a file: {PATH} (5 before, 0 now)", "cases": []}]
+    assert changes == [{"what": f"fewer cases in a file: {PATH} (5 before, 0 now)", "cases": []}]
 
 
 @pytest.mark.parametrize(
@@ -240,9 +240,9 @@ def test_a_file_is_not_named_for_cases_that_are_named_as_removed():
 
 
 def test_cases_that_fitted_the_selection_of_the_baseline_and_fit_that_of_the_run_no_more_are_named():
-    found = of_files({PATH: 3}, {PATH: 3}, cases=[case("a"), case("b")], selected=True)
+    changes = of_files({PATH: 3}, {PATH: 3}, cases=[case("a"), case("b")], selected=True)
 
-    assert found == [{"what": "cases no longer selected", "cases": [f"{PATH}::b"]}]
+    assert changes == [{"what": "cases no longer selected", "cases": [f"{PATH}::b"]}]
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_cases_that_fitted_the_selection_of_the_baseline_and_fit_that_of_the_run
 def test_cases_that_may_be_left_out_for_another_reason_are_only_not_run(of_baseline, of_run):
     common = {"collected": {PATH: 3}, "selected": True}
 
-    found = comparison(told(case("a"), case("b"), **common | of_baseline), told(case("a"), **common | of_run))
+    changes = comparison(told(case("a"), case("b"), **common | of_baseline), told(case("a"), **common | of_run))
 
-    assert (found["cases"]["not_run"], found["changes"]) == (1, [])
+    assert (changes["cases"]["not_run"], changes["changes"]) == (1, [])
 
 
 def test_a_metric_is_compared_over_the_cases_that_have_both_scores():
@@ -294,9 +294,9 @@ def test_the_pass_rate_is_compared_over_the_cases_that_count_in_both():
     before = told(case("a", 1.0), case("b", 1.0), case("c", outcome="error"), case("d", outcome="skipped"))
     after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("d", 1.0))
 
-    found = comparison(before, after)["metrics"]["pass_rate"]
+    changes = comparison(before, after)["metrics"]["pass_rate"]
 
-    assert (found["n"], found["before"], found["after"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (changes["n"], changes["before"], changes["after"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
 def test_what_a_metric_could_have_shown_holds_for_the_adjusted_test():
@@ -323,9 +323,9 @@ def test_swapping_the_reports_negates_every_change(scores):
     there, back = comparison(one, other), comparison(other, one)
 
     assert there["metrics"].keys() == back["metrics"].keys()
-    for name, found in there["metrics"].items():
-        assert found["change"] == -back["metrics"][name]["change"]
-        assert found["p"] == back["metrics"][name]["p"]
+    for name, statistics in there["metrics"].items():
+        assert statistics["change"] == -back["metrics"][name]["change"]
+        assert statistics["p"] == back["metrics"][name]["p"]
     assert (there["fixes"], there["regressions"]) == (back["regressions"], back["fixes"])
 
 
@@ -333,10 +333,10 @@ def test_swapping_the_reports_negates_every_change(scores):
 def test_identical_reports_show_no_change(cases):
     report = told(*(case(str(n), value, outcome=outcome) for n, (value, outcome) in enumerate(cases)))
 
-    found = comparison(report, report)
+    changes = comparison(report, report)
 
-    assert all((metric["change"], metric["p"], metric["p_holm"]) == (0, 1, 1) for metric in found["metrics"].values())
-    assert found["fixes"] == found["regressions"] == found["errors"] == found["changes"] == []
+    assert all((metric["change"], metric["p"], metric["p_holm"]) == (0, 1, 1) for metric in changes["metrics"].values())
+    assert changes["fixes"] == changes["regressions"] == changes["errors"] == changes["changes"] == []
 
 
 @pytest.mark.parametrize(
@@ -590,9 +590,9 @@ def test_any_change_of_a_gate_whose_rule_is_not_known_here_is_named(after, is_na
 
 
 def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
-    found = comparison(told(case(), gates=[gate(folder="art")]), told(case(), gates=[]))
+    changes = comparison(told(case(), gates=[gate(folder="art")]), told(case(), gates=[]))
 
-    assert found["changes"] == []
+    assert changes["changes"] == []
 
 
 def test_an_absolute_baseline_is_told_by_its_name():
@@ -603,12 +603,12 @@ def test_other_versions_are_named_and_another_predictor_is_not():
     old = {"pytest_queryeval": "1.0", "python": "3.11", "engines": {"sqlite": "3.45", "duckdb": "1.4"}}
     new = {"pytest_queryeval": "1.1", "python": "3.12", "engines": {"sqlite": "3.46"}}
 
-    found = comparison(
+    changes = comparison(
         told(case(), environment=old, predictor={"sources": ["a"]}),
         told(case(), environment=new, predictor={"sources": ["b"]}),
     )
 
-    assert found["changes"] == [
+    assert changes["changes"] == [
         {"what": "pytest_queryeval 1.0 became 1.1", "cases": []},
         {"what": "sqlite 3.45 became 3.46", "cases": []},
     ]
@@ -617,10 +617,10 @@ def test_other_versions_are_named_and_another_predictor_is_not():
 def test_a_case_without_a_fingerprint_is_not_compared_in_that_and_the_report_says_so():
     old = case() | {"fingerprint": None}
 
-    found = comparison(told(old), told(case(fingerprint={"golds": "0"})))
+    changes = comparison(told(old), told(case(fingerprint={"golds": "0"})))
 
-    assert (found["changes"], found["cases"]["unknown"]) == ([], 1)
-    assert "for 1 case a report has no thresholds, golds and policies" in text(found)
+    assert (changes["changes"], changes["cases"]["unknown"]) == ([], 1)
+    assert "for 1 case a report has no thresholds, golds and policies" in text(changes)
 
 
 def text(found, width=10_000):
@@ -650,15 +650,15 @@ def test_the_comparison_reads_well():
 
 
 def test_lines_keep_within_the_width():
-    found = comparison(told(*(case(f"c{n}") for n in range(30))), told(*(case(f"c{n}", 0.0) for n in range(30))))
+    changes = comparison(told(*(case(f"c{n}") for n in range(30))), told(*(case(f"c{n}", 0.0) for n in range(30))))
 
-    assert max(map(len, text(found, 60).split("\n"))) <= 60
+    assert max(map(len, text(changes, 60).split("\n"))) <= 60
 
 
 def test_reports_without_a_common_case_say_what_to_look_at():
-    found = comparison(told(case(path="a/s.queryeval.yaml")), told(case()))
+    changes = comparison(told(case(path="a/s.queryeval.yaml")), told(case()))
 
-    assert text(found).endswith(
+    assert text(changes).endswith(
         ": no case in common: compare runs of the same suites with the same root folder (`rootdir:`), where node ids "
         "begin: a pytest.ini with the line `[pytest]` sets it"
     )
@@ -666,16 +666,16 @@ def test_reports_without_a_common_case_say_what_to_look_at():
 
 def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text():
     hostile = "x](http://evil)\n::error::<b>|\u202e"
-    found = comparison(told(case(hostile)), told(case(hostile, 0.0, scores={hostile: 1.0})))
+    changes = comparison(told(case(hostile)), told(case(hostile, 0.0, scores={hostile: 1.0})))
 
-    lines = list(markdown_lines(baseline_blocks(found)))
+    lines = list(markdown_lines(baseline_blocks(changes)))
 
     spans = [span for line in lines for span in re.findall("`[^`]*`", line)]
     assert any("evil" in span for span in spans)
     assert all("evil" not in re.sub("`[^`]*`", "", line) for line in lines)
     assert all(("\\|" in line) == line.startswith("|") for line in lines if "evil" in line)
-    assert "\u202e" not in text(found)
-    assert not any(line.startswith("::") for line in text(found).split("\n"))
+    assert "\u202e" not in text(changes)
+    assert not any(line.startswith("::") for line in text(changes).split("\n"))
 
 
 def test_recorded_answers_and_reruns_are_named():

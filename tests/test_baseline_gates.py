@@ -36,11 +36,11 @@ def result(gate, before, after, *, number=0, **how):
 
 @pytest.mark.parametrize(("fallen", "ok"), [(0, True), (4, True), (5, False), (8, False)])
 def test_a_fall_is_a_regression_once_chance_hardly_explains_it(fallen, ok):
-    found = result(no_regression(), scored(*[1.0] * 8), scored(*[0.0] * fallen, *[1.0] * (8 - fallen)))
+    gate_result = result(no_regression(), scored(*[1.0] * 8), scored(*[0.0] * fallen, *[1.0] * (8 - fallen)))
 
-    assert found["ok"] is ok
-    assert found["p"] == (0.5**fallen)
-    assert found["value"] == -fallen / 8
+    assert gate_result["ok"] is ok
+    assert gate_result["p"] == (0.5**fallen)
+    assert gate_result["value"] == -fallen / 8
 
 
 def test_alpha_says_how_hardly():
@@ -52,15 +52,15 @@ def test_alpha_says_how_hardly():
 
 @pytest.mark.parametrize(("max_drop", "ok"), [(0.0, False), (0.09, False), (0.1, True), (0.2, True)])
 def test_a_fall_by_no_more_than_max_drop_is_tolerated_however_sure_it_is(max_drop, ok):
-    found = result(no_regression(max_drop=max_drop), scored(*[0.9] * 100), scored(*[0.8] * 100))
+    gate_result = result(no_regression(max_drop=max_drop), scored(*[0.9] * 100), scored(*[0.8] * 100))
 
-    assert found["ok"] is ok
+    assert gate_result["ok"] is ok
 
 
 def test_a_rise_is_no_regression():
-    found = result(no_regression(), scored(*[0.0] * 50), scored(*[1.0] * 50))
+    gate_result = result(no_regression(), scored(*[0.0] * 50), scored(*[1.0] * 50))
 
-    assert (found["ok"], found["p"]) == (True, 1.0)
+    assert (gate_result["ok"], gate_result["p"]) == (True, 1.0)
 
 
 def test_the_gate_says_what_so_many_cases_could_have_shown():
@@ -90,16 +90,16 @@ def timed(*values):
 
 
 def test_the_rise_of_a_cost_that_so_many_cases_show_has_no_bound():
-    found = result(no_regression("prediction_seconds"), timed(*[0.1, 5.0] * 3), timed(*[5.0, 0.1] * 3))
+    gate_result = result(no_regression("prediction_seconds"), timed(*[0.1, 5.0] * 3), timed(*[5.0, 0.1] * 3))
 
-    assert found["detectable"] > 5.0
-    assert "a rise of 5.049 is proven in 4 of 5 runs" in gate_text(found)
+    assert gate_result["detectable"] > 5.0
+    assert "a rise of 5.049 is proven in 4 of 5 runs" in gate_text(gate_result)
 
 
 def test_the_cost_of_an_unchanged_system_has_no_sign():
-    found = result(no_regression("prediction_seconds"), timed(0.0, 0.0), timed(0.0, 0.0))
+    gate_result = result(no_regression("prediction_seconds"), timed(0.0, 0.0), timed(0.0, 0.0))
 
-    assert [str(found[name]) for name in ("value", "before", "after")] == ["0.0"] * 3
+    assert [str(gate_result[name]) for name in ("value", "before", "after")] == ["0.0"] * 3
 
 
 def test_random_signs_are_drawn_once_for_a_result(monkeypatch):
@@ -107,17 +107,17 @@ def test_random_signs_are_drawn_once_for_a_result(monkeypatch):
     signs = statistics._random_signs
     monkeypatch.setattr(statistics, "_random_signs", lambda number: drawn.append(number) or signs(number))
 
-    found = result(no_regression(), scored(*[0.9] * 40), scored(*[0.8] * 40))
+    gate_result = result(no_regression(), scored(*[0.9] * 40), scored(*[0.8] * 40))
 
-    assert (found["ok"], drawn) == (False, [40])
+    assert (gate_result["ok"], drawn) == (False, [40])
 
 
 @pytest.mark.parametrize(("number", "ok"), [(0, False), (1, False), (2, True)])
 def test_regressions_are_counted_one_by_one(number, ok):
-    found = result(max_regressions(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
+    gate_result = result(max_regressions(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
 
-    assert (found["ok"], found["value"], found["n"]) == (ok, 2, 4)
-    assert gate_text(found) == f"regressions in music: 2, at most {number} allowed (4 pairs)"
+    assert (gate_result["ok"], gate_result["value"], gate_result["n"]) == (ok, 2, 4)
+    assert gate_text(gate_result) == f"regressions in music: 2, at most {number} allowed (4 pairs)"
 
 
 def test_a_case_that_was_in_error_before_is_not_counted_as_an_error_of_this_run():
@@ -128,10 +128,10 @@ def test_a_case_that_was_in_error_before_is_not_counted_as_an_error_of_this_run(
 
 @pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_without_a_baseline_nothing_is_evaluated(gate):
-    found = result(gate, None, scored(1.0))
+    gate_result = result(gate, None, scored(1.0))
 
-    assert (found["ok"], found["value"], found["reason"]) == (None, None, "no baseline was given")
-    assert gate_text(found).endswith(": no baseline was given")
+    assert (gate_result["ok"], gate_result["value"], gate_result["reason"]) == (None, None, "no baseline was given")
+    assert gate_text(gate_result).endswith(": no baseline was given")
 
 
 @pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
@@ -146,26 +146,26 @@ def test_a_baseline_without_these_cases_misses_the_gate_unless_a_part_was_asked_
 
 @pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_pairs_are_compared_whatever_else_there_is(gate):
-    found = result(gate, scored(1.0), scored(1.0), number=40)
+    gate_result = result(gate, scored(1.0), scored(1.0), number=40)
 
-    assert found["ok"] is True
-    assert gate_text(found).endswith(" (1 pair, 1 of 40 cases ran)")
+    assert gate_result["ok"] is True
+    assert gate_text(gate_result).endswith(" (1 pair, 1 of 40 cases ran)")
 
 
 def test_a_filter_that_fits_no_case_is_named():
-    found = result(no_regression(tag="nigthly"), scored(1.0), scored(1.0, tags=["nightly"]))
+    gate_result = result(no_regression(tag="nigthly"), scored(1.0), scored(1.0, tags=["nightly"]))
 
-    assert found["ok"] is False
-    assert found["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
+    assert gate_result["ok"] is False
+    assert gate_result["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
 
 
 def test_the_pass_rate_counts_errors_as_cases_that_did_not_pass():
     before = scored(*[1.0] * 6)
     after = [case | {"outcome": "error", "scores": {}} for case in scored(*[1.0] * 6)]
 
-    found = result(no_regression("pass_rate"), before, after)
+    gate_result = result(no_regression("pass_rate"), before, after)
 
-    assert (found["ok"], found["value"], found["errors"]) == (False, -1.0, 0)
+    assert (gate_result["ok"], gate_result["value"], gate_result["errors"]) == (False, -1.0, 0)
 
 
 def test_gates_of_several_processes_are_told_apart_by_their_rules():

@@ -63,22 +63,22 @@ def test_the_exact_mcnemar_test_has_the_published_value():
 
 @given(PAIRS | BINARY)
 def test_few_differences_are_given_all_signs(scores):
-    found = pairs(scores)
-    observed = math.fsum(found.differences)
+    actual = pairs(scores)
+    observed = math.fsum(actual.differences)
 
-    lower = share_of_signs(found.differences, lambda total: total <= observed + 1e-9)
-    both = share_of_signs(found.differences, lambda total: abs(total) >= abs(observed) - 1e-9)
+    lower = share_of_signs(actual.differences, lambda total: total <= observed + 1e-9)
+    both = share_of_signs(actual.differences, lambda total: abs(total) >= abs(observed) - 1e-9)
 
-    assert p_value(found, "lower") == pytest.approx(lower)
-    assert p_value(found) == pytest.approx(both)
+    assert p_value(actual, "lower") == pytest.approx(lower)
+    assert p_value(actual) == pytest.approx(both)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_many_differences_are_given_random_signs_as_scipy_does(seed):
-    found = noise(40, seed)
+    actual = noise(40, seed)
 
     theirs = stats.permutation_test(
-        (found.before, found.after),
+        (actual.before, actual.after),
         lambda before, after, axis: np.mean(after, axis=axis) - np.mean(before, axis=axis),
         permutation_type="samples",
         vectorized=True,
@@ -87,7 +87,7 @@ def test_many_differences_are_given_random_signs_as_scipy_does(seed):
         rng=np.random.default_rng(3),
     )
 
-    assert p_value(found, "lower") == pytest.approx(theirs.pvalue, abs=0.02)
+    assert p_value(actual, "lower") == pytest.approx(theirs.pvalue, abs=0.02)
 
 
 def test_random_signs_never_give_a_p_of_0():
@@ -127,8 +127,8 @@ def test_the_order_of_cases_does_not_matter(differences, random):
 @pytest.mark.parametrize("scores", [[(1.0, 1.0)] * 9, [(0.3, 0.3)] * 40, [(0.0, 0.0)]])
 def test_scores_that_are_the_same_show_nothing(scores):
     assert p_value(pairs(scores)) == p_value(pairs(scores), "lower") == 1.0
-    found = interval(pairs(scores))
-    assert found is None or found[0] < 0.0 < found[1]
+    actual = interval(pairs(scores))
+    assert actual is None or actual[0] < 0.0 < actual[1]
 
 
 @pytest.mark.parametrize(
@@ -149,20 +149,20 @@ def test_the_test_fits_the_scores():
 
 
 def test_the_interval_of_few_values_is_that_of_scipys_bootstrap():
-    found = of_flips(36, 15, same=249)
+    actual = of_flips(36, 15, same=249)
 
-    theirs = stats.bootstrap((found.differences,), np.mean, method="percentile", rng=np.random.default_rng(1))
+    theirs = stats.bootstrap((actual.differences,), np.mean, method="percentile", rng=np.random.default_rng(1))
 
-    assert interval(found) == pytest.approx(list(theirs.confidence_interval), abs=0.004)
+    assert interval(actual) == pytest.approx(list(theirs.confidence_interval), abs=0.004)
 
 
 def test_the_interval_of_many_values_is_near_that_of_the_normal_distribution():
-    found = noise(2_000)
+    actual = noise(2_000)
 
-    low, high = interval(found)
+    low, high = interval(actual)
 
-    half = 1.96 * np.std(found.differences) / math.sqrt(2_000)
-    assert (low, high) == pytest.approx((found.change - half, found.change + half), abs=0.004)
+    half = 1.96 * np.std(actual.differences) / math.sqrt(2_000)
+    assert (low, high) == pytest.approx((actual.change - half, actual.change + half), abs=0.004)
 
 
 @pytest.mark.long
@@ -188,7 +188,7 @@ def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
     least = detectable_drop(pairs_of_run)
     random = np.random.default_rng(11)
 
-    found = 0
+    actual = 0
     for _ in range(200):
         if pairs_of_run.are_binary:
             discordant = max(np.mean(np.abs(pairs_of_run.differences)), least)
@@ -197,9 +197,9 @@ def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
             run = of_flips(int((sides < broken).sum()), int((sides > 1 - fixed).sum()))
         else:
             run = of_differences((random.choice(pairs_of_run.differences, 100) - pairs_of_run.change - least).tolist())
-        found += p_value(run, "lower") <= 0.05
+        actual += p_value(run, "lower") <= 0.05
 
-    assert found / 200 == pytest.approx(POWER, abs=0.09)
+    assert actual / 200 == pytest.approx(POWER, abs=0.09)
 
 
 def scaled(run, by):
@@ -219,9 +219,9 @@ def test_steady_scores_show_smaller_drops_than_noisy_ones():
 def test_scores_that_never_change_show_what_cases_that_lose_all_bring():
     run = Pairs(before=[0.5] * 100, after=[0.5] * 100)
 
-    found = detectable_drop(run)
+    drop = detectable_drop(run)
 
-    lost = round(100 * found / 0.5)
+    lost = round(100 * drop / 0.5)
     assert p_value(Pairs(before=run.before, after=[0.0] * lost + [0.5] * (100 - lost)), "lower") <= 0.05
     assert detectable_drop(Pairs(before=[0.0, 0.0, 0.5] * 9, after=[0.0, 0.0, 0.5] * 9)) < 0.5
 

@@ -129,10 +129,10 @@ def test_building_graph_of_the_document(
     gold, predicted = answers["gold"], answers[name]
     expected = {"arity_f1": arity, "entity_set_f1": entity, "row_matching_f1": row, "exact_match_f1": exact}
 
-    found = {metric: METRICS[metric].function(gold, predicted) for metric in expected}
+    scores = {metric: METRICS[metric].function(gold, predicted) for metric in expected}
 
     assert (len(gold.rows), len(predicted.rows)) == (377, rows)
-    assert found == pytest.approx(expected, abs=1e-6)
+    assert scores == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("units", [8, 9, 10, 11])
@@ -141,7 +141,7 @@ def test_nine_feeding_units_are_the_only_number_that_gives_the_entity_score_of_t
     crossed = [(f"unit{unit}", f"sensor{sensor}") for unit in range(UNITS) for sensor in range(SENSORS)]
     gold, predicted = people(fed, ("eqp", "sensor")), people(crossed, ("ahu", "s"))
 
-    found = entity_set_f1(gold, predicted)
+    scores = entity_set_f1(gold, predicted)
 
-    assert (found == pytest.approx(0.944544, abs=1e-6)) == (units == FEEDING_UNITS)
+    assert (scores == pytest.approx(0.944544, abs=1e-6)) == (units == FEEDING_UNITS)
     assert row_matching_f1(gold, predicted) == pytest.approx(0.162325, abs=1e-6)

@@ -38,57 +38,57 @@ def made(size):
 
 @pytest.mark.parametrize(("size", "kind"), [(0, list), (5, list), (6, StoredCases), (12, StoredCases)])
 def test_more_cases_than_fit_are_kept_in_a_file(few, size, kind):
-    found = gathered(iter(made(size)))
+    stored = gathered(iter(made(size)))
 
-    assert type(found) is kind
-    assert [*found] == made(size)
+    assert type(stored) is kind
+    assert [*stored] == made(size)
 
 
 def test_stored_cases_are_a_sequence(few):
     cases = made(9)
-    found = gathered(cases)
+    stored = gathered(cases)
 
-    assert (found[0], found[-1], len(found)) == (cases[0], cases[8], 9)
-    assert [*found[2:7:2]] == cases[2:7:2]
-    assert [*reversed(found)] == cases[::-1]
-    assert [*zip(found, found, strict=True)] == [*zip(cases, cases, strict=True)]
-    assert [*select(found, [4, 4, 1])] == [cases[4], cases[4], cases[1]] == [*select(cases, [4, 4, 1])]
+    assert (stored[0], stored[-1], len(stored)) == (cases[0], cases[8], 9)
+    assert [*stored[2:7:2]] == cases[2:7:2]
+    assert [*reversed(stored)] == cases[::-1]
+    assert [*zip(stored, stored, strict=True)] == [*zip(cases, cases, strict=True)]
+    assert [*select(stored, [4, 4, 1])] == [cases[4], cases[4], cases[1]] == [*select(cases, [4, 4, 1])]
     with pytest.raises(IndexError):
-        found[9]
+        stored[9]
 
 
 @given(st.dictionaries(st.text(), trees, max_size=4), st.text())
 def test_stored_cases_are_what_was_stored(details, text):
     case = entry(id=text, path=os.fsdecode(b"caf\xe9"), question=f"a\nb\u2028{text}", details=details)
 
-    (found,) = StoredCases([case])
+    (actual,) = StoredCases([case])
 
-    assert found == case
-    assert repr(found) == repr(case)
+    assert actual == case
+    assert repr(actual) == repr(case)
 
 
 def test_the_last_case_of_a_node_id_counts_in_its_first_place(few):
     cases = [entry(nodeid=f"a::{number % 7}", question=str(number)) for number in range(20)]
-    found = CasesByNodeid()
+    stored = CasesByNodeid()
     for case in cases:
-        found[case["nodeid"]] = case
+        stored[case["nodeid"]] = case
 
-    assert {nodeid: case["question"] for nodeid, case in found.items()} == {
+    assert {nodeid: case["question"] for nodeid, case in stored.items()} == {
         f"a::{number % 7}": str(number) for number in range(13, 20)
     }
-    assert [case["nodeid"] for case in found.cases] == [f"a::{number}" for number in range(7)]
-    assert "a::9" not in found
-    assert found.get("a::9") is None
+    assert [case["nodeid"] for case in stored.cases] == [f"a::{number}" for number in range(7)]
+    assert "a::9" not in stored
+    assert stored.get("a::9") is None
 
 
 def test_cases_that_were_looked_up_are_those_of_the_report(few):
     cases = gathered(made(8))
 
-    found = CasesByNodeid(cases)
-    found["new"] = entry(nodeid="new")
+    stored = CasesByNodeid(cases)
+    stored["new"] = entry(nodeid="new")
 
     assert len(cases) == 8
-    assert [*found.values()] == [*cases, entry(nodeid="new")]
+    assert [*stored.values()] == [*cases, entry(nodeid="new")]
 
 
 @pytest.mark.feature("json", "sdmx")
@@ -121,22 +121,22 @@ def test_the_file_is_gone_with_the_last_who_reads_it(few, tmp_path, monkeypatch)
 
 
 def test_a_full_disk_is_an_error_that_names_the_folder_and_loses_no_case(few):
-    found = CasesByNodeid()
+    stored = CasesByNodeid()
     for case in made(8):
-        found[case["nodeid"]] = case
+        stored[case["nodeid"]] = case
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (sum(map(len, case_lines(found.cases))) + 10, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (sum(map(len, case_lines(stored.cases))) + 10, limits[1]))
     try:  # a part of the line is written, as on a full disk
         with pytest.raises(ReportError, match=r"cases cannot be kept in .*: File too large: .*TMPDIR"):
-            found["new"] = entry(nodeid="new")
+            stored["new"] = entry(nodeid="new")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    assert "new" not in found
-    assert [*found.values()] == made(8)
-    found["later"] = entry(nodeid="later")
-    assert [*found.values()] == [*made(8), entry(nodeid="later")]
+    assert "new" not in stored
+    assert [*stored.values()] == made(8)
+    stored["later"] = entry(nodeid="later")
+    assert [*stored.values()] == [*made(8), entry(nodeid="later")]
 
 
 def test_no_folder_of_temporary_files_is_an_error_with_its_remedy(monkeypatch):

@@ -54,8 +54,8 @@ def test_a_case_is_located_where_the_suite_names_its_table():
 
     assert (str(case.location), str(case.row)) == ("s.queryeval.yaml:3", "q.csv, row 3")
     assert str(case.golds[0].location) == "q.csv, row 3, column 'gold'"
-    found = case_json(case, nodeid="s.queryeval.yaml::a", path="s.queryeval.yaml", outcome="skipped")
-    assert (found["line"], found["row"], found["place"]) == (3, 3, "q.csv, row 3")
+    entry = case_json(case, nodeid="s.queryeval.yaml::a", path="s.queryeval.yaml", outcome="skipped")
+    assert (entry["line"], entry["row"], entry["place"]) == (3, 3, "q.csv, row 3")
 
 
 def test_columns_name_other_headers():
@@ -90,15 +90,15 @@ def test_metadata_is_what_is_listed(metadata, expected):
 
 
 def test_rows_without_an_id_have_their_number():
-    found = cases("id,gold,predicted\n,x,y\n\n b ,x,y\n ,x,y\n")
+    entries = cases("id,gold,predicted\n,x,y\n\n b ,x,y\n ,x,y\n")
 
-    assert [case.id for case in found] == ["row-2", "b", "row-5"]
+    assert [case.id for case in entries] == ["row-2", "b", "row-5"]
 
 
 def test_text_stays_as_it_is():
-    found = cases("id,question,gold,predicted\n1.10,null, SELECT 1 ,~\n012,,on,no # comment\n")
+    entries = cases("id,question,gold,predicted\n1.10,null, SELECT 1 ,~\n012,,on,no # comment\n")
 
-    assert [(case.id, case.question, case.golds[0].query, case.predicted.query) for case in found] == [
+    assert [(case.id, case.question, case.golds[0].query, case.predicted.query) for case in entries] == [
         ("1.10", "null", " SELECT 1 ", "~"),
         ("012", "", "on", "no # comment"),
     ]
@@ -192,9 +192,9 @@ def test_tables_may_be_named_as_files_of_cases_are():
     write("- {id: c, gold: x, predicted: y}", "more/3.yaml")
     write("id\tgold\tpredicted\nb\tx\ty\n", "more/2.tsv")
 
-    found = cases("id,gold,predicted\na,x,y\n", "more/*", name="more/1.csv")
+    entries = cases("id,gold,predicted\na,x,y\n", "more/*", name="more/1.csv")
 
-    assert [case.id for case in found] == ["a", "b", "c"]
+    assert [case.id for case in entries] == ["a", "b", "c"]
 
 
 def test_a_sheet_of_a_workbook():
@@ -230,10 +230,10 @@ def test_all_problems_of_a_table_come_in_one_error():
 
 
 def test_problems_of_one_sort_are_cut_short():
-    found = told("id,gold\n" + "".join(f"c{number},x\n" for number in range(1000)))
+    actual = told("id,gold\n" + "".join(f"c{number},x\n" for number in range(1000)))
 
-    assert found[0] == ("q.csv, row 2: no prediction: add `predicted`, or `predictor` to the suite")
-    assert found[4:] == [found[0].replace("row 2", "row 6") + " (and at 995 more places)"]
+    assert actual[0] == ("q.csv, row 2: no prediction: add `predicted`, or `predictor` to the suite")
+    assert actual[4:] == [actual[0].replace("row 2", "row 6") + " (and at 995 more places)"]
 
 
 @pytest.mark.parametrize(

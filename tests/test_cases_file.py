@@ -368,13 +368,13 @@ def listed_ids(page):
 def test_the_worst_cases_of_a_report_are_listed_in_its_order(number, places):
     report = mixed()
 
-    found = with_worst_cases(report, number)
+    actual = with_worst_cases(report, number)
 
-    ids = [case["id"] for case in found["cases"]]
+    ids = [case["id"] for case in actual["cases"]]
     assert len(ids) == places
     assert ids == sorted(ids)
     assert {"2", "4", "6", "8"} <= set(ids) or set(ids) <= {"2", "4", "6", "8"}
-    assert found | {"cases": None} == report | {"cases": None}
+    assert actual | {"cases": None} == report | {"cases": None}
 
 
 def test_a_page_lists_the_worst_cases_and_says_of_how_many(listed):
@@ -398,11 +398,11 @@ def test_a_page_of_few_cases_lists_all(listed, monkeypatch):
 def test_every_format_of_stored_cases_is_that_of_cases_in_memory(name, monkeypatch):
     stored = made(40)
 
-    found = REPORTS[name].render(stored)
+    actual = REPORTS[name].render(stored)
 
     monkeypatch.undo()
     assert isinstance(stored["cases"], StoredCases)
-    assert found == REPORTS[name].render(whole(stored))
+    assert actual == REPORTS[name].render(whole(stored))
 
 
 def test_the_summary_of_stored_cases_is_that_of_cases_in_memory():
@@ -422,14 +422,14 @@ def test_a_baseline_of_stored_cases_is_compared_as_one_in_memory(monkeypatch):
             type="no_regression", min=None, better="higher", no_regression={"alpha": 0.05, "max_drop": 0.0}
         ),
     ]
-    found = compare_reports(earlier, later, path="main.json")
+    changes = compare_reports(earlier, later, path="main.json")
     results = evaluate_gates(gates, later["cases"], baseline=earlier)
 
     monkeypatch.undo()
     assert type(earlier["cases"]) is type(later["cases"]) is StoredCases
-    assert found == compare_reports(whole(earlier), whole(later), path="main.json")
+    assert changes == compare_reports(whole(earlier), whole(later), path="main.json")
     assert results == evaluate_gates(gates, whole(later)["cases"], baseline=whole(earlier))
-    assert (found["fixes"], found["changes"]) != ([], [])
+    assert (changes["fixes"], changes["changes"]) != ([], [])
 
 
 @pytest.mark.long

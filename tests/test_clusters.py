@@ -122,10 +122,10 @@ def cases_of(scores, metric="soft_f1"):
 def test_alike_cases_of_a_source_widen_the_interval():
     scores = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(30)]
 
-    found = metric_statistics(cases_of(scores))["soft_f1"]
+    statistics = metric_statistics(cases_of(scores))["soft_f1"]
 
-    plain, clustered = found["ci95"], found["ci95_clustered"]
-    assert clustered[0] < plain[0] < found["mean"] < plain[1] < clustered[1]
+    plain, clustered = statistics["ci95"], statistics["ci95_clustered"]
+    assert clustered[0] < plain[0] < statistics["mean"] < plain[1] < clustered[1]
     assert (clustered[1] - clustered[0]) > 4 * (plain[1] - plain[0])
 
 
@@ -156,7 +156,7 @@ def test_groups_have_the_interval_of_their_own_clusters():
 
 
 def test_a_report_of_few_sources_has_none():
-    assert {found["ci95_clustered"] for found in make_report(60)["metrics"].values()} == {None}
+    assert {statistics["ci95_clustered"] for statistics in make_report(60)["metrics"].values()} == {None}
 
 
 ALIKE = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(30)]
@@ -164,8 +164,8 @@ ALIKE = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in
 
 def test_reports_show_the_clustered_interval_and_say_so():
     report = aggregate(cases_of(ALIKE), gates=(), about=HEAD)
-    found = report["metrics"]["soft_f1"]
-    shown, plain = format_interval(found["ci95_clustered"]), format_interval(found["ci95"])
+    statistics = report["metrics"]["soft_f1"]
+    shown, plain = format_interval(statistics["ci95_clustered"]), format_interval(statistics["ci95"])
     note = "95 % intervals: clustered by 12 sources"
 
     for text in (
@@ -216,12 +216,12 @@ def test_the_interval_of_the_pass_rate_is_clustered_too():
     skipped = entry(id="skipped", source="a", outcome="skipped")
     report = aggregate([*cases, entry(id="alone", source=None, outcome="failed"), skipped], gates=(), about=HEAD)
 
-    found = pass_rate(report["totals"], report["groups"]["source"])
+    rate = pass_rate(report["totals"], report["groups"]["source"])
 
     scores = [(float(case["outcome"] == "passed"), case["source"]) for case in cases]
-    assert found["n"] == 201
-    assert found["mean"] == pytest.approx(120 / 201)
-    assert found["ci95_clustered"] == pytest.approx(clustered_interval(*zip(*scores, (0.0, None), strict=True)))
-    low, high = (f"{100 * end:.1f}" for end in found["ci95_clustered"])
+    assert rate["n"] == 201
+    assert rate["mean"] == pytest.approx(120 / 201)
+    assert rate["ci95_clustered"] == pytest.approx(clustered_interval(*zip(*scores, (0.0, None), strict=True)))
+    low, high = (f"{100 * end:.1f}" for end in rate["ci95_clustered"])
     assert f"95 % interval {low} to {high}" in render_markdown(report).decode()
     assert f"{low} to {high}" in page(report)

@@ -18,8 +18,8 @@ GOLD = Table(columns=("id", "price"), rows=[("a", 10.0), ("b", 20.0), ("c", None
 
 
 def score(name, gold, predicted, policy):
-    found = METRICS[name].function(gold, predicted, policy=policy)
-    return found.value if isinstance(found, Score) else found
+    scores = METRICS[name].function(gold, predicted, policy=policy)
+    return scores.value if isinstance(scores, Score) else scores
 
 
 @pytest.mark.parametrize(

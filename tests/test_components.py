@@ -81,9 +81,9 @@ def test_connectors_that_agree_are_one_of_one():
 
 
 def test_totals_of_other_connectors_are_swapped():
-    found = components("SELECT id FROM shop", "SELECT id FROM shop WHERE id = 1 AND id = 2 OR id = 3")
+    parts = components("SELECT id FROM shop", "SELECT id FROM shop WHERE id = 1 AND id = 2 OR id = 3")
 
-    assert found["and_or"] == Component(2, 0, 0)
+    assert parts["and_or"] == Component(2, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_queries_in_from_may_come_in_any_order():
 
 
 def test_a_prediction_that_cannot_be_read_is_scored_as_empty():
-    found = partial_match(comparable_view("SELECT id FROM shop WHERE id = 1", SHOP), EMPTY_VIEW)
+    match = partial_match(comparable_view("SELECT id FROM shop WHERE id = 1", SHOP), EMPTY_VIEW)
 
-    assert found["select"] == Component(1, 0, 0)
-    assert found["group"] == Component(0, 0, 0)
-    assert found["and_or"] == Component(1, 1, 1)
+    assert match["select"] == Component(1, 0, 0)
+    assert match["group"] == Component(0, 0, 0)
+    assert match["and_or"] == Component(1, 1, 1)
 
 
 def test_components_come_in_the_order_of_tables():

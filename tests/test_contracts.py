@@ -266,12 +266,12 @@ def test_importer_refuses_or_skips_what_is_not_of_its_format(name, content, tmp_
     source = tmp_path / "source.json"
     source.write_bytes(content)
 
-    found = cases_or_error(IMPORTERS[name], ImportRequest(source=source, output=tmp_path / "suites"))
+    written = cases_or_error(IMPORTERS[name], ImportRequest(source=source, output=tmp_path / "suites"))
 
-    if isinstance(found, str):
-        assert str(tmp_path) in found
+    if isinstance(written, str):
+        assert str(tmp_path) in written
     else:
-        assert all(isinstance(one, ImportedCase | Skipped) for one in found)
+        assert all(isinstance(one, ImportedCase | Skipped) for one in written)
     assert [path.name for path in tmp_path.iterdir()] == ["source.json"]
 
 

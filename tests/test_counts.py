@@ -99,11 +99,11 @@ def test_row_counts_are_those_of_the_best_of_all_alignments(gold, predicted):
 def test_the_counts_of_a_score_make_it(gold, predicted):
     for name in ("row_matching_f1", "exact_match_f1", "cell_f1", "soft_f1"):
         _, counts = METRICS[name].counts
-        found = counts(gold, predicted, policy=POLICY)
+        actual = counts(gold, predicted, policy=POLICY)
 
-        assert min(found.values()) >= 0
+        assert min(actual.values()) >= 0
         no_alignment = name == "exact_match_f1" and len(gold.columns) != len(predicted.columns)
-        expected = 0.0 if no_alignment else Counts(**found).f1  # without rows there is nothing to count
+        expected = 0.0 if no_alignment else Counts(**actual).f1  # without rows there is nothing to count
         assert score(name, gold, predicted) == pytest.approx(expected, abs=1e-12)
 
 
@@ -115,11 +115,11 @@ def test_components_of_queries_have_precision_and_recall(name):
     )
     _, counts = METRICS[f"partial_{name}_f1"].counts
 
-    found = Counts(**counts(gold, predicted))
+    actual = Counts(**counts(gold, predicted))
 
-    assert (f1, precision, recall) == pytest.approx((found.f1, found.precision, found.recall))
+    assert (f1, precision, recall) == pytest.approx((actual.f1, actual.precision, actual.recall))
     if name == "select":
-        assert found == Counts(tp=1, fp=2, fn=1)
+        assert actual == Counts(tp=1, fp=2, fn=1)
 
 
 def test_counts_stand_in_the_details_of_a_case_for_the_metrics_that_it_requests(monkeypatch):

@@ -120,9 +120,9 @@ def test_of_several_databases_one_has_to_be_named():
 def test_a_file_that_holds_no_schema_is_one_problem_at_the_key(content, expected):
     Path("tables.json").write_bytes(content)
 
-    found = problems(f"{HEAD}db_schema: tables.json\ncases:\n  - {{id: a, gold: x, predicted: y}}\n")
+    lines = problems(f"{HEAD}db_schema: tables.json\ncases:\n  - {{id: a, gold: x, predicted: y}}\n")
 
-    assert found == [f"s.queryeval.yaml:3: no schema in tables.json: {expected}"]
+    assert lines == [f"s.queryeval.yaml:3: no schema in tables.json: {expected}"]
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_a_broken_file_is_one_problem_however_many_cases_it_has():
     Path("tables.json").write_text("[]")
     cases = "".join(f"  - {{id: a{number}, gold: x, predicted: y}}\n" for number in range(50))
 
-    found = problems(f"{HEAD}db_schema: tables.json\ncases:\n{cases}")
+    lines = problems(f"{HEAD}db_schema: tables.json\ncases:\n{cases}")
 
-    assert found == ["s.queryeval.yaml:3: no schema in tables.json: it lists no database"]
+    assert lines == ["s.queryeval.yaml:3: no schema in tables.json: it lists no database"]
 
 
 def test_a_file_that_changed_is_read_again():

@@ -106,9 +106,9 @@ def test_a_source_is_listed_once_for_all_its_cases():
     listed = []
     texts = SchemaTexts(lambda source: listed.append(source.name) or f"tables of {source.name}")
 
-    found = [texts.of(make_case(source=fake_source(name)))() for name in ("a", "b", "a")]
+    opened_source = [texts.of(make_case(source=fake_source(name)))() for name in ("a", "b", "a")]
 
-    assert found == ["tables of a", "tables of b", "tables of a"]
+    assert opened_source == ["tables of a", "tables of b", "tables of a"]
     assert listed == ["a", "b"]
 
 

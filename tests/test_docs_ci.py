@@ -69,8 +69,8 @@ def predict(case):
 
 def block(language, part):
     """The block of the page on gating that has a part; the last one where several have."""
-    found = [text for text in re.findall(rf"^```{language}\n(.*?)^```$", GATING, re.M | re.S) if part in text]
-    return found[-1]
+    blocks = [text for text in re.findall(rf"^```{language}\n(.*?)^```$", GATING, re.M | re.S) if part in text]
+    return blocks[-1]
 
 
 def make_project(folder):

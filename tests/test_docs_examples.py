@@ -79,15 +79,15 @@ def candidates(block):
 )
 @pytest.mark.parametrize("block", settings_blocks())
 def test_settings_have_the_keys_and_values_that_suites_have(block, tmp_path):
-    found = []
+    blocks = []
     for name, content in candidates(block.replace("…", "x")):
         (tmp_path / name).write_text(content, encoding="utf-8")
         try:
-            found.append(objections(tmp_path / name))
+            blocks.append(objections(tmp_path / name))
         except QueryEvalError as error:  # no YAML in this form: a list where keys are
-            found.append([str(error)])
+            blocks.append([str(error)])
 
-    assert [] in found, found[0]
+    assert [] in blocks, blocks[0]
 
 
 @pytest.mark.parametrize("block", [block for block in blocks("yaml") if WORKFLOW.match(block.values[0])])

@@ -31,10 +31,10 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
     ],
 )
 def test_terms_of_both_libraries_cross_the_pipe_alike(term, expected):
-    [found] = marshal.loads(marshal.dumps([encode_term(term)]))
+    [actual] = marshal.loads(marshal.dumps([encode_term(term)]))
 
-    assert found == expected
-    assert type(found) is type(expected)
+    assert actual == expected
+    assert type(actual) is type(expected)
 
 
 def test_a_signature_changes_with_the_file(tmp_path):

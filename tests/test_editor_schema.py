@@ -423,8 +423,8 @@ def _mappings(shape, definitions):
     values = {name: strategy(shape["properties"][name], definitions) for name in names}
     required = {name: values[name] for name in shape.get("required", ())}
     optional = {name: of for name, of in values.items() if name not in required}
-    found = st.fixed_dictionaries(required, optional=optional).map(_in_order)
-    return found.filter(len) if shape.get("minProperties") else found
+    mapping = st.fixed_dictionaries(required, optional=optional).map(_in_order)
+    return mapping.filter(len) if shape.get("minProperties") else mapping
 
 
 def _in_order(mapping):

@@ -90,8 +90,8 @@ def test_a_gold_that_fails_has_the_time_of_its_attempt(session, monkeypatch):
     with pytest.raises(GoldError):
         evaluate_case(run_case("gold"), session, progress)
 
-    found = case_json(run_case("gold"), nodeid="a::a", path="a", outcome="error", progress=progress)
-    assert (found["gold"]["seconds"], found["predicted"]["seconds"]) == (1.2, 0.0)
+    entry = case_json(run_case("gold"), nodeid="a::a", path="a", outcome="error", progress=progress)
+    assert (entry["gold"]["seconds"], entry["predicted"]["seconds"]) == (1.2, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -101,26 +101,26 @@ def test_a_component_is_the_f1_of_what_both_share(name, gold, predicted, f1):
 
 
 def test_a_match_has_its_components_as_details():
-    found = score("SELECT name FROM shop", "select a.name from shop as a")
+    scores = score("SELECT name FROM shop", "select a.name from shop as a")
 
-    assert isinstance(found, Score)
-    assert found.value == 1.0
-    assert found.details["partial_match"]["select"] == [1, 1, 1]
-    assert "exact_set_match" not in found.details
+    assert isinstance(scores, Score)
+    assert scores.value == 1.0
+    assert scores.details["partial_match"]["select"] == [1, 1, 1]
+    assert "exact_set_match" not in scores.details
 
 
 def test_details_say_in_which_clauses_queries_differ():
-    found = score("SELECT name FROM shop WHERE id = 1", "SELECT city FROM shop ORDER BY name")
+    scores = score("SELECT name FROM shop WHERE id = 1", "SELECT city FROM shop ORDER BY name")
 
-    assert found.value == 0.0
-    assert found.details["exact_set_match"] == {"differs": ["select", "where", "order"]}
+    assert scores.value == 0.0
+    assert scores.details["exact_set_match"] == {"differs": ["select", "where", "order"]}
 
 
 def test_a_prediction_that_cannot_be_read_scores_0_and_details_say_why():
-    found = score("SELECT name FROM shop", UNREADABLE)
+    scores = score("SELECT name FROM shop", UNREADABLE)
 
-    assert found.value == 0.0
-    assert found.details["exact_set_match"]["unreadable"].startswith("Expect")
+    assert scores.value == 0.0
+    assert scores.details["exact_set_match"]["unreadable"].startswith("Expect")
     assert component("select", "SELECT name FROM shop", "I do not know") == 0.0
 
 
@@ -151,10 +151,10 @@ def test_a_note_says_why_and_where_a_gold_cannot_be_read(gold, reason):
 
 
 def test_a_second_statement_is_no_match():
-    found = score("SELECT name FROM shop", "SELECT name FROM shop; DROP TABLE shop")
+    scores = score("SELECT name FROM shop", "SELECT name FROM shop; DROP TABLE shop")
 
-    assert found.value == 0.0
-    assert found.details["exact_set_match"]["unreadable"] == "2 statements, not one"
+    assert scores.value == 0.0
+    assert scores.details["exact_set_match"]["unreadable"] == "2 statements, not one"
 
 
 def test_without_a_schema_qualified_names_are_compared():

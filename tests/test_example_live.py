@@ -24,8 +24,8 @@ def repositories(urls):
         name = exchange.request.path.rpartition("/")[2]
         form = urllib.parse.urlencode({"query": exchange.request.query})
         request = urllib.request.Request(f"{urls[name]}?{form}", headers={"Accept": exchange.request.headers["accept"]})
-        with OPENER.open(request) as found:
-            exchange.reply(found.read(), Content_Type=found.headers["Content-Type"])
+        with OPENER.open(request) as response:
+            exchange.reply(response.read(), Content_Type=response.headers["Content-Type"])
 
     return forward
 

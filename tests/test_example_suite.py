@@ -75,26 +75,26 @@ def test_the_summary_names_metrics_gates_and_reports(ran):
 
 
 def test_what_its_comments_call_right_is_right_for_the_reason_they_give(ran):
-    found = cases(ran)
+    actual = cases(ran)
 
-    assert found["most-docks"]["gold"]["index"] == 1
-    assert found["riders-per-plan"]["gold"]["query"] is None
-    assert found["bikes-before-2020"]["gold"]["row_count"] == 0
-    assert found["two-longest"]["gold"]["sample"] != found["two-longest"]["predicted"]["sample"]
-    assert found["trips-per-station"]["scores"]["execution_accuracy"] == 0
-    assert found["trips-per-station"]["outcome"] == "passed"
-    assert found["last-repair"]["predicted"]["error"]["kind"] == "invalid"
-    assert found["repaired-twice"]["prediction"]["metadata"] == {"tokens": 187}
+    assert actual["most-docks"]["gold"]["index"] == 1
+    assert actual["riders-per-plan"]["gold"]["query"] is None
+    assert actual["bikes-before-2020"]["gold"]["row_count"] == 0
+    assert actual["two-longest"]["gold"]["sample"] != actual["two-longest"]["predicted"]["sample"]
+    assert actual["trips-per-station"]["scores"]["execution_accuracy"] == 0
+    assert actual["trips-per-station"]["outcome"] == "passed"
+    assert actual["last-repair"]["predicted"]["error"]["kind"] == "invalid"
+    assert actual["repaired-twice"]["prediction"]["metadata"] == {"tokens": 187}
 
 
 def test_cases_in_tables_have_the_rows_of_a_spreadsheet(ran):
-    found = {
+    rows = {
         (Path(case["path"]).name.partition(".")[0], case["id"]): case["row"]
         for case in ran.report["cases"]
         if "row" in case
     }
 
-    assert found == {
+    assert rows == {
         **{("stations", id_): row for id_, row in (("small-stations", 2), ("row-3", 3), ("row-4", 4))},
         **{("riders", id_): row for id_, row in (("riders", 2), ("trip-by-trip", 3), ("2024", 5), ("longest", 6))},
     }

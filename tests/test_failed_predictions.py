@@ -82,10 +82,10 @@ def test_notes_are_not_about_an_answer_that_nobody_gave():
 def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold, metric, reason):
     report = evaluated(f"gold: {gold}", f"thresholds: {{'{metric}': 1}}", head=head)
 
-    (found,) = report["cases"]
-    assert found["outcome"] == "error"
-    assert f"metric '{metric}' does not apply to this case, but has a threshold: " in found["message"]
-    assert reason in found["message"]
+    (case,) = report["cases"]
+    assert case["outcome"] == "error"
+    assert f"metric '{metric}' does not apply to this case, but has a threshold: " in case["message"]
+    assert reason in case["message"]
 
 
 @pytest.mark.feature("json")
@@ -102,8 +102,8 @@ def test_a_failed_prediction_has_the_worst_score(monkeypatch, better, max_score,
     monkeypatch.setitem(METRICS._members, "ours", METRICS._admit(ours))
     report = evaluated("gold: {a: 1}", "thresholds: {ours: {max: 6}}", head="kind: json\nmetrics: [ours]\n")
 
-    (found,) = report["cases"]
-    assert (found["outcome"], found["scores"]["ours"]) == ("failed", worst)
+    (case,) = report["cases"]
+    assert (case["outcome"], case["scores"]["ours"]) == ("failed", worst)
 
 
 @pytest.mark.feature("json")

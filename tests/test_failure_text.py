@@ -79,9 +79,11 @@ def test_only_the_cells_of_a_changed_row_that_look_alike_show_their_types():
     ],
 )
 def test_cells_of_other_types_that_look_alike_show_them(gold, predicted, shown):
-    found = answers(table((gold, 1, 5, 6)), table((predicted, 2, 5, 6)), columns="positional", rdf_terms="strict")
+    predictions = answers(table((gold, 1, 5, 6)), table((predicted, 2, 5, 6)), columns="positional", rdf_terms="strict")
 
-    assert [line.split("| ")[1].split(" · ")[0] for line in found if "gold  " in line or "instead" in line] == [*shown]
+    assert [line.split("| ")[1].split(" · ")[0] for line in predictions if "gold  " in line or "instead" in line] == [
+        *shown
+    ]
 
 
 def test_equal_cells_show_no_types_though_these_differ():

@@ -645,9 +645,9 @@ def test_a_question_has_a_column_of_its_own(key):
     columns = {"question": "Question", "predicted": "SQL", "seconds": "Seconds"}
     predictor = predictions(*NUMBERED[:2], name="b.csv", columns=columns, **key)
 
-    found = predictor.predict(make_case(id="1", question="How  many?"), 1)
+    prediction = predictor.predict(make_case(id="1", question="How  many?"), 1)
 
-    assert (found.content.query, found.seconds, found.metadata) == ("SELECT 1", 0.5, {"No.": 1})
+    assert (prediction.content.query, prediction.seconds, prediction.metadata) == ("SELECT 1", 0.5, {"No.": 1})
 
 
 def test_objects_and_mappings_have_names_of_their_own():

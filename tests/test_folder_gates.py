@@ -23,8 +23,8 @@ def folder(text, name="."):
 
 def gate_problem(line):
     folder(f"gates:\n  - {line}\n")
-    (found,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
-    return found.partition(": ")[2]
+    (problem,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
+    return problem.partition(": ")[2]
 
 
 def test_a_suite_names_the_folders_whose_gates_apply(here):
@@ -36,8 +36,8 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
 
     suite = load_suite(write(CASES, "a/b/s.queryeval.yaml"), root=here)
 
-    assert [found.path for found in suite.folders] == [here, here / "a/b"]
-    (top,), (low,) = (found.gates for found in suite.folders)
+    assert [folder.path for folder in suite.folders] == [here, here / "a/b"]
+    (top,), (low,) = (folder.gates for folder in suite.folders)
     assert top.folder == here
     assert top.required == LIMITS | {"metric": "execution_accuracy", "min": 0.85}
     assert low.folder == here / "a/b"
@@ -122,7 +122,7 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
         "  - no_regression: {metric: pass_rate, alpha: 0.01, max_drop: 0.02}\n  - max_regressions: 3\n"
     )
 
-    ((usual, stated, regressions),) = (found.gates for found in load_suite(write(CASES), root=here).folders)
+    ((usual, stated, regressions),) = (folder.gates for folder in load_suite(write(CASES), root=here).folders)
 
     assert usual.required == NO_REGRESSION | {"metric": "arity_f1", "where": {"tag": "x"}}
     rule = {"alpha": 0.01, "max_drop": 0.02}
@@ -137,7 +137,7 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
 def test_a_gate_may_limit_the_sum_of_what_calls_tell(here):
     folder("kind: sql\nsource: a.db\ngates:\n  - {metric: 'metadata[cost]', sum: {min: 1, max: 5}, where: {tag: x}}\n")
 
-    (((gate,),),) = [[found.gates for found in load_suite(write(CASES), root=here).folders]]
+    (((gate,),),) = [[folder.gates for folder in load_suite(write(CASES), root=here).folders]]
 
     limits = {"min": 1.0, "max": 5.0}
     assert gate.required == LIMITS | limits | {"type": "sum", "metric": "metadata[cost]", "where": {"tag": "x"}}

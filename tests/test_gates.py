@@ -33,9 +33,9 @@ def scored(*values, **changes):
 
 
 def test_a_gate_is_the_mean_of_the_scores_that_there_are():
-    found = result(gate(minimum=0.5), *scored(1.0, 0.5, None))
+    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.5, None))
 
-    assert (found["value"], found["n"], found["ok"]) == (0.75, 2, True)
+    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (0.75, 2, True)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_gate_admits_what_lies_within_its_limits(limits, ok):
 
 
 def test_the_verdict_keeps_what_the_gate_asked_for():
-    found = result(gate(minimum=0.85, maximum=1.0, difficulty="hard"), *scored(1.0, difficulty="hard"))
+    gate_result = result(gate(minimum=0.85, maximum=1.0, difficulty="hard"), *scored(1.0, difficulty="hard"))
 
-    assert {key: found[key] for key in ("folder", "metric", "where", "min", "max")} == {
+    assert {key: gate_result[key] for key in ("folder", "metric", "where", "min", "max")} == {
         "folder": "music",
         "metric": "f1",
         "where": {"difficulty": "hard"},
@@ -68,16 +68,16 @@ def test_the_verdict_keeps_what_the_gate_asked_for():
 def test_pass_rate_counts_errors_against_and_leaves_out_what_has_no_verdict():
     outcomes = ("passed", "passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
 
-    found = result(gate("pass_rate", minimum=0.4), *(entry(outcome=outcome) for outcome in outcomes))
+    gate_result = result(gate("pass_rate", minimum=0.4), *(entry(outcome=outcome) for outcome in outcomes))
 
-    assert (found["value"], found["n"], found["ok"]) == (0.4, 5, True)
+    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (0.4, 5, True)
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "missed", "error"]), min_size=1))
 def test_pass_rate_is_the_share_of_passed_cases(outcomes):
-    found = result(gate("pass_rate", minimum=0.0), *(entry(outcome=outcome) for outcome in outcomes))
+    gate_result = result(gate("pass_rate", minimum=0.0), *(entry(outcome=outcome) for outcome in outcomes))
 
-    assert found["value"] == outcomes.count("passed") / len(outcomes)
+    assert gate_result["value"] == outcomes.count("passed") / len(outcomes)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_pass_rate_is_the_share_of_passed_cases(outcomes):
     ],
 )
 def test_a_gate_judges_the_cases_below_its_folder(folder, path, counts):
-    found = result(gate(folder=folder, minimum=0.0), *scored(1.0, path=path))
+    gate_result = result(gate(folder=folder, minimum=0.0), *scored(1.0, path=path))
 
-    assert found["n"] == int(counts)
+    assert gate_result["n"] == int(counts)
 
 
 def test_where_narrows_the_cases_by_every_group_it_names():
@@ -133,10 +133,10 @@ def test_the_features_of_a_case_that_did_not_run_are_known(feature, number):
 
 
 def test_a_gate_without_evaluated_cases_is_missed():
-    found = result(gate(minimum=0.5))
+    gate_result = result(gate(minimum=0.5))
 
-    assert (found["ok"], found["value"], found["n"]) == (False, None, 0)
-    assert found["reason"] == "no case was evaluated"
+    assert (gate_result["ok"], gate_result["value"], gate_result["n"]) == (False, None, 0)
+    assert gate_result["reason"] == "no case was evaluated"
 
 
 def test_a_gate_for_a_tag_that_no_case_has_says_so():
@@ -145,17 +145,17 @@ def test_a_gate_for_a_tag_that_no_case_has_says_so():
 
 @pytest.mark.parametrize("outcome", ["skipped", "error"])
 def test_a_gate_whose_cases_all_ran_without_a_score_is_missed(outcome):
-    found = result(gate(minimum=0.5), entry(outcome=outcome))
+    gate_result = result(gate(minimum=0.5), entry(outcome=outcome))
 
-    assert (found["ok"], found["reason"]) == (False, "no case was evaluated")
+    assert (gate_result["ok"], gate_result["reason"]) == (False, "no case was evaluated")
 
 
 def test_a_gate_is_not_evaluated_where_the_rest_of_its_cases_could_change_it():
-    found = result(gate(minimum=0.5), *scored(0.0, 1.0, 1.0), number=40)
+    gate_result = result(gate(minimum=0.5), *scored(0.0, 1.0, 1.0), number=40)
 
-    assert (found["ok"], found["value"], found["cases"], found["ran"]) == (None, 2 / 3, 40, 3)
-    assert found["reason"] == "3 of 40 cases ran"
-    assert gate_text(found) == "f1 in music: 3 of 40 cases ran (0.667, needs at least 0.5)"
+    assert (gate_result["ok"], gate_result["value"], gate_result["cases"], gate_result["ran"]) == (None, 2 / 3, 40, 3)
+    assert gate_result["reason"] == "3 of 40 cases ran"
+    assert gate_text(gate_result) == "f1 in music: 3 of 40 cases ran (0.667, needs at least 0.5)"
 
 
 @pytest.mark.parametrize(("value", "ok"), [(1.0, True), (0.0, False)])
@@ -187,7 +187,7 @@ def test_a_gate_that_is_evaluated_early_is_what_any_rest_of_its_cases_would_make
     ]
 
     early = result(asked, *ran, number=len(ran) + rest)
-    verdicts = {found["ok"] for whole in wholes if (found := result(asked, *whole))["value"] is not None}
+    verdicts = {gate_result["ok"] for whole in wholes if (gate_result := result(asked, *whole))["value"] is not None}
 
     assert early["ok"] is (verdicts.pop() if len(verdicts) == 1 and early["value"] is not None else None)
 
@@ -207,10 +207,10 @@ def test_a_cost_is_over_its_limit_whatever_the_rest_costs():
 
 
 def test_a_gate_is_not_evaluated_where_files_that_nobody_asked_for_cannot_be_read():
-    found = result(gate(minimum=0.5), *scored(1.0), number=None)
+    gate_result = result(gate(minimum=0.5), *scored(1.0), number=None)
 
-    assert (found["ok"], found["cases"]) == (None, None)
-    assert found["reason"] == "1 case ran, but other suite files below could not be read"
+    assert (gate_result["ok"], gate_result["cases"]) == (None, None)
+    assert gate_result["reason"] == "1 case ran, but other suite files below could not be read"
 
 
 def test_a_selection_is_evaluated_on_the_cases_that_ran_where_that_is_wanted():
@@ -222,15 +222,20 @@ def test_a_selection_is_evaluated_on_the_cases_that_ran_where_that_is_wanted():
 
 
 def test_a_gate_of_a_shard_is_left_to_the_merge():
-    found = result(gate(minimum=0.5), *scored(0.0), mode="off")
+    gate_result = result(gate(minimum=0.5), *scored(0.0), mode="off")
 
-    assert (found["ok"], found["value"], found["cases"], found["reason"]) == (None, None, 1, "gates are off")
+    assert (gate_result["ok"], gate_result["value"], gate_result["cases"], gate_result["reason"]) == (
+        None,
+        None,
+        1,
+        "gates are off",
+    )
 
 
 def test_cases_that_are_skipped_are_not_left_out():
-    found = result(gate(minimum=0.5), *scored(1.0), *scored(None, outcome="skipped"), number=1)
+    gate_result = result(gate(minimum=0.5), *scored(1.0), *scored(None, outcome="skipped"), number=1)
 
-    assert (found["ok"], found["cases"], found["ran"]) == (True, 1, 1)
+    assert (gate_result["ok"], gate_result["cases"], gate_result["ran"]) == (True, 1, 1)
 
 
 @pytest.mark.parametrize("number", [1, 40])
@@ -245,16 +250,16 @@ def test_a_file_that_could_not_be_read_misses_the_gates_above_it(number):
 
 
 def test_a_gate_of_a_whole_folder_without_its_metric_is_missed_and_says_so():
-    found = result(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
+    gate_result = result(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
 
-    assert (found["ok"], found["reason"]) == (False, f"no case has a score of {found['metric']}")
+    assert (gate_result["ok"], gate_result["reason"]) == (False, f"no case has a score of {gate_result['metric']}")
 
 
 def test_a_gate_names_what_no_case_has():
-    found = result(gate(minimum=0.5, tag="nigthly"), *scored(1.0, tags=["nightly"]))
+    gate_result = result(gate(minimum=0.5, tag="nigthly"), *scored(1.0, tags=["nightly"]))
 
-    assert found["ok"] is False
-    assert found["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
+    assert gate_result["ok"] is False
+    assert gate_result["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
 
 
 def test_not_leaves_out_the_cases_that_fit_all_of_it():
@@ -338,18 +343,18 @@ def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():
     asked = gate(minimum=0.85, maximum=0.99, difficulty="hard", **{"not": {"tag": "slow"}})
     known = {"difficulty": "hard"}
 
-    found = result(asked, *scored(0.75, 0.83, **known), entry(outcome="error", **known))
+    gate_result = result(asked, *scored(0.75, 0.83, **known), entry(outcome="error", **known))
 
-    assert gate_text(found) == (
+    assert gate_text(gate_result) == (
         "f1 of hard cases but not slow cases in music: "
         "0.790, needs at least 0.85 and at most 0.99 (2 cases, 1 in error not counted)"
     )
 
 
 def test_the_value_of_a_gate_has_as_many_digits_as_it_takes_to_see_why_it_is_missed():
-    found = result(gate(minimum=0.85), *scored(0.8496))
+    gate_result = result(gate(minimum=0.85), *scored(0.8496))
 
-    assert gate_text(found) == "f1 in music: 0.8496, needs at least 0.85 (1 case)"
+    assert gate_text(gate_result) == "f1 in music: 0.8496, needs at least 0.85 (1 case)"
 
 
 COST = "metadata[cost]"
@@ -379,23 +384,28 @@ def asked(*costs, **changes):
     ],
 )
 def test_a_sum_is_over_all_calls(limits, ok):
-    found = result(cost(**limits), asked(0.1), asked(0.1, 0.1))
+    gate_result = result(cost(**limits), asked(0.1), asked(0.1, 0.1))
 
-    assert (found["type"], found["value"], found["n"], found["ok"]) == ("sum", pytest.approx(0.3), 2, ok)
+    assert (gate_result["type"], gate_result["value"], gate_result["n"], gate_result["ok"]) == (
+        "sum",
+        pytest.approx(0.3),
+        2,
+        ok,
+    )
 
 
 def test_a_negative_number_takes_nothing_from_a_sum_and_one_that_is_not_finite_leaves_its_case_without_a_value():
-    found = result(cost(maximum=5), asked(7), asked(-100), asked("inf"))
+    gate_result = result(cost(maximum=5), asked(7), asked(-100), asked("inf"))
 
-    assert (found["value"], found["n"], found["ok"]) == (7, 2, False)
-    assert gate_text(found) == "sum of metadata[cost] in music: 7, needs at most 5 (2 of 3 cases have a value)"
+    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (7, 2, False)
+    assert gate_text(gate_result) == "sum of metadata[cost] in music: 7, needs at most 5 (2 of 3 cases have a value)"
 
 
 def test_a_sum_is_over_the_cases_that_where_names():
-    found = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
+    gate_result = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
 
-    assert (found["value"], found["n"], found["ok"]) == (4, 1, True)
-    assert gate_text(found) == "sum of metadata[cost] of x cases in music: 4, needs at most 5 (1 case)"
+    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (4, 1, True)
+    assert gate_text(gate_result) == "sum of metadata[cost] of x cases in music: 4, needs at most 5 (1 case)"
 
 
 def test_a_sum_says_how_many_cases_have_a_value_and_which_errors_do_not_count():
@@ -409,18 +419,24 @@ def test_a_sum_says_how_many_cases_have_a_value_and_which_errors_do_not_count():
         entry(outcome="skipped"),
     ]
 
-    found = result(cost(maximum=20), *cases)
+    gate_result = result(cost(maximum=20), *cases)
 
-    assert (found["value"], found["n"], found["errors"], found["ran"], found["ok"]) == (12, 2, 1, 5, True)
-    assert gate_text(found) == (
+    assert (gate_result["value"], gate_result["n"], gate_result["errors"], gate_result["ran"], gate_result["ok"]) == (
+        12,
+        2,
+        1,
+        5,
+        True,
+    )
+    assert gate_text(gate_result) == (
         "sum of metadata[cost] in music: 12, needs at most 20 (2 of 5 cases have a value, 1 in error not counted)"
     )
 
 
 def test_a_sum_without_any_value_is_missed():
-    found = result(cost(maximum=5), asked(None))
+    gate_result = result(cost(maximum=5), asked(None))
 
-    assert (found["ok"], found["reason"]) == (False, "no case has a value of metadata[cost]")
+    assert (gate_result["ok"], gate_result["reason"]) == (False, "no case has a value of metadata[cost]")
 
 
 @pytest.mark.parametrize(
@@ -452,22 +468,27 @@ OTHER_ERROR = entry(outcome="error", scores={}, fingerprint=FINGERPRINT | {"metr
 def test_a_gate_that_was_decided_early_keeps_the_decision_and_counts_errors_as_0():
     cases = [*scored(1.0, 0.5), ERROR, OTHER_ERROR, *NOT_RUN]
 
-    found = result(gate(minimum=0.4), *cases, number=11, decision=EarlyDecision(is_met=True, after=3, of=10))
+    gate_result = result(gate(minimum=0.4), *cases, number=11, decision=EarlyDecision(is_met=True, after=3, of=10))
 
-    assert (found["value"], found["n"], found["errors"], found["ran"]) == (0.5, 3, 1, 4)
-    assert (found["ok"], found["reason"], found["decided"]) == (True, "", {"after": 3, "of": 10})
-    assert gate_text(found) == (
+    assert (gate_result["value"], gate_result["n"], gate_result["errors"], gate_result["ran"]) == (0.5, 3, 1, 4)
+    assert (gate_result["ok"], gate_result["reason"], gate_result["decided"]) == (True, "", {"after": 3, "of": 10})
+    assert gate_text(gate_result) == (
         "f1 in music: 0.500, needs at least 0.4 (3 cases, 1 in error counted as 0, decided after 3 of 10)"
     )
 
 
 def test_a_decision_does_not_count_where_all_cases_of_the_gate_ran():
-    found = result(gate(minimum=0.4), *scored(1.0, 0.0), decision=EarlyDecision(is_met=False, after=1, of=2))
+    gate_result = result(gate(minimum=0.4), *scored(1.0, 0.0), decision=EarlyDecision(is_met=False, after=1, of=2))
 
-    assert (found["ok"], "decided" in found) == (True, False)
+    assert (gate_result["ok"], "decided" in gate_result) == (True, False)
 
 
 def test_cases_that_were_not_run_leave_a_gate_open_that_was_not_decided():
-    found = result(gate(minimum=0.5), *scored(1.0, 0.5), *NOT_RUN, number=9)
+    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.5), *NOT_RUN, number=9)
 
-    assert (found["ok"], found["ran"], found["cases"], found["reason"]) == (None, 2, 9, "2 of 9 cases ran")
+    assert (gate_result["ok"], gate_result["ran"], gate_result["cases"], gate_result["reason"]) == (
+        None,
+        2,
+        9,
+        "2 of 9 cases ran",
+    )

@@ -28,8 +28,8 @@ def scored(tmp_path, monkeypatch):
             f'cases:\n  - {{id: a, gold: "{gold}", predicted: "{predicted}", compare: {compare}}}\n',
             encoding="utf-8",
         )
-        (found,) = evaluate(load_cases(tmp_path))["cases"]
-        return found
+        (case,) = evaluate(load_cases(tmp_path))["cases"]
+        return case
 
     return run
 
@@ -140,10 +140,10 @@ def test_a_column_that_gold_lacks_is_told_at_the_line_that_names_it(scored, tmp_
     suite = tmp_path / "s.queryeval.yaml"
     suite.write_text(f"compare: {{gold_columns: [nme]}}\n{suite.read_text('utf-8')}", encoding="utf-8")
 
-    (found,) = evaluate(load_cases(tmp_path))["cases"]
+    (case,) = evaluate(load_cases(tmp_path))["cases"]
 
-    assert (found["line"], found["outcome"]) == (7, "error")
-    assert found["message"] == "compare: gold_columns: gold has no column 'nme': choose from id (s.queryeval.yaml:1)"
+    assert (case["line"], case["outcome"]) == (7, "error")
+    assert case["message"] == "compare: gold_columns: gold has no column 'nme': choose from id (s.queryeval.yaml:1)"
 
 
 @pytest.mark.parametrize("written", ["name", "[-1]", "[1.5]", "[[a]]", "[true]"])

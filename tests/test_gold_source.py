@@ -392,11 +392,11 @@ def test_explain_names_both_sources_without_their_settings_and_looks_for_no_coun
     write(NEW.replace("artist", "singer"), "new.sql")
     load_one("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT name FROM singer WHERE age > 41")
     main(["explain", "a", "--json"])
-    found = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
 
-    sources = {setting["key"]: (setting["value"], setting["line"]) for setting in found["settings"]}
+    sources = {setting["key"]: (setting["value"], setting["line"]) for setting in output["settings"]}
     assert (sources["source"], sources["gold_source"]) == (("new.sql", 2), ("old.sql", 3))
-    assert found["counterexample"] is None
+    assert output["counterexample"] is None
 
 
 @pytest.mark.feature("evaluate", "recording")

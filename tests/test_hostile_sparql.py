@@ -52,9 +52,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engines(hosts, folder):
-    found = {name: opened(hosts, folder, files="chain.ttl", engine=name) for name in LOCAL}
-    yield found
-    for engine in found.values():
+    engines = {name: opened(hosts, folder, files="chain.ttl", engine=name) for name in LOCAL}
+    yield engines
+    for engine in engines.values():
         engine.close()
 
 
@@ -78,12 +78,12 @@ def descendants():
     for pid, parent, status in map(str.split, lines):
         if not status.startswith("Z") and int(pid) != ps.pid:
             children.setdefault(int(parent), []).append(int(pid))
-    found, waiting = set(), [os.getpid()]
+    processes, waiting = set(), [os.getpid()]
     while waiting:
         more = children.get(waiting.pop(), [])
-        found.update(more)
+        processes.update(more)
         waiting += more
-    return found
+    return processes
 
 
 def marks(name, case_id, kinds):

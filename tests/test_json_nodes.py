@@ -112,9 +112,9 @@ def test_json_within_a_text_is_the_value_that_it_says(tree):
 def test_every_line_of_json_is_read_or_reported():
     file("x.jsonl").path.write_bytes(b'\xef\xbb\xbf{"a": "\xe2\x80\xa8"}\r\n\r\n  \n{"a"\n\xff\n{"b": 2}')
 
-    found = list(read_jsonl(file("x.jsonl")))
+    entries = list(read_jsonl(file("x.jsonl")))
 
-    assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in found] == [
+    assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in entries] == [
         (1, {"a": "\u2028"}),
         "x.jsonl:4:5: not JSON: it ends too early: a value, a `]` or a `}` is missing: a line holds one JSON object",
         "x.jsonl:5:1: byte 0xff is not UTF-8: save the file as UTF-8",

@@ -47,19 +47,19 @@ def test_names_that_other_tools_use_lead_to_keys(name, key):
     ("written", "rule"), [("all", "all"), ("any", "any"), ("mean", "mean"), ("{rate: 0.8}", 0.8), ("{rate: 1}", 1.0)]
 )
 def test_trials_have_a_rule(written, rule):
-    (found,) = load(
+    (case,) = load(
         f"kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: 3\ncases: [{{id: a, gold: x, trials_rule: {written}}}]\n"
     )
 
-    assert (found.settings.trials, found.settings.trials_rule) == (3, rule)
+    assert (case.settings.trials, case.settings.trials_rule) == (3, rule)
 
 
 def test_trials_may_stop_once_they_decide():
-    (found,) = load(
+    (case,) = load(
         "kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: {max: 10, stop: decided}\ncases: [{id: a, gold: x}]\n"
     )
 
-    assert (found.settings.trials, found.settings.stops_trials) == (10, True)
+    assert (case.settings.trials, case.settings.stops_trials) == (10, True)
 
 
 NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found"

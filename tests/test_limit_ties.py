@@ -178,10 +178,10 @@ def test_the_rule_holds_for_every_form_of_query(engine, judge, gold: str) -> Non
 
 def test_a_right_answer_without_a_choice_depends_on_no_tie(engine, judge) -> None:
     gold = top(engine).replace("LIMIT 2", "LIMIT 4")
-    found = judge(gold, [("r0",), ("r3",), ("r2",), ("r1",)], max_rows=10)
+    verdict = judge(gold, [("r0",), ("r3",), ("r2",), ("r1",)], max_rows=10)
 
-    assert accuracy(found) == 1
-    assert not found.shown.depends_on_tie
+    assert accuracy(verdict) == 1
+    assert not verdict.shown.depends_on_tie
 
 
 def orders(keys: list[Player], nulls_first: bool) -> Iterator[list[Player]]:
@@ -213,5 +213,5 @@ def test_choices_agree_with_every_order_that_the_keys_allow(engine, judge, colum
         candidates = [tuple(order[part]) for order in (*chance.sample(every, 4), *shuffled)]
         gold = by_score(engine, columns, limit, offset)
         for rows in candidates:
-            found = judge(gold, list(rows))
-            assert (accuracy(found) == 1.0) == (rows in right), (gold, rows)
+            verdict = judge(gold, list(rows))
+            assert (accuracy(verdict) == 1.0) == (rows in right), (gold, rows)

@@ -57,7 +57,7 @@ def test_the_least_that_works():
 
 
 def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
-    found = problems(
+    lines = problems(
         "kind: sql\nsource: a.db\ntimeout: soon\nmetrics: [arity_f2, valid_query]\ncases:\n"
         "  - id: a\n    golden: SELECT 1\n"
         "  - id: a\n    gold: SELECT 1\n    predicted:\n    skip: []\n"
@@ -65,7 +65,7 @@ def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
         "  - just text\n"
     )
 
-    assert found == [
+    assert lines == [
         "s.queryeval.yaml:3: timeout: expected a number above 0, found 'soon'",
         "s.queryeval.yaml:4: unknown metric 'arity_f2': did you mean 'arity_f1'?",
         "s.queryeval.yaml:7: unknown key 'golden': did you mean 'gold'?",
@@ -81,11 +81,11 @@ def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
 def test_problems_of_one_sort_are_cut_short():
     cases = "".join(f"  - {{id: c{number}, gold: SELECT 1}}\n" for number in range(1000))
 
-    found = problems(f"kind: sql\nsource: a.db\ncases:\n{cases}")
+    lines = problems(f"kind: sql\nsource: a.db\ncases:\n{cases}")
 
-    assert found[0] == "s.queryeval.yaml:4: no prediction: add `predicted`, or `predictor` to the file"
-    assert len(found) == 5
-    assert found[-1].endswith("to the file (and at 995 more places)")
+    assert lines[0] == "s.queryeval.yaml:4: no prediction: add `predicted`, or `predictor` to the file"
+    assert len(lines) == 5
+    assert lines[-1].endswith("to the file (and at 995 more places)")
 
 
 def test_problems_are_told_once_where_all_cases_share_them():

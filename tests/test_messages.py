@@ -326,8 +326,8 @@ def test_a_byte_order_mark_and_other_line_ends_are_no_mistake(text):
 def message_of_run(suite):
     """The message of the one case, as the report has it."""
     write(suite, "s.queryeval.yaml")
-    (found,) = evaluate(load_cases("s.queryeval.yaml"))["cases"]
-    return found["message"]
+    (case,) = evaluate(load_cases("s.queryeval.yaml"))["cases"]
+    return case["message"]
 
 
 def test_a_database_that_is_missing():

@@ -110,8 +110,8 @@ def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_pat
 
     cases = evaluate(load_cases(tmp_path))["cases"]
 
-    found = [(case["outcome"], case["predicted"]["query"], case["prediction"]["source"]) for case in cases]
-    assert found == [("error", "ASK {}", "inline")] * 2
+    actual = [(case["outcome"], case["predicted"]["query"], case["prediction"]["source"]) for case in cases]
+    assert actual == [("error", "ASK {}", "inline")] * 2
 
 
 def test_rdflib_answers_from_literals_as_they_are_written(execute, tmp_path):
@@ -132,14 +132,14 @@ def test_rdflib_answers_from_literals_as_they_are_written(execute, tmp_path):
 
 
 def test_rdflib_reads_a_file_again_that_has_changed(hosts, tmp_path):
-    found = []
+    actual = []
     for number in (1, 2):
         (tmp_path / "g.ttl").write_text(f"<http://e/a> <http://e/p> {number} .", encoding="utf-8")
         source = Source(name="g", engine="rdf", settings={"files": "g.ttl", "engine": "rdflib"}, folder=tmp_path)
         answer = ENGINES["rdf"].open(source, hosts).execute(EVERYTHING.replace("?s ", "?o ", 1), timeout=30, max_rows=9)
-        found.append(answer.answer.rows[0][0].lexical)
+        actual.append(answer.answer.rows[0][0].lexical)
 
-    assert found == ["1", "2"]
+    assert actual == ["1", "2"]
 
 
 def test_the_time_to_load_a_graph_is_none_of_a_query(hosts, tmp_path):
@@ -233,8 +233,8 @@ def test_files_can_fill_named_graphs(execute, tmp_path, engine):
     assert rows("SELECT ?o FROM <http://e/g1> { ?s <http://e/p> ?o }") == rows(
         "SELECT ?o { GRAPH <http://e/g1> { ?s ?p ?o } }"
     )
-    found = execute("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }", engine=engine, graphs=graphs).answer.rows
-    assert sorted(cell.iri for (cell,) in found) == [f"http://e/{name}" for name in ("g1", "g2", "one", "two")]
+    table = execute("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }", engine=engine, graphs=graphs).answer.rows
+    assert sorted(cell.iri for (cell,) in table) == [f"http://e/{name}" for name in ("g1", "g2", "one", "two")]
 
 
 @pytest.mark.parametrize(

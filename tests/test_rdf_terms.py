@@ -99,15 +99,15 @@ def test_rows_match_as_an_oracle_matches_them_that_knows_only_the_rule(gold, pre
 
     positional = Policy(text_numbers=True, rdf_terms=policy.rdf_terms, columns="positional")
     expected = 2 * most_pairs(gold.rows, predicted.rows, close) / (len(gold.rows) + len(predicted.rows))
-    found = row_matching_f1(gold, predicted, policy=positional)
+    scores = row_matching_f1(gold, predicted, policy=positional)
 
     if Pair(gold, predicted, positional).coded.has_chains:  # rows that are the same are paired first
-        assert found <= expected + 1e-12
-        assert found < 1.0 or expected == 1.0
+        assert scores <= expected + 1e-12
+        assert scores < 1.0 or expected == 1.0
     else:
-        assert found == pytest.approx(expected, abs=1e-12)
+        assert scores == pytest.approx(expected, abs=1e-12)
     if len(gold.rows) == len(predicted.rows) == 1:
-        assert found == expected
+        assert scores == expected
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ MISSES = {"skipped": "not-yet", "xfailed": "known-miss"}
 
 
 def blocks(language, first_line=""):
-    found = [text for word, text in BLOCK.findall(PAGES) if word == language and text.startswith(first_line)]
-    assert found, f"no {language} block starts with {first_line!r}"
-    return found
+    blocks = [text for word, text in BLOCK.findall(PAGES) if word == language and text.startswith(first_line)]
+    assert blocks, f"no {language} block starts with {first_line!r}"
+    return blocks
 
 
 @pytest.fixture

@@ -281,9 +281,9 @@ def test_no_part_of_a_secret_is_left_at_any_cut(monkeypatch, shorten, most):
 
     for before in {*range(50), *range(max(most - 50, 0), most + 5)}:
         for behind in ("", "d" * most):
-            found = redact(str(shorten(f"{'b' * before}{PLAIN}{behind}", most)))  # where it leaves
+            actual = redact(str(shorten(f"{'b' * before}{PLAIN}{behind}", most)))  # where it leaves
 
-            assert not [piece for piece in pieces if piece in found], found
+            assert not [piece for piece in pieces if piece in actual], actual
 
 
 def test_only_what_shows_stored_reports_cuts_without_looking_for_secrets():

@@ -223,8 +223,8 @@ def whole_report():
     case = later["cases"][0]
     cases = [case | {"question": SECRET, "message": SECRET, "outcome": "error"}, *later["cases"][1:], *earlier["cases"]]
     about = {name: later[name] for name in HEAD}
-    found = compare_reports(earlier, about | {"cases": cases, "gates": later["gates"]}, path=f"{SECRET}.json")
-    return aggregate(cases, gates=later["gates"], about=about | {"baseline": found})
+    changes = compare_reports(earlier, about | {"cases": cases, "gates": later["gates"]}, path=f"{SECRET}.json")
+    return aggregate(cases, gates=later["gates"], about=about | {"baseline": changes})
 
 
 def rendered_apart(file, folder, **environment):

@@ -30,8 +30,8 @@ def evaluated(*lines, gold="{a: 1}"):
     from suites import load
 
     written = "\n    ".join((f"gold: {gold}", *lines))
-    (found,) = evaluate(load(f"{HEAD}cases:\n  - id: a\n    {written}\n"))["cases"]
-    return found
+    (case,) = evaluate(load(f"{HEAD}cases:\n  - id: a\n    {written}\n"))["cases"]
+    return case
 
 
 def measures(cases):
@@ -60,17 +60,17 @@ def test_a_threshold_may_limit_them(threshold, outcome):
 @pytest.mark.feature("json")
 @pytest.mark.parametrize("name", ["cost", "model"])
 def test_a_threshold_on_what_is_no_number_is_an_error_that_says_so(name):
-    found = evaluated(f"thresholds: {{'metadata[{name}]': {{max: 1}}}}")
+    entry = evaluated(f"thresholds: {{'metadata[{name}]': {{max: 1}}}}")
 
-    assert found["outcome"] == "error"
-    assert f"metadata[{name}]: the prediction " in found["message"]
+    assert entry["outcome"] == "error"
+    assert f"metadata[{name}]: the prediction " in entry["message"]
 
 
 @pytest.mark.feature("json")
 def test_they_are_told_of_answers_that_fail_too():
-    found = evaluated("thresholds: {prediction_seconds: {max: 3}}", gold="{a: 2}")
+    entry = evaluated("thresholds: {prediction_seconds: {max: 3}}", gold="{a: 2}")
 
-    assert found["scores"]["prediction_seconds"] == 2.5
+    assert entry["scores"]["prediction_seconds"] == 2.5
 
 
 def test_a_query_that_fails_has_taken_its_time():
@@ -127,9 +127,9 @@ def test_measures_are_told_for_the_run_and_for_each_group():
 def test_every_trial_is_a_call_that_took_time():
     case = entry(trials=[asked(1.0) | {"passed": True}, asked(3.0) | {"passed": True}], **asked(1.0))
 
-    found = measures([case])["prediction_seconds"]
+    statistics = measures([case])["prediction_seconds"]
 
-    assert (found["mean"], found["n"], found["sum"]) == (2.0, 2, 4.0)
+    assert (statistics["mean"], statistics["n"], statistics["sum"]) == (2.0, 2, 4.0)
 
 
 def test_predictions_that_nobody_was_asked_for_take_no_part():

@@ -87,18 +87,18 @@ def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, mu
 
 
 def test_a_source_that_is_missing_is_an_error_of_each_pair(tmp_path):
-    found = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], tmp_path / "missing.db", ACCURACY))
+    results = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], tmp_path / "missing.db", ACCURACY))
 
     missing = f"{tmp_path / 'missing.db'}: no such file: correct the path, which is relative to {Path.cwd()}; a script "
-    assert missing in found[0].error
-    assert found[1].scores == {"execution_accuracy": 1.0}
+    assert missing in results[0].error
+    assert results[1].scores == {"execution_accuracy": 1.0}
 
 
 def test_a_query_without_a_source_has_an_error_with_its_remedy():
-    found = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], metrics=ACCURACY))
+    results = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], metrics=ACCURACY))
 
-    assert found[0].error == "there is no source to run the query on: set `source`"
-    assert found[1].scores == {"execution_accuracy": 1.0}
+    assert results[0].error == "there is no source to run the query on: set `source`"
+    assert results[1].scores == {"execution_accuracy": 1.0}
 
 
 def test_pairs_are_read_as_they_are_needed():
@@ -118,9 +118,9 @@ def test_an_executor_gives_the_same_scores_in_the_order_of_the_pairs(music, monk
     pairs = [(query, "SELECT n FROM singer WHERE n > 1") for query in queries] + [("SELECT x", "SELECT 1"), (ONE, 3)]
 
     with ThreadPoolExecutor(4) as executor:
-        found = list(score_pairs(pairs, music, ACCURACY, executor=executor))
+        results = list(score_pairs(pairs, music, ACCURACY, executor=executor))
 
-    assert found == list(score_pairs(pairs, music, ACCURACY))
+    assert results == list(score_pairs(pairs, music, ACCURACY))
 
 
 @pytest.mark.feature("json")
@@ -155,8 +155,8 @@ def test_settings_that_cannot_be_right_are_refused_at_once(settings, message):
 def test_secrets_are_in_no_message(music):
     register_secret("swordfish-78")
 
-    found = list(score_pairs([("SELECT n FROM [swordfish-78]", ONE), (ONE, "SELECT n FROM [swordfish-78]")], music))
+    results = list(score_pairs([("SELECT n FROM [swordfish-78]", ONE), (ONE, "SELECT n FROM [swordfish-78]")], music))
 
-    assert "[redacted]" in found[0].error
-    assert "[redacted]" in found[1].failure.message
-    assert "swordfish-78" not in repr(found)
+    assert "[redacted]" in results[0].error
+    assert "[redacted]" in results[1].failure.message
+    assert "swordfish-78" not in repr(results)

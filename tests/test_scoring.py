@@ -266,9 +266,9 @@ def test_a_schema_that_cannot_be_listed_is_empty_with_a_note_and_asked_for_once(
 
 
 def test_metrics_of_times_share_one_measurement(session, engine, timing):
-    found = scores(session, "gold", metrics=("ves", "r_ves", "r_ves_bird"))
+    actual = scores(session, "gold", metrics=("ves", "r_ves", "r_ves_bird"))
 
-    assert (found["ves"], found["r_ves"], found["r_ves_bird"]) == (2.0, 1.25**0.5, 1.25**0.5)
+    assert (actual["ves"], actual["r_ves"], actual["r_ves_bird"]) == (2.0, 1.25**0.5, 1.25**0.5)
     assert timing == [("gold", "same", 20, 5.0)]
 
 
@@ -289,8 +289,8 @@ def test_stated_answers_have_no_times(session, engine, timing):
     changes = {"source": fake_source(), "metrics": ("ves", "r_ves")}
 
     for gold, predicted in ((stated, asked), (asked, stated), (stated, stated)):
-        found = evaluate_case(make_case(golds=(gold,), predicted=predicted, **changes), session).scores
-        assert (found["ves"], found["r_ves"]) == (None, None)
+        scores = evaluate_case(make_case(golds=(gold,), predicted=predicted, **changes), session).scores
+        assert (scores["ves"], scores["r_ves"]) == (None, None)
     assert timing == []
 
 

@@ -177,9 +177,9 @@ def test_all_suites_below_a_folder_are_read_in_the_order_of_their_paths():
     write("not: read", ".hidden/s.queryeval.yaml")
     write("not: read", "a/s.yaml")
 
-    found = [str(loaded.location.path) for loaded in load_cases(".")]
+    paths = [str(loaded.location.path) for loaded in load_cases(".")]
 
-    assert found == ["a/b/s.queryeval.jsonl", "a/z.queryeval.yaml", "b/s.queryeval.yml"]
+    assert paths == ["a/b/s.queryeval.jsonl", "a/z.queryeval.yaml", "b/s.queryeval.yml"]
 
 
 def test_problems_of_all_files_come_together():
@@ -263,9 +263,9 @@ def test_a_folder_may_have_nothing_to_say(text):
 def test_folder_settings_are_a_mapping(text):
     folder(text)
 
-    (found,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
+    (problem,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
 
-    assert found.startswith("queryeval.yaml:1:")
+    assert problem.startswith("queryeval.yaml:1:")
 
 
 def test_folder_settings_under_a_wrong_name_are_not_passed_over():

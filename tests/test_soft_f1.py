@@ -50,10 +50,10 @@ def as_defined(gold: Table, predicted: Table, pairs: list[tuple[tuple, tuple]], 
     width = len(gold.columns)
     tp, fp, fn = Fraction(0), Fraction(others - len(pairs)), Fraction(rows - len(pairs))
     for left, right in pairs:
-        found = most_equal_cells(left, right)
-        tp += Fraction(found, width)
-        fp += Fraction(len(right) - found, width)
-        fn += Fraction(len(left) - found, width)
+        actual = most_equal_cells(left, right)
+        tp += Fraction(actual, width)
+        fp += Fraction(len(right) - actual, width)
+        fn += Fraction(len(left) - actual, width)
     return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else Fraction(1)
 
 
@@ -243,10 +243,10 @@ def rows_with_a_wrong_column(number: int) -> tuple[Table, Table]:
 def test_seven_and_more_rows_are_paired_as_well_as_by_any_assignment(golds: list[tuple], others: list[tuple]) -> None:
     weights = [[len({*row} & {*other}) for other in others] for row in golds]
 
-    found = pair_rows(RowCells(width=3, cells=golds, reach=golds), others)
+    actual = pair_rows(RowCells(width=3, cells=golds, reach=golds), others)
 
-    assert found.proven
-    assert found.common == sum(weights[row][column] for row, column in best_assignment(weights))
+    assert actual.proven
+    assert actual.common == sum(weights[row][column] for row, column in best_assignment(weights))
 
 
 def test_a_thousand_rows_are_paired_exactly() -> None:

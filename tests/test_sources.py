@@ -313,12 +313,12 @@ def test_variables_come_from_the_environment(monkeypatch):
 
 
 def test_missing_variables_are_reported_with_name_and_line():
-    found = problems(
+    lines = problems(
         "kind: sql\nsource: ${A}\nsources:\n  live:\n    sqlite: ${B}.db\npredictor: ${C}:f\n"
         "cases: [{id: a, gold: x}]\n"
     )
 
-    assert found == [
+    assert lines == [
         "s.queryeval.yaml:2: environment variable 'A' is not set: set it, or write ${A:-default}",
         "s.queryeval.yaml:5: environment variable 'B' is not set: set it, or write ${B:-default}",
         "s.queryeval.yaml:6: environment variable 'C' is not set: set it, or write ${C:-default}",
@@ -371,10 +371,10 @@ def test_a_mistyped_url_is_reported_without_its_secrets(url):
 def test_what_the_environment_says_is_told_as_it_was_written(monkeypatch, source, value):
     monkeypatch.setenv("DBU", value)
 
-    found = problems(f"kind: sql\nsource: {{{source}}}\ncases: [{{id: a, gold: x, predicted: y, bogus: 1}}]\n")
+    lines = problems(f"kind: sql\nsource: {{{source}}}\ncases: [{{id: a, gold: x, predicted: y, bogus: 1}}]\n")
 
-    assert found
-    assert "SEKRIT99" not in "\n".join(found)
+    assert lines
+    assert "SEKRIT99" not in "\n".join(lines)
 
 
 @pytest.mark.feature("sparql_endpoint")

@@ -126,10 +126,10 @@ def test_numbers_are_written_as_in_the_file_but_for_oxigraph_which_keeps_the_sho
 def test_datatype_and_language_of_texts_are_those_of_rdf_1_1(run, engine):
     query = f'{PREFIXES} SELECT ?t {{ VALUES ?t {{ "a" "a"^^xsd:string "a"@EN-gb "5"^^xsd:integer }} }}'
 
-    found = {cell for (cell,) in run(engine, query).answer.rows}
+    table = {cell for (cell,) in run(engine, query).answer.rows}
 
     integer = Literal("5", "http://www.w3.org/2001/XMLSchema#integer")
-    assert found == {Literal("a"), Literal("a", "", "en-gb"), integer}
+    assert table == {Literal("a"), Literal("a", "", "en-gb"), integer}
 
 
 @pytest.mark.parametrize("engine", ALL)
@@ -247,16 +247,16 @@ def test_files_are_merged_and_blank_nodes_of_each_stay_apart(hosts, tmp_path):
 
 def test_second_run_finds_the_parsed_graph_also_under_another_name(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = []
+    actual = []
 
     for name in ("one.ttl", "one.ttl", "other.ttl"):
         (tmp_path / name).write_text("<http://e/a> <http://e/b> 1 .")
         with Hosts() as hosts:
             assert opened_files(hosts, tmp_path, files=name).execute("ASK { ?s ?p 1 }", timeout=5, max_rows=1).answer
-        found.append({path: path.stat().st_ino for path in (tmp_path / "cache/pytest-queryeval").rglob("*.sst")})
+        actual.append({path: path.stat().st_ino for path in (tmp_path / "cache/pytest-queryeval").rglob("*.sst")})
 
-    assert found[0]
-    assert found[0] == found[1] == found[2]
+    assert actual[0]
+    assert actual[0] == actual[1] == actual[2]
 
 
 def test_changed_file_is_parsed_again(hosts, tmp_path):

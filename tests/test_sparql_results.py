@@ -55,9 +55,9 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("suffix", "text"), [(".srj", json.dumps(SRJ)), (".srx", SRX), (".tsv", TSV)])
 def test_every_format_gives_the_same_table(suffix, text):
-    found = read_results(text, suffix)
+    answer = read_results(text, suffix)
 
-    assert (found.columns, list(found.rows)) == (COLUMNS, ROWS)
+    assert (answer.columns, list(answer.rows)) == (COLUMNS, ROWS)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_every_format_gives_the_same_table(suffix, text):
     ],
 )
 def test_the_answer_of_ask_is_a_boolean(suffix, text):
-    found = read_results(text, suffix)
+    answer = read_results(text, suffix)
 
-    assert (found.columns, found.rows) == (("boolean",), [(False,)])
+    assert (answer.columns, answer.rows) == (("boolean",), [(False,)])
 
 
 @pytest.mark.parametrize(

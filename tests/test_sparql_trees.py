@@ -12,9 +12,9 @@ from pytest_queryeval.languages.sparql.tree_reader import MAX_DEPTH, UnreadableE
 
 @pytest.fixture(scope="module")
 def store():
-    found = pyoxigraph.Store()
-    found.load(TURTLE.encode(), format=pyoxigraph.RdfFormat.TURTLE)
-    return found
+    graph = pyoxigraph.Store()
+    graph.load(TURTLE.encode(), format=pyoxigraph.RdfFormat.TURTLE)
+    return graph
 
 
 def written(query):
@@ -23,12 +23,12 @@ def written(query):
 
 
 def answer(store, query):
-    found = store.query(query)
-    if isinstance(found, pyoxigraph.QueryBoolean):
-        return bool(found)
-    if isinstance(found, pyoxigraph.QueryTriples):
-        return len([*found])
-    text = json.loads(found.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+    results = store.query(query)
+    if isinstance(results, pyoxigraph.QueryBoolean):
+        return bool(results)
+    if isinstance(results, pyoxigraph.QueryTriples):
+        return len([*results])
+    text = json.loads(results.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
     rows = [sorted((name, cell["value"]) for name, cell in row.items()) for row in text["results"]["bindings"]]
     return text["head"]["vars"], sorted(map(repr, rows))
 
@@ -41,10 +41,10 @@ def test_a_query_that_is_written_again_answers_the_same(query, store):
         pytest.skip("only other engines run it")
     changing = any(word in query.upper() for word in ("RAND()", "NOW()", "UUID", "BNODE"))
 
-    found = answer(store, written(query))
+    actual = answer(store, written(query))
 
     assert written(written(query)) == written(query)
-    assert changing or found == expected
+    assert changing or actual == expected
 
 
 def test_names_texts_and_lists_have_one_spelling():

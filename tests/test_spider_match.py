@@ -11,19 +11,19 @@ GOLD = "SELECT name FROM shop WHERE id = 1"
 
 
 def test_a_match_has_hardness_verdict_and_all_components():
-    found = match_as_published(GOLD, "SELECT name FROM shop WHERE id = 7", SHOP)
+    match = match_as_published(GOLD, "SELECT name FROM shop WHERE id = 7", SHOP)
 
-    assert (found.exact, found.hardness, found.rejected) == (True, "easy", "")
-    assert list(found.components) == list(COMPONENTS)
-    assert found.components["where"] == Component(1, 1, 1)
+    assert (match.exact, match.hardness, match.rejected) == (True, "easy", "")
+    assert list(match.components) == list(COMPONENTS)
+    assert match.components["where"] == Component(1, 1, 1)
 
 
 def test_a_prediction_outside_of_the_grammar_is_rejected_with_a_reason():
-    found = match_as_published(GOLD, "SELECT name AS n FROM shop WHERE id = 1", SHOP)
+    match = match_as_published(GOLD, "SELECT name AS n FROM shop WHERE id = 1", SHOP)
 
-    assert not found.exact
-    assert found.rejected == "no column 'as'"
-    assert found.components["select"] == Component(1, 0, 0)
+    assert not match.exact
+    assert match.rejected == "no column 'as'"
+    assert match.components["select"] == Component(1, 0, 0)
 
 
 def test_a_gold_outside_of_the_grammar_has_no_match():
@@ -32,12 +32,12 @@ def test_a_gold_outside_of_the_grammar_has_no_match():
 
 
 def test_a_pair_comes_back_from_its_details_as_it_was():
-    found = match_as_published(GOLD, "SELECT city FROM shop", SHOP)
+    match = match_as_published(GOLD, "SELECT city FROM shop", SHOP)
 
-    pair = scored_pair(found.to_json(), 0.0)
+    pair = scored_pair(match.to_json(), 0.0)
 
     assert (pair.hardness, pair.exact, pair.execution) == ("easy", False, 0.0)
-    assert pair.components == found.components
+    assert pair.components == match.components
 
 
 def test_details_name_a_rejection_only_where_there_is_one():

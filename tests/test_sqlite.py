@@ -54,7 +54,7 @@ def make(path, script=SCHEMA):
 
 def add_modules(path):
     """Adds a table for every kind of virtual table that this build of SQLite has."""
-    found = set()
+    actual = set()
     with closing(sqlite3.connect(path)) as connection:
         for module, statements in MODULES.items():
             try:
@@ -62,9 +62,9 @@ def add_modules(path):
                     connection.execute(statement)
             except sqlite3.OperationalError:
                 continue
-            found.add(module)
+            actual.add(module)
         connection.commit()
-    return found
+    return actual
 
 
 def contents(folder):

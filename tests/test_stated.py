@@ -145,12 +145,12 @@ def test_tables_follow_the_rules_of_json():
 
 
 def test_ragged_rows_are_reported_with_their_lines():
-    found = problems(
+    lines = problems(
         HEAD + "  - id: a\n    predicted: x\n    gold_table:\n      columns: [a, b]\n      rows:\n"
         "        - [1, 2]\n        - [1]\n        - [1, 2, 3]\n        - 5\n"
     )
 
-    assert found == [
+    assert lines == [
         f"s.queryeval.yaml:11: row 2 has 1 cell, the table 2 columns: {COMPLETE}",
         f"s.queryeval.yaml:12: row 3 has 3 cells, the table 2 columns: {COMPLETE}",
         "s.queryeval.yaml:13: item of rows: expected a list, found '5': write [5]",

@@ -37,8 +37,8 @@ def ran(outcome="passed", path=PATH, **changes):
 
 
 def decision(early, pending):
-    found = early.decision(pending)
-    return None if found is None else (found.is_met, found.after, found.of)
+    actual = early.decision(pending)
+    return None if actual is None else (actual.is_met, actual.after, actual.of)
 
 
 def test_a_pass_rate_is_decided_by_the_cases_that_ran():

@@ -60,10 +60,10 @@ def test_a_value_can_be_read_from_a_place_of_a_text():
 
 
 def test_numbers_that_json_does_not_have_can_be_allowed():
-    found = StrictJson(allow_nan=True).read(NUMBERS)
+    actual = StrictJson(allow_nan=True).read(NUMBERS)
 
-    assert math.isnan(found["n"])
-    assert (found["i"], found["l"]) == (math.inf, math.inf)
+    assert math.isnan(actual["n"])
+    assert (actual["i"], actual["l"]) == (math.inf, math.inf)
 
 
 def test_numbers_and_objects_can_be_read_in_another_way():

@@ -181,8 +181,8 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
         ]
         return aggregate(cases, gates=(), about=HEAD)
 
-    found = compare_reports(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
-    text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=found))
+    compared = compare_reports(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
+    text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=compared))
 
     assert "1 case in both, 0 fixes, 1 regression, 1 removed" in text
     assert "changed besides the system: cases removed (1 case): a::gone" in text

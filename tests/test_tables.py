@@ -269,11 +269,11 @@ def test_a_damaged_sheet_ends_with_at_most_one_error(old, new):
     rewritten(name, SHEET, lambda xml: xml.replace(old, new))
 
     try:
-        found = rows_of(name)
+        table = rows_of(name)
     except CaseError as error:
         assert str(error).startswith("a.xlsx")  # noqa: PT017
     else:
-        assert found == []
+        assert table == []
 
 
 def test_a_table_has_limited_columns():
@@ -285,9 +285,9 @@ def test_a_table_has_limited_columns():
 def test_rows_of_a_csv_file_are_counted_as_a_spreadsheet_shows_them(encoding, end):
     text = f'{end}id,gold{end}a,"SELECT{end}1"{end}{end},{end}b,""{end}'
 
-    found = rows_of(separated(text, encoding=encoding))
+    table = rows_of(separated(text, encoding=encoding))
 
-    assert found == [(3, {"id": "a", "gold": f"SELECT{end}1"}), (6, {"id": "b", "gold": ""})]
+    assert table == [(3, {"id": "a", "gold": f"SELECT{end}1"}), (6, {"id": "b", "gold": ""})]
 
 
 @pytest.mark.parametrize(

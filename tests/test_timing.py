@@ -124,10 +124,10 @@ def test_a_view_that_does_not_work_is_left_out(engine, database):
 def test_a_schema_follows_the_database(engine, database):
     database.executescript("drop view names; drop table song")
 
-    found = engine.schema(timeout=5)
+    schema = engine.schema(timeout=5)
 
-    assert "song" not in found.tables
-    assert found.foreign_keys == ()
+    assert "song" not in schema.tables
+    assert schema.foreign_keys == ()
 
 
 def test_an_empty_database_has_no_tables(hosts, tmp_path):
@@ -206,16 +206,16 @@ def test_answers_of_any_length_are_read_to_their_end(toy):
 @pytest.mark.parametrize(("query_", "said"), [("broken", "no such table"), ("stuck", "no answer within 0.2 s")])
 def test_a_query_that_fails_or_is_late_while_it_is_timed_has_no_times(toy, query_, said):
     for pair in (("1", query_), (query_, "1")):
-        found = toy.time(*map(asked, pair), iterations=20, timeout=0.2)
+        seconds = toy.time(*map(asked, pair), iterations=20, timeout=0.2)
 
-        assert (found.answer, found.error.message) == (None, said)
+        assert (seconds.answer, seconds.error.message) == (None, said)
 
 
 def test_a_single_run_that_no_interrupt_reaches_is_ended_long_before_all_would_be(toy):
-    found = toy.time(asked("1"), asked("stuck"), iterations=1000, timeout=1.0)
+    seconds = toy.time(asked("1"), asked("stuck"), iterations=1000, timeout=1.0)
 
-    assert found.error.kind == "timeout"
-    assert found.seconds < 15  # all runs together may take 2002 s
+    assert seconds.error.kind == "timeout"
+    assert seconds.seconds < 15  # all runs together may take 2002 s
 
 
 def test_a_fault_while_queries_are_timed_is_a_fault_of_the_source(toy):

@@ -100,19 +100,19 @@ def test_numberings_of_nested_queries_share_a_budget():
 
 
 def test_a_view_has_the_parts_that_components_and_hardness_need():
-    found = view(
+    read_view = view(
         "SELECT city, count(*) FROM shop JOIN sale ON id = shop_id WHERE name LIKE 'a' OR NOT price = 3 "
         "GROUP BY city HAVING count(*) > 1 ORDER BY city DESC LIMIT 1"
     )
 
-    assert [item.aggregate for item in found.select] == ["count", ""]
-    assert found.tables == ("sale", "shop")
-    assert {(term.negated, term.operator) for term in found.where.terms} == {(False, "like"), (True, "=")}
-    assert found.where.connectors == ("or",)
-    assert [key.column for key in found.group] == ["city"]
-    assert len(found.having.terms) == 1
-    assert found.order.direction == "desc"
-    assert found.limit
+    assert [item.aggregate for item in read_view.select] == ["count", ""]
+    assert read_view.tables == ("sale", "shop")
+    assert {(term.negated, term.operator) for term in read_view.where.terms} == {(False, "like"), (True, "=")}
+    assert read_view.where.connectors == ("or",)
+    assert [key.column for key in read_view.group] == ["city"]
+    assert len(read_view.having.terms) == 1
+    assert read_view.order.direction == "desc"
+    assert read_view.limit
 
 
 def test_a_nested_query_is_a_view_among_the_values():
@@ -123,12 +123,12 @@ def test_a_nested_query_is_a_view_among_the_values():
 
 
 def test_order_and_limit_of_a_set_operation_belong_to_its_last_arm():
-    found = view("SELECT id FROM shop UNION SELECT id FROM visit EXCEPT SELECT id FROM person ORDER BY id LIMIT 1")
+    read_view = view("SELECT id FROM shop UNION SELECT id FROM visit EXCEPT SELECT id FROM person ORDER BY id LIMIT 1")
 
-    assert (found.operation, found.arm.operation) == ("union", "except")
-    assert found.order is None
-    assert found.arm.arm.order.direction == "asc"
-    assert found.arm.arm.limit
+    assert (read_view.operation, read_view.arm.operation) == ("union", "except")
+    assert read_view.order is None
+    assert read_view.arm.arm.order.direction == "asc"
+    assert read_view.arm.arm.limit
 
 
 def test_without_a_schema_a_bare_name_belongs_to_the_only_table():

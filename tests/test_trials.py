@@ -126,10 +126,10 @@ def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluate
     evaluated("right", "half", "right")  # the script that answers
 
     with Session() as session:
-        found = headline(evaluate_case(case, session))
+        actual = headline(evaluate_case(case, session))
 
     missed = "missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)"
-    assert found == f"2 of 3 trials passed (`trials_rule: {{rate: 0.8}}`): {missed}"
+    assert actual == f"2 of 3 trials passed (`trials_rule: {{rate: 0.8}}`): {missed}"
 
 
 def test_a_case_that_passes_by_its_rule_misses_nothing(evaluated):
@@ -228,8 +228,8 @@ def test_predictions_that_all_fail_are_not_taken_for_a_pass(evaluated):
     thresholds = {"execution_accuracy": Threshold(minimum=0.0)}
 
     assert stopping(evaluated, "broken broken", thresholds=thresholds)["outcome"] == "failed"
-    found = stopping(evaluated, "broken wrong wrong", thresholds=thresholds)
-    assert (found["outcome"], len(found["trials"])) == ("passed", 2)
+    actual = stopping(evaluated, "broken wrong wrong", thresholds=thresholds)
+    assert (actual["outcome"], len(actual["trials"])) == ("passed", 2)
 
 
 def test_all_trials_are_made_where_nothing_is_required_or_scores_have_no_limit(evaluated):

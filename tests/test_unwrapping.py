@@ -365,9 +365,9 @@ AROUND = [
 
 @given(QUERIES, st.sampled_from(AROUND))
 def test_a_query_comes_back_to_the_byte_from_whatever_stands_around_it(query, around):
-    found, note = SQL.extract_query(around.format(query))
+    actual, note = SQL.extract_query(around.format(query))
 
-    assert found == query
+    assert actual == query
     assert bool(note) == (around != "{}")
 
 

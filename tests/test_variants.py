@@ -102,10 +102,10 @@ def test_the_error_of_a_gold_that_fails_on_a_variant_has_its_place(folder):
     write_database(folder / "variants/3.sqlite", [("Bo", 31)], columns="name, years")
     place = Location(Path("a.queryeval.yaml"), 7)
 
-    with pytest.raises(GoldError) as found:
+    with pytest.raises(GoldError) as raised:
         scored(source_in(folder), QueryOrAnswer(query=OLDER, location=place), OLDER)
 
-    assert found.value.location == place
+    assert raised.value.location == place
 
 
 def test_the_prediction_is_compared_under_the_policy_of_the_case_on_every_variant(folder):

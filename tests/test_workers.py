@@ -101,10 +101,10 @@ def without_times(value):
 
 def assert_same(report, expected):
     """Both reports are equal but for times; compared in parts, whose differences pytest can show."""
-    found, wanted = without_times(report), without_times(expected)
-    for case, other in zip(found.pop("cases"), wanted.pop("cases"), strict=True):
+    entry, wanted = without_times(report), without_times(expected)
+    for case, other in zip(entry.pop("cases"), wanted.pop("cases"), strict=True):
         assert case == other
-    assert found == wanted
+    assert entry == wanted
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_a_case_that_kills_its_workers_is_an_error_and_the_others_are_right(tmp_
     expected = evaluate(cases)
     reason = "its worker died 3 times: exit status 3: evaluate it in a single process to see why"
     assert messages(report) == {"c16": f"{reason} ({cases[16].location})"}
-    others = [[case for case in found["cases"] if case["id"] != "c16"] for found in (report, expected)]
+    others = [[case for case in entry["cases"] if case["id"] != "c16"] for entry in (report, expected)]
     assert without_times(others[0]) == without_times(others[1])
 
 
@@ -288,11 +288,11 @@ def test_a_worker_that_is_killed_changes_nothing_in_the_report(tmp_path, own_pro
 
     with Session() as session:
         named = [NamedCase(case, case.id, "s") for case in cases]
-        found = list(evaluate_cases(named, session, executor=own_processes, tell=lines.append))
+        results = list(evaluate_cases(named, session, executor=own_processes, tell=lines.append))
         expected = list(evaluate_cases(named, session))
 
     assert (tmp_path / "died").exists()
-    assert without_times(sorted(found, key=lambda case: int(case["id"][1:]))) == without_times(expected)
+    assert without_times(sorted(results, key=lambda case: int(case["id"][1:]))) == without_times(expected)
     assert any("a worker died" in line and "killed by SIGKILL" in line for line in lines)
 
 
@@ -422,11 +422,11 @@ class Unreadable:
 
 def test_what_no_worker_can_read_is_an_error_of_its_item():
     with ThreadPoolExecutor(1) as executor:
-        found = run_doubled(executor, [0, 1, Unreadable(), 3])
+        results = run_doubled(executor, [0, 1, Unreadable(), 3])
 
     reason = "it cannot be sent to a worker: ValueError: invalid literal for int() with base 10: 'swordfish'"
-    assert [found[0], found[1], found[3]] == [0, 2, 6]
-    assert found[2].endswith(f": {reason}")
+    assert [results[0], results[1], results[3]] == [0, 2, 6]
+    assert results[2].endswith(f": {reason}")
 
 
 def test_workers_record_and_replay(ugly, tmp_path):
@@ -435,8 +435,8 @@ def test_workers_record_and_replay(ugly, tmp_path):
     def run(*, replay):
         recording = Recording(tmp_path / "recorded", replay=replay, root=tmp_path)
         with ThreadPoolExecutor(2) as executor, Session(recording=recording) as session:
-            found = evaluate_cases(named, session, executor=executor)
-            return without_times(sorted(found, key=lambda case: case["line"]))
+            results = evaluate_cases(named, session, executor=executor)
+            return without_times(sorted(results, key=lambda case: case["line"]))
 
     recorded = run(replay=False)
     assert list((tmp_path / "recorded" / "executions").glob("*/*.json"))
@@ -516,10 +516,10 @@ def doubled(numbers, session):
 def run_doubled(executor, items):
     job = Job(work=doubled, registered=())
     dispatcher = Dispatcher(executor, job, failed=lambda item, reason: f"{item}: {reason}", redacted=lambda item: item)
-    found = {}
+    actual = {}
     for first, results in dispatcher.run(items):
-        found |= dict(enumerate(results, first))
-    return [found[number] for number in range(len(found))]
+        actual |= dict(enumerate(results, first))
+    return [actual[number] for number in range(len(actual))]
 
 
 def test_chunks_grow_until_they_take_some_time():
@@ -599,9 +599,9 @@ def test_items_that_are_not_known_yet_are_waited_for():
 def test_errors_of_ours_can_be_sent_between_processes():
     error = SourceError("gone")
 
-    found = workers.pickle.loads(workers.pickle.dumps(error))
+    actual = workers.pickle.loads(workers.pickle.dumps(error))
 
-    assert (type(found), str(found)) == (SourceError, "gone")
+    assert (type(actual), str(actual)) == (SourceError, "gone")
 
 
 PROGRAM = """

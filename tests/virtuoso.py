@@ -72,12 +72,12 @@ class Virtuoso:
 
     def dump(self) -> list[str]:
         """All triples of the tests' graphs, and the procedures and users of the server."""
-        found = ask(self.url, "SELECT ?g ?s ?p ?o { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), 'http://e')) }")
+        actual = ask(self.url, "SELECT ?g ?s ?p ?o { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), 'http://e')) }")
         lists = (
             self.sql(f"select {name} from {table} order by 1").partition("Rows")[0]
             for name, table in (("P_NAME", "SYS_PROCEDURES"), ("U_NAME", "SYS_USERS"))
         )
-        return [*sorted(map(repr, found["results"]["bindings"])), *(text.rpartition("\n")[0] for text in lists)]
+        return [*sorted(map(repr, actual["results"]["bindings"])), *(text.rpartition("\n")[0] for text in lists)]
 
     def running(self) -> str:
         """The statements that run, as the server lists them."""

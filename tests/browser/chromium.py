@@ -106,9 +106,11 @@ class Browser:
     def _faults(self, axe, context, options):
         if not self.run("return 'axe' in window"):
             self.run(axe)
-        found = self.driver.execute_async_script(RUN_AXE, context, options)
+        violations = self.driver.execute_async_script(RUN_AXE, context, options)
         return [
-            (fault["id"], fault["nodes"][0]["html"]) for fault in found if fault["impact"] in ("serious", "critical")
+            (fault["id"], fault["nodes"][0]["html"])
+            for fault in violations
+            if fault["impact"] in ("serious", "critical")
         ]
 
 

@@ -19,8 +19,8 @@ AXE, AXE_VERSION = "selenium-axe-python", "2.2.0"  # carries axe-core 4.9.1
 def browser(tmp_path_factory):
     if MISSING:
         pytest.skip(MISSING)
-    with started(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
+    with started(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="session")
@@ -82,8 +82,8 @@ def example_page(written, tmp_path_factory):
 def axe():
     """The source of axe-core, of one version, since each finds other faults."""
     try:
-        found = distribution(AXE)
+        axe = distribution(AXE)
     except PackageNotFoundError:
         pytest.skip(f"axe-core is not installed: pip install {AXE}=={AXE_VERSION}")
-    assert found.version == AXE_VERSION
-    return found.locate_file("selenium_axe_python/axe-core/axe.min.js").read_text(encoding="utf-8")
+    assert axe.version == AXE_VERSION
+    return axe.locate_file("selenium_axe_python/axe-core/axe.min.js").read_text(encoding="utf-8")

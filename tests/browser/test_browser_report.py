@@ -65,9 +65,9 @@ def test_ten_thousand_cases_are_filtered(browser, large_page):
 
     browser.driver.find_element(By.ID, "filter-q").send_keys("rivers since 1999")
     browser.until(lambda: browser.text("#count") != "10,000 cases")
-    found = int(browser.text("#count").split()[0].replace(",", ""))
+    count = int(browser.text("#count").split()[0].replace(",", ""))
 
-    assert 0 < found < 1_000
+    assert 0 < count < 1_000
     assert browser.fragment() == "#show=all&q=rivers%20since%201999"
 
 

@@ -44,7 +44,7 @@ def test_nothing_is_cut_in_a_narrow_window_without_a_bar_in_sight(browser, reque
         cut, beyond, sideways = (browser.run(script) for script in (CUT, BEYOND, SIDEWAYS))
 
     assert cut == beyond == []
-    assert [found for found in sideways if found[1] > 0.9 or found[2] != 0] == []
+    assert [window for window in sideways if window[1] > 0.9 or window[2] != 0] == []
 
 
 @pytest.mark.parametrize("width", [1400, 500])

@@ -27,9 +27,9 @@ def conformance() -> Path:
 @pytest.fixture(scope="session")
 def records(conformance: Path) -> Records:
     def read(name: str) -> list[dict[str, Any]]:
-        found = list(_lines(conformance / name))
-        assert found, f"{name} holds no record"
-        return found
+        records = list(_lines(conformance / name))
+        assert records, f"{name} holds no record"
+        return records
 
     return read
 

@@ -89,11 +89,11 @@ def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bo
 
 
 def types_of(side: Side) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for row in side["bindings"]:
         for term in row.values():
-            found.setdefault(str(term.get("value")), set()).add(term.get("type", "literal"))
-    return found
+            values.setdefault(str(term.get("value")), set()).add(term.get("type", "literal"))
+    return values
 
 
 def iris_equal_literals(gold: Side, predicted: Side, metric: str) -> bool:

@@ -61,8 +61,8 @@ def in_memory(conformance: Path) -> Answer:
         store.load(path=str(conformance / "ck25" / name))
 
     def answer(query: str) -> Table:
-        found = json.loads(store.query(query).serialize(format=pyoxigraph.QueryResultsFormat.JSON))
-        return table({"vars": found["head"]["vars"], "bindings": found["results"]["bindings"]})
+        results = json.loads(store.query(query).serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+        return table({"vars": results["head"]["vars"], "bindings": results["results"]["bindings"]})
 
     return answer
 
@@ -78,9 +78,9 @@ def is_ask(execution: Execution) -> bool:
 
 def test_queries_run_where_they_ran_for_the_published_code(pairs: list[Pair], run: Run) -> None:
     differing = [
-        (pair["id"], pair["predicted_runs"], found.engine, found.error)
+        (pair["id"], pair["predicted_runs"], execution.engine, execution.error)
         for pair in pairs
-        if (found := run(pair["predicted"])) and (found.answer is not None) != pair["predicted_runs"]
+        if (execution := run(pair["predicted"])) and (execution.answer is not None) != pair["predicted_runs"]
     ]
 
     assert differing == []
@@ -91,33 +91,35 @@ def test_every_gold_runs_and_those_that_cast_to_int_are_answered_by_rdflib(pairs
     golds = {pair["gold"]: run(pair["gold"]) for pair in pairs}
     casting = {gold for gold in golds if "xsd:int(" in gold}
 
-    assert [found.error for found in golds.values() if found.answer is None] == []
-    assert {gold for gold, found in golds.items() if found.engine == "rdflib"} == casting
+    assert [execution.error for execution in golds.values() if execution.answer is None] == []
+    assert {gold for gold, execution in golds.items() if execution.engine == "rdflib"} == casting
     assert len(casting) == 2
 
 
 def test_rdflib_answers_a_cast_to_int_as_oxigraph_answers_a_cast_to_integer(pairs: list[Pair], run: Run) -> None:
     for gold in {pair["gold"] for pair in pairs if "xsd:int(" in pair["gold"]}:
-        found, known = run(gold), run(gold.replace("xsd:int(", "xsd:integer("))
+        execution, known = run(gold), run(gold.replace("xsd:int(", "xsd:integer("))
 
-        assert (found.engine, known.engine) == ("rdflib", "oxigraph")
+        assert (execution.engine, known.engine) == ("rdflib", "oxigraph")
         assert known.answer.rows
-        assert same(known.answer, found.answer)
+        assert same(known.answer, execution.answer)
 
 
 @pytest.mark.parametrize("side", ["gold", "predicted"])
 def test_answers_have_as_many_rows_as_recorded(side: str, pairs: list[Pair], run: Run) -> None:
     differing, unrecorded = [], []
     for pair in pairs:
-        found, rows = run(pair[side]), pair[f"{side}_rows"]
+        executed, rows = run(pair[side]), pair[f"{side}_rows"]
         if rows is None:
-            unrecorded.append(found)
-        elif found.answer is None or (len(found.answer.rows) != rows and not leaves_a_choice(pair[side])):
-            differing.append((pair["id"], rows, found))
+            unrecorded.append(executed)
+        elif executed.answer is None or (len(executed.answer.rows) != rows and not leaves_a_choice(pair[side])):
+            differing.append((pair["id"], rows, executed))
 
     assert differing == []
     # the published run had one engine, and counted the rows of tables only
-    assert all(found.answer is None or found.engine == "rdflib" or is_ask(found) for found in unrecorded)
+    assert all(
+        execution.answer is None or execution.engine == "rdflib" or is_ask(execution) for execution in unrecorded
+    )
 
 
 def test_scores_equal_the_published_ones_but_for_named_defects(pairs: list[Pair], run: Run, in_memory: Answer) -> None:
@@ -126,13 +128,13 @@ def test_scores_equal_the_published_ones_but_for_named_defects(pairs: list[Pair]
         for name, published in (pair["scores"] or {}).items():
             known = pytest.approx(published, abs=1e-9)
             gold, predicted = run(pair["gold"]).answer, run(pair["predicted"]).answer
-            if (found := score(name, gold, predicted)) == known:
+            if (scores := score(name, gold, predicted)) == known:
                 continue
             differing.add(pair["id"])
             chosen = [choice_in_memory(query, run, in_memory) for query in (pair["gold"], pair["predicted"])]
             explained = (*with_columns_of_some_row(gold, predicted), chosen)
             if not any(score(name, *tables) == known for tables in explained):
-                unexplained.append((pair["id"], name, published, found))
+                unexplained.append((pair["id"], name, published, scores))
 
     assert unexplained == []
     assert len(differing) <= 8

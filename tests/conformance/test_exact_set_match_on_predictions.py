@@ -39,9 +39,9 @@ def golds(pairs: list[Pair], schemas: dict[str, Schema]) -> Golds:
 
 
 def match(gold: str, predicted: str, schema: Schema) -> Match:
-    found = match_queries(gold, predicted, "sqlite", schema)
-    assert found is not None, gold
-    return found
+    match = match_queries(gold, predicted, "sqlite", schema)
+    assert match is not None, gold
+    return match
 
 
 def wrong(pairs: list[Pair], verdict: Callable[[Pair], bool]) -> tuple[int, int]:
@@ -87,8 +87,8 @@ def test_every_gold_matches_itself_in_another_dress(golds):
 def test_every_query_of_the_battery_matches_itself(records):
     for record in records("battery.jsonl"):
         for side in ("gold", "predicted"):
-            found = match_queries(record[side], f"{record[side]} ", "sqlite", Schema())
-            assert found is None or found.exact, record[side]
+            match = match_queries(record[side], f"{record[side]} ", "sqlite", Schema())
+            assert match is None or match.exact, record[side]
 
 
 @pytest.mark.parametrize("name", [*SETS, "edge"])

@@ -31,8 +31,8 @@ def test_an_imported_data_set_has_the_published_scores(
     report = evaluate(load_cases("out"))
 
     assert status == 0
-    found = [tuple(case["scores"][metric] for metric in PUBLISHED) for case in report["cases"]]
-    assert found == [tuple(pair[metric] for metric in PUBLISHED) for pair in pairs]
+    scores = [tuple(case["scores"][metric] for metric in PUBLISHED) for case in report["cases"]]
+    assert scores == [tuple(pair[metric] for metric in PUBLISHED) for pair in pairs]
 
     Path("report.json").write_text(json.dumps(report))
     main(["export", "report.json", "-f", "spider", "-o", "again.txt"])

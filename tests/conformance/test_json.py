@@ -41,32 +41,32 @@ def recorded(record: dict[str, Any]) -> Similarity:
 
 @pytest.mark.parametrize("name", BETAS)
 def test_structural_similarity_is_as_published(records: Records, name: str) -> None:
-    found = pairs_of(records)
+    pairs = pairs_of(records)
 
     differing = [
         record["id"]
-        for record in found
+        for record in pairs
         if structural_similarity(*answers(record), beta=BETAS[name]) != pytest.approx(record[name], abs=AS_PUBLISHED)
     ]
 
     assert differing == []
-    assert len(found) >= 300
-    assert len({record[name] for record in found}) >= 10
+    assert len(pairs) >= 300
+    assert len({record[name] for record in pairs}) >= 10
 
 
 def test_cosines_are_averaged_as_published(records: Records) -> None:
-    found = pairs_of(records)
+    pairs = pairs_of(records)
 
     differing = [
         record["id"]
-        for record in found
+        for record in pairs
         if semantic_similarity(*answers(record), similarity=recorded(record))
         != pytest.approx(record["semss_minilm"], abs=AS_PUBLISHED)
     ]
 
     assert differing == []
-    assert any(len(record["semss_per_key"]) > 1 for record in found)
-    assert any(not record["semss_per_key"] for record in found)
+    assert any(len(record["semss_per_key"]) > 1 for record in pairs)
+    assert any(not record["semss_per_key"] for record in pairs)
 
 
 @pytest.mark.parametrize("name", ALPHAS)

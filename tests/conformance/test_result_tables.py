@@ -27,15 +27,15 @@ def expected_of(record: dict[str, Any]) -> dict[str, float]:
 
 
 def test_published_scores_come_out_on_every_pair_of_tables(records: Records) -> None:
-    found = set()
+    kinds = set()
 
     for record in records("result_tables.jsonl"):
         gold, predicted = without_names(record["gold"]), without_names(record["pred"])
         for name, expected in expected_of(record).items():
             if differing(name, gold, predicted, expected) and not neither_has_values(name, gold, predicted):
-                found.add((record["id"], name, expected, METRICS[name].function(gold, predicted)))
+                kinds.add((record["id"], name, expected, METRICS[name].function(gold, predicted)))
 
-    assert found == set()
+    assert kinds == set()
 
 
 def test_published_scores_of_the_workbook_come_out_on_every_pair_of_tables(records: Records) -> None:

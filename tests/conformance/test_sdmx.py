@@ -64,14 +64,14 @@ def our_reading(reference: dict[str, Any]) -> tuple[float, float, float]:
 
 def compared(gold: Selection, predicted: Selection, reference: dict[str, Any], *, by_dataset: bool) -> list[str]:
     """What differs from the record, whose dimensions without any term are none to us."""
-    found = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    matching = match_dimensions(gold, predicted, by_dataset=by_dataset)
     dimensions = {name: one for name, one in reference["per_dimension"].items() if one["tp"] or one["fp"] or one["fn"]}
     macro = [score(gold, predicted, by_dataset=by_dataset).value for score in (macro_precision, macro_recall, macro_f1)]
     differing = [] if macro == pytest.approx(our_reading(reference), abs=1e-9) else ["macro figures"]
-    if found.keys() != dimensions.keys():
+    if matching.keys() != dimensions.keys():
         return [*differing, "dimensions"]
     for name, dimension in dimensions.items():
-        if sets(found[name]) != published_sets(dimension):
+        if sets(matching[name]) != published_sets(dimension):
             differing.append(f"terms of {name}")
         figures = [score(gold, predicted, dimension=name, by_dataset=by_dataset).value for score in (precision, recall)]
         # Without a selection the records have no precision, which is 0 here.
@@ -105,9 +105,9 @@ def test_restricted_to_gold_s_dimensions_precision_equals_the_reference(records:
         published = record["pooled"]["macro"]["target_dims_undefined_0"]["precision"]
         if published is None or one_thing_in_gold(gold, predicted, by_dataset=False):
             continue
-        found = macro_precision(gold, predicted, macro="target").value
-        if found != pytest.approx(published, abs=1e-9):
-            differing.append((record["id"], published, found))
+        scores = macro_precision(gold, predicted, macro="target").value
+        if scores != pytest.approx(published, abs=1e-9):
+            differing.append((record["id"], published, scores))
 
     assert differing == []
 

@@ -29,9 +29,9 @@ def structure_of_files(*paths: Path) -> Structure:
 
 @pytest.fixture(scope="module")
 def files(conformance: Path) -> list[Path]:
-    found = sorted((conformance / "sdmx").iterdir())
-    assert len(found) == 8
-    return found
+    files = sorted((conformance / "sdmx").iterdir())
+    assert len(files) == 8
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +95,13 @@ def test_fifty_corrupted_codes_are_told_mostly_with_the_right_one(imf: Structure
     sentences = [(one, code, wrong, told(one, wrong, imf)) for one, code, wrong in corrupted(imf)]
 
     assert len(sentences) == 50
-    assert [wrong for _, _, wrong, found in sentences if len(found) != 1] == []
-    long = [(one, code, wrong, found[0]) for one, code, wrong, found in sentences if len(code) > 1]
-    missed = [(one, wrong) for one, code, wrong, found in long if f"did you mean '{code}'" not in found]
+    assert [wrong for _, _, wrong, messages in sentences if len(messages) != 1] == []
+    long = [(one, code, wrong, messages[0]) for one, code, wrong, messages in sentences if len(code) > 1]
+    missed = [(one, wrong) for one, code, wrong, messages in long if f"did you mean '{code}'" not in messages]
     assert len(missed) <= 10
     assert [wrong for one, wrong in missed if rivals(one, wrong) < 2] == []
-    letters = [(code, found[0]) for _, code, _, found in sentences if len(code) == 1]
-    assert [code for code, found in letters if f"'{code}'" not in found.partition("choose from")[2]] == []
+    letters = [(code, messages[0]) for _, code, _, messages in sentences if len(code) == 1]
+    assert [code for code, message in letters if f"'{code}'" not in message.partition("choose from")[2]] == []
 
 
 def rivals(dimension: Dimension, wrong: str) -> int:

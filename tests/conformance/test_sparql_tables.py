@@ -17,12 +17,12 @@ def test_scores_equal_the_published_ones_but_for_named_defects(records: Records)
     for record in records("tables.jsonl"):
         gold, predicted = table(record["gold"]), table(record["pred"])
         for name in SCORES:
-            found = score(name, gold, predicted)
-            if found == pytest.approx(record["scores"][name], abs=1e-9):
+            scores = score(name, gold, predicted)
+            if scores == pytest.approx(record["scores"][name], abs=1e-9):
                 continue
             differing.add(record["id"])
             if not any(strikes(record["gold"], record["pred"], name) for strikes in DEFECTS.values()):
-                unexplained.append((record["id"], record.get("note"), name, record["scores"][name], found))
+                unexplained.append((record["id"], record.get("note"), name, record["scores"][name], scores))
 
     assert unexplained == []
     assert len(differing) <= 131
@@ -36,8 +36,8 @@ def test_row_scores_equal_the_published_ones_exactly_on_tables_with_the_publishe
         if not gold.columns or not predicted.columns:
             continue
         for name in ("row_matching_f1", "exact_match_f1"):
-            found = METRICS[name].function(gold, predicted, policy=Policy())
-            if found != pytest.approx(record["scores"][name], abs=1e-9):
-                differing.append((record["id"], record.get("note"), name, record["scores"][name], found))
+            scores = METRICS[name].function(gold, predicted, policy=Policy())
+            if scores != pytest.approx(record["scores"][name], abs=1e-9):
+                differing.append((record["id"], record.get("note"), name, record["scores"][name], scores))
 
     assert differing == []

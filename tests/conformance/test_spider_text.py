@@ -76,13 +76,13 @@ def test_the_same_predictions_are_rejected(name, pairs, schemas):
 @pytest.mark.parametrize("name", ALL)
 def test_verdicts_and_components_are_the_published_ones(name, pairs, schemas):
     for pair in pairs(name):
-        found = scored(pair, schemas[pair["db_id"]])
+        scores = scored(pair, schemas[pair["db_id"]])
         totals = {
             component: [part.gold_total, part.pred_total, int(part.matched)]
-            for component, part in found.components.items()
+            for component, part in scores.components.items()
         }
 
-        assert found.exact == pair["exact_set_match_spider"], pair
+        assert scores.exact == pair["exact_set_match_spider"], pair
         assert totals == pair["partial"], pair
 
 

@@ -31,18 +31,18 @@ def ours(record: dict[str, Any]) -> float:
 
 
 def test_published_rewards_come_out_on_every_record_but_for_equal_ratios(records: Records) -> None:
-    found = records("ves_times.jsonl")
+    pairs = records("ves_times.jsonl")
 
     differing = [
         record["id"]
-        for record in found
+        for record in pairs
         if ours(record) != pytest.approx(math.sqrt(record["reward"]), abs=AS_PUBLISHED)
         and not (record["correct"] and is_lost_by_equal_ratios(record))
     ]
 
     assert differing == []
-    assert len(found) >= 100
-    assert {record["reward"] for record in found} >= {1.25, 1, 0.75, 0.5, 0.25}
+    assert len(pairs) >= 100
+    assert {record["reward"] for record in pairs} >= {1.25, 1, 0.75, 0.5, 0.25}
 
 
 def test_equal_ratios_get_their_reward(records: Records) -> None:

@@ -61,12 +61,12 @@ class Outcome:
         return {case["id"]: case["outcome"] for case in self.report["cases"]}
 
     def case(self, id_: str) -> dict[str, Any]:
-        (found,) = [case for case in self.report["cases"] if case["id"] == id_]
-        return found
+        (entry,) = [case for case in self.report["cases"] if case["id"] == id_]
+        return entry
 
     def testcase(self, id_: str) -> ElementTree.Element:
-        (found,) = self.junit.iterfind(f".//testcase[@name='{id_}']")
-        return found
+        (testcase,) = self.junit.iterfind(f".//testcase[@name='{id_}']")
+        return testcase
 
 
 RunAndParse = Callable[..., Outcome]
@@ -193,7 +193,7 @@ def _without_properties(junit: ElementTree.Element) -> ElementTree.Element:
     for testcase in junit.iter("testcase"):
         for properties in testcase.findall("properties"):
             assert properties is testcase[0]
-            assert all(found.tag == "property" and found.keys() == ["name", "value"] for found in properties)
+            assert all(element.tag == "property" and element.keys() == ["name", "value"] for element in properties)
             testcase.remove(properties)
     return junit
 

@@ -78,8 +78,13 @@ def test_a_drop_that_may_be_chance_leaves_the_exit_status(suite, write, earlier,
 
     assert run.result.ret == 0
     assert verdicts(run) == [True, True]
-    found = run.report["baseline"]
-    assert (found["path"], len(found["fixes"]), len(found["regressions"]), found["changes"]) == ("base.json", 1, 2, [])
+    changes = run.report["baseline"]
+    assert (changes["path"], len(changes["fixes"]), len(changes["regressions"]), changes["changes"]) == (
+        "base.json",
+        1,
+        2,
+        [],
+    )
 
 
 def test_a_drop_that_is_tolerated_is_no_regression(suite, write, earlier, run_and_parse):

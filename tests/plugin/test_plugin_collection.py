@@ -229,13 +229,13 @@ def test_suite_under_another_name_is_told_last_where_the_command_line_names_it(s
     suite(case("good"), name="songs.yaml")
     suite(case("good"), name="a.queryeval.yaml")
 
-    named, found = run("songs.yaml", "a.queryeval.yaml"), run()
+    named, whole_folder = run("songs.yaml", "a.queryeval.yaml"), run()
 
     assert named.ret == pytest.ExitCode.USAGE_ERROR
     assert [line for line in named.errlines if line][-1] == f"ERROR: {TOLD}"
     assert "rename it to" not in named.stdout.str()
-    found.assert_outcomes(passed=1)
-    assert "rename it to" not in found.stdout.str() + found.stderr.str()
+    whole_folder.assert_outcomes(passed=1)
+    assert "rename it to" not in whole_folder.stdout.str() + whole_folder.stderr.str()
 
 
 @pytest.mark.parametrize("arguments", [[], ["sub"], ["sub", "other"]], ids=str)

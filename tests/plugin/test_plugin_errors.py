@@ -22,36 +22,36 @@ def test_a_failed_gold_leaves_the_prediction_in_the_report(suite, write, run_and
     write("predict.py", ASKED)
     suite(unpredicted("a", gold=INVALID), predictor="predict.py:predict")
 
-    found = run_and_parse().case("a")
+    case = run_and_parse().case("a")
 
-    assert found["outcome"] == "error"
-    assert (found["gold"]["query"], found["gold"]["row_count"]) == (INVALID, None)
-    assert found["predicted"]["query"] == WRONG
-    assert found["prediction"]["source"] == "python:predict.py:predict"
+    assert case["outcome"] == "error"
+    assert (case["gold"]["query"], case["gold"]["row_count"]) == (INVALID, None)
+    assert case["predicted"]["query"] == WRONG
+    assert case["prediction"]["source"] == "python:predict.py:predict"
 
 
 def test_a_failed_predictor_leaves_the_gold_in_the_report(suite, write, run_and_parse):
     write("predict.py", ASKED)
     suite(unpredicted("bad"), predictor="predict.py:predict")
 
-    found = run_and_parse().case("bad")
+    case = run_and_parse().case("bad")
 
-    assert found["outcome"] == "error"
-    assert (found["gold"]["query"], found["gold"]["index"]) == (GOLD, 0)
-    assert sorted(found["gold"]["sample"]) == [["DE", 1], ["FR", 2]]
-    assert found["predicted"] is None
+    assert case["outcome"] == "error"
+    assert (case["gold"]["query"], case["gold"]["index"]) == (GOLD, 0)
+    assert sorted(case["gold"]["sample"]) == [["DE", 1], ["FR", 2]]
+    assert case["predicted"] is None
 
 
 def test_where_both_fail_the_message_names_both(suite, write, run_and_parse):
     write("predict.py", ASKED)
     suite({"id": "bad", "gold_any": [GOLD, INVALID]}, predictor="predict.py:predict")
 
-    found = run_and_parse().case("bad")
+    case = run_and_parse().case("bad")
 
     failed = "gold_any[1] query failed (invalid): no such column: nope: choose from age, country, name"
-    assert f"{failed}; and there is no prediction: " in found["message"]
-    assert "predict.py:predict raised OSError: no model" in found["message"]
-    assert (found["gold"]["query"], found["gold"]["index"]) == (INVALID, 1)
+    assert f"{failed}; and there is no prediction: " in case["message"]
+    assert "predict.py:predict raised OSError: no model" in case["message"]
+    assert (case["gold"]["query"], case["gold"]["index"]) == (INVALID, 1)
 
 
 def test_a_failed_gold_is_named_with_its_own_place(write, run_and_parse):
@@ -95,7 +95,7 @@ def test_a_missing_database_makes_no_calls_and_keeps_what_is_stated(suite, write
     assert run.outcomes == {"asked": "error", "stated": "error"}
     assert not (pytester.path / "asked.txt").exists()
     assert run.case("stated")["predicted"]["query"] == WRONG
-    assert [found["gold"]["query"] for found in run.report["cases"]] == [GOLD, GOLD]
+    assert [case["gold"]["query"] for case in run.report["cases"]] == [GOLD, GOLD]
 
 
 def test_no_case_is_shown_the_prediction_of_another_one(suite, write, run_and_parse):

@@ -44,7 +44,7 @@ def test_equal_errors_are_folded_in_the_terminal_alone(broken, write, run_and_pa
     assert "seen 9" in run.text  # other plugins count all
     assert sum(message["outcome"] == "error" for message in run.report["cases"]) == 9
     assert len(run.junit.findall(".//testcase/error")) == 9
-    assert len({found["message"] for found in run.report["cases"] if found["outcome"] == "error"}) == 9
+    assert len({case["message"] for case in run.report["cases"] if case["outcome"] == "error"}) == 9
 
 
 def test_short_summary_tells_the_reason_within_80_columns(broken, run_and_parse, monkeypatch):

@@ -116,8 +116,8 @@ def test_gate_of_a_folder_judges_the_cases_below_it(suite, write, run_and_parse)
 
     run = run_and_parse()
 
-    found = {gate["folder"]: (gate["n"], gate["ok"]) for gate in run.report["gates"]}
-    assert found == {".": (2, True), "good": (1, True), "bad/deep": (1, False)}
+    gates = {gate["folder"]: (gate["n"], gate["ok"]) for gate in run.report["gates"]}
+    assert gates == {".": (2, True), "good": (1, True), "bad/deep": (1, False)}
 
 
 def test_gates_come_in_the_order_of_their_file(suite, write, run_and_parse):

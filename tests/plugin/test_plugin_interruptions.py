@@ -69,7 +69,7 @@ def test_rerun_case_is_counted_once_with_its_last_result(suite, write, run_and_p
     assert run.outcomes == {"lucky": "passed", "bad": "failed"}
     assert run.case("lucky")["scores"]["execution_accuracy"] == 1.0
     last = run.junit.findall(".//testcase[@name='lucky']")[-1]
-    properties = [found.get("name") for found in last.iter("property")]
+    properties = [element.get("name") for element in last.iter("property")]
     assert len(properties) == len(set(properties)) == 5
 
 
@@ -117,8 +117,8 @@ def test_interrupt_from_the_keyboard_keeps_finished_cases(pytester, suite, write
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     report = report_of(pytester.path / "report.json")
-    finished = {found["id"] for found in report["cases"]}
-    assert finished == {found["id"] for found in fast}
+    finished = {case["id"] for case in report["cases"]}
+    assert finished == {case["id"] for case in fast}
     assert report["totals"]["passed"] == len(finished)
     assert "report: report.json" in output
 

@@ -13,7 +13,7 @@ def test_right_query_passes_and_its_scores_are_junit_properties(suite, run_and_p
 
     assert run.result.ret == 0
     assert run.outcomes == {"good": "passed"}
-    properties = {found.get("name"): found.get("value") for found in run.testcase("good").iter("property")}
+    properties = {element.get("name"): element.get("value") for element in run.testcase("good").iter("property")}
     assert properties == {
         "queryeval.execution_accuracy": "1.0",
         "queryeval.row_matching_f1": "1.0",
@@ -35,7 +35,7 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     assert run.testcase("bad").find("failure").get("message") == headline
     assert run.case("bad")["message"] == headline
     assert {"queryeval.cause": "wrong-aggregate"}.items() <= {
-        found.get("name"): found.get("value") for found in run.testcase("bad").iter("property")
+        element.get("name"): element.get("value") for element in run.testcase("bad").iter("property")
     }.items()
     assert run.case("bad")["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 

@@ -48,7 +48,7 @@ def right_or_wrong(asked):
 
 
 def scores(run):
-    return {found["id"]: (found["outcome"], found["scores"]) for found in run.report["cases"]}
+    return {case["id"]: (case["outcome"], case["scores"]) for case in run.report["cases"]}
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_predictions_are_fetched_ahead_and_at_most_so_many_at_once(suite, run_an
 
     assert service.most == 5
     assert sorted(service.asked) == sorted(f"case-{index}" for index in range(NUMBER))
-    assert [found["prediction"]["seconds"] >= 0.05 for found in run.report["cases"]] == [True] * NUMBER
+    assert [case["prediction"]["seconds"] >= 0.05 for case in run.report["cases"]] == [True] * NUMBER
 
 
 @pytest.mark.feature("http_predictor")
@@ -123,7 +123,7 @@ def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suit
             output = process.communicate(timeout=20)[0].decode()  # 3 s, on a machine that has other things to do
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
-    assert [found["id"] for found in report_of(pytester.path / "report.json")["cases"]] == ["done"]
+    assert [case["id"] for case in report_of(pytester.path / "report.json")["cases"]] == ["done"]
 
 
 def test_an_async_function_is_awaited_for_several_cases_at_once(suite, write, run_and_parse):
@@ -133,7 +133,7 @@ def test_an_async_function_is_awaited_for_several_cases_at_once(suite, write, ru
     run = run_and_parse()
 
     assert run.report["totals"]["passed"] == NUMBER
-    assert max(int(found["predicted"]["query"].split("-- ")[1]) for found in run.report["cases"]) == 8
+    assert max(int(case["predicted"]["query"].split("-- ")[1]) for case in run.report["cases"]) == 8
 
 
 def test_a_hook_answers_cases_that_have_no_predictor(suite, write, run_and_parse):
@@ -177,7 +177,7 @@ def test_trials_of_the_command_line_are_calls_of_their_own(suite, run_and_parse,
     run = run_and_parse("--queryeval-trials=4")
 
     assert len(service.asked) == 12
-    assert [len(found["trials"]) for found in run.report["cases"]] == [4, 4, 4]
+    assert [len(case["trials"]) for case in run.report["cases"]] == [4, 4, 4]
     assert run.report["metrics"]["pass_at_k"]["mean"] == pytest.approx(2 / 3)
 
 

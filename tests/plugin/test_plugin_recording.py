@@ -192,7 +192,7 @@ def test_a_function_that_goes_by_the_source_gets_its_own_answers_back(suite, wri
     write("bot.py", "raise SystemError")
     second = run_and_parse("--queryeval-replay=rec")
 
-    assert [found["predicted"]["sample"] for found in first.report["cases"]] == [[["Ana"]], [["Zoe"]]]
+    assert [case["predicted"]["sample"] for case in first.report["cases"]] == [[["Ana"]], [["Zoe"]]]
     assert first.report["totals"]["passed"] == 2
     assert plain(second.report) == plain(first.report)
 
@@ -237,7 +237,7 @@ def test_cases_that_are_one_to_a_service_are_scored_by_what_a_replay_uses(suite,
 
     second = run_and_parse("--queryeval-replay=rec")
 
-    assert len({found["outcome"] for found in first.report["cases"]}) == 1
+    assert len({case["outcome"] for case in first.report["cases"]}) == 1
     assert plain(second.report) == plain(first.report)
 
 

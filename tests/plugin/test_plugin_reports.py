@@ -35,8 +35,8 @@ def test_case_tells_what_was_asked_answered_and_compared(suite, run_and_parse):
 
     run = run_and_parse()
 
-    found = without_times(run.case("bad"))
-    assert {key: found[key] for key in ("kind", "tags", "difficulty", "source", "question", "path")} == {
+    entry = without_times(run.case("bad"))
+    assert {key: entry[key] for key in ("kind", "tags", "difficulty", "source", "question", "path")} == {
         "kind": "sql",
         "tags": ["all", "own"],
         "difficulty": "hard",
@@ -44,17 +44,17 @@ def test_case_tells_what_was_asked_answered_and_compared(suite, run_and_parse):
         "question": "How many?",
         "path": "a.queryeval.yaml",
     }
-    assert found["gold"] == {
+    assert entry["gold"] == {
         "query": GOLD,
         "index": 0,
         "columns": ["country", "count(*)"],
         "row_count": 2,
         "sample": [["DE", 1], ["FR", 2]],
     }
-    assert found["predicted"]["sample"] == [["DE", 1], ["FR", 1]]
-    assert found["predicted"]["error"] is None
-    assert (found["difference"]["missing"], found["difference"]["extra"]) == ([], [])
-    assert found["difference"]["changed"] == [{"gold": ["FR", 2], "predicted": ["FR", 1]}]
+    assert entry["predicted"]["sample"] == [["DE", 1], ["FR", 1]]
+    assert entry["predicted"]["error"] is None
+    assert (entry["difference"]["missing"], entry["difference"]["extra"]) == ([], [])
+    assert entry["difference"]["changed"] == [{"gold": ["FR", 2], "predicted": ["FR", 1]}]
 
 
 def test_times_are_those_of_the_engine_and_of_the_predictor(suite, write, run_and_parse):

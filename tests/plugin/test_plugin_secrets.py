@@ -157,7 +157,7 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
     arguments = "-rA", "-v", "--tb=long", "--showlocals", "--queryeval-report=reports", "--junitxml=other.xml"
     texts = written(run(*arguments, *workers))
 
-    assert {name: found for name, text in texts.items() if (found := leaked(text))} == {}
+    assert {name: secret for name, text in texts.items() if (secret := leaked(text))} == {}
     assert {"report.json", "report.md", "other.xml"} <= texts.keys()
     report = json.loads(texts["report.json"])
     assert {case["outcome"] for case in report["cases"]} == {"passed", "failed", "error", "skipped", "xfailed"}
@@ -171,7 +171,7 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
 def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
     texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports"))
 
-    assert {name: found for name, text in texts.items() if (found := leaked(text))} == {}
+    assert {name: secret for name, text in texts.items() if (secret := leaked(text))} == {}
     assert list((pytester.path / "recorded" / "predictions").rglob("*.json"))
     assert list((pytester.path / "recorded" / "executions").rglob("*.json"))
 

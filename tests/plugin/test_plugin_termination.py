@@ -49,12 +49,12 @@ def started(pytester, monkeypatch, *args):
 
 def processes_in(folder):
     """All processes but this one whose working directory is the folder."""
-    found = []
+    actual = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is somebody else's
             if process.name != str(os.getpid()) and (process / "cwd").readlink() == folder:
-                found.append(process)
-    return found
+                actual.append(process)
+    return actual
 
 
 @pytest.mark.terminated
@@ -78,8 +78,8 @@ def test_run_that_is_terminated_keeps_its_results_and_leaves_nothing(
     assert "KeyboardInterrupt: SIGTERM" in output
     assert "report: reports/report.json" in output
     report = report_of(pytester.path / "reports" / "report.json")
-    finished = {found["id"] for found in report["cases"]}
-    assert finished == {found["id"] for found in fast} if not args else finished and "slow" not in finished
+    finished = {case["id"] for case in report["cases"]}
+    assert finished == {case["id"] for case in fast} if not args else finished and "slow" not in finished
     assert (pytester.path / "reports" / "junit.xml").exists()
     wait_for(lambda: not processes_in(pytester.path))
     assert not list((pytester.path / "temporary").iterdir())

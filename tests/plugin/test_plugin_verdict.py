@@ -85,7 +85,7 @@ def test_missed_gates_and_the_verdict_are_properties_of_the_suite_in_junit(misse
     junit = run_and_parse().junit
 
     (suite,) = junit.iter("testsuite")
-    properties = [(found.get("name"), found.get("value")) for found in suite.find("properties")]
+    properties = [(element.get("name"), element.get("value")) for element in suite.find("properties")]
     assert properties == [
         ("queryeval.verdict", VERDICT.removeprefix("queryeval: ")),
         ("queryeval.gate", MISSED.removeprefix("GATE ")),

@@ -127,8 +127,8 @@ def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_
 
     assert sorted(asked) == sorted(["a", "a", "b", "free", *(f"refused-{number}" for number in range(8))])
     assert pytester.path.joinpath("asked").read_text().splitlines() == asked
-    assert {found["id"]: found["scores"] for found in replayed.report["cases"]} == {
-        found["id"]: found["scores"] for found in shared.report["cases"]
+    assert {case["id"]: case["scores"] for case in replayed.report["cases"]} == {
+        case["id"]: case["scores"] for case in shared.report["cases"]
     }
 
 

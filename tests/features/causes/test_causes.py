@@ -549,9 +549,9 @@ def test_the_search_ends_where_edits_make_few_queries(monkeypatch, cause_of):
 
 
 def test_what_another_dialect_cannot_say_is_not_logged(caplog):
-    found = sql_edits("SELECT a FROM t FOR UPDATE", "SELECT b FROM t FOR UPDATE", Schema(), "sqlite")
+    edits = sql_edits("SELECT a FROM t FOR UPDATE", "SELECT b FROM t FOR UPDATE", Schema(), "sqlite")
 
-    assert found.applied([0])
+    assert edits.applied([0])
     assert not caplog.records
 
 
@@ -612,10 +612,10 @@ def test_where_causes_are_looked_for(monkeypatch, mode, is_local, runs):
 def test_without_causes_failures_have_none_either(database):
     case = make_case(source=database, golds=(query(NAMES),), predicted=query("SELECT nme FROM singer"))
 
-    (found,) = evaluate([case], cause="off")["cases"]
+    (entry,) = evaluate([case], cause="off")["cases"]
     (told,) = evaluate([case])["cases"]
 
-    assert (found["cause"], told["cause"]["edits"][0]["label"]) == (None, "unknown-column")
+    assert (entry["cause"], told["cause"]["edits"][0]["label"]) == (None, "unknown-column")
 
 
 @pytest.mark.parametrize(

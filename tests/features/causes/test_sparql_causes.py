@@ -533,10 +533,10 @@ def test_the_order_of_patterns_is_no_difference(pattern):
 )
 def test_hostile_queries_give_few_edits_or_none(text):
     for predicted, gold in ((text, f"{HEAD}{S} {{ ?x :age 40 }}"), (f"{HEAD}{S} {{ ?x :age 40 }}", text)):
-        found = sparql_edits(predicted, gold)
-        if found is not None:
-            for numbers in found.combinations():
-                if (query := found.applied(numbers)) is not None:
+        edits = sparql_edits(predicted, gold)
+        if edits is not None:
+            for numbers in edits.combinations():
+                if (query := edits.applied(numbers)) is not None:
                     read_tree(query)
                     break
 

@@ -105,7 +105,7 @@ ONE = "kind: sql\nsource: {sqlite: {script: shop.sql}}\n"
 
 
 def rules(findings):
-    return [(found["rule"], found["case"]) for found in findings]
+    return [(finding["rule"], finding["case"]) for finding in findings]
 
 
 def test_every_rule_has_a_function_with_a_description():
@@ -119,8 +119,8 @@ def test_every_rule_has_a_function_with_a_description():
 def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check):
     status, findings = check(SUITE)
 
-    assert [(found["rule"], found["path"], found["line"], found["case"]) for found in findings] == PLANTED
-    assert [found["level"] for found in findings] == [CHECK_RULES[rule] for rule, *_ in PLANTED]
+    assert [(finding["rule"], finding["path"], finding["line"], finding["case"]) for finding in findings] == PLANTED
+    assert [finding["level"] for finding in findings] == [CHECK_RULES[rule] for rule, *_ in PLANTED]
     assert status == 1
 
 
@@ -173,9 +173,9 @@ def test_spellings_are_not_looked_for_among_too_many_values(check, monkeypatch):
         "gold: SELECT id FROM address WHERE country = 'haiti'",
     )
 
-    found = rules(check(suite, folder=ONE)[1])
+    rules_met = rules(check(suite, folder=ONE)[1])
 
-    assert [case for rule, case in found if rule == "value-not-in-data"] == ["c1"]
+    assert [case for rule, case in rules_met if rule == "value-not-in-data"] == ["c1"]
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_without_running_only_the_texts_are_examined(check):
 
     status, findings = check(SUITE, "--no-run")
 
-    found = {found["rule"] for found in findings}
+    rules_met = {finding["rule"] for finding in findings}
     assert status == 1
-    assert found == {"unused-source", "stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
+    assert rules_met == {"unused-source", "stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
 
 
 def test_long_runs_tell_their_progress_on_standard_error(check, capsys, monkeypatch):
@@ -305,19 +305,24 @@ def test_a_rule_needs_its_name_and_a_reason(shop, written, problem):
 def test_each_of_several_golds_is_examined_at_its_line(check):
     suite = "cases:\n  - id: a\n    gold_any:\n      - SELECT name FROM product\n      - SELECT 1 FROM nowhere\n"
 
-    (found,) = check(suite, folder=ONE)[1]
+    (problem,) = check(suite, folder=ONE)[1]
 
-    assert (found["rule"], found["line"]) == ("gold-fails", 5)
-    assert found["message"].startswith("gold_any[1] query failed (invalid): no such table: nowhere")
+    assert (problem["rule"], problem["line"]) == ("gold-fails", 5)
+    assert problem["message"].startswith("gold_any[1] query failed (invalid): no such table: nowhere")
 
 
 def test_a_source_that_cannot_answer_is_one_finding(check):
     folder = ONE.replace("shop.sql", "none.sql")
 
-    (found,) = check(cases("gold: SELECT 1 FROM t", "gold: SELECT 2 FROM t"), folder=folder)[1]
+    (problem,) = check(cases("gold: SELECT 1 FROM t", "gold: SELECT 2 FROM t"), folder=folder)[1]
 
-    assert (found["rule"], found["path"], found["line"], found["case"]) == ("gold-fails", "queryeval.yaml", 2, None)
-    assert found["message"].endswith("(golds of 2 cases do not run)")
+    assert (problem["rule"], problem["path"], problem["line"], problem["case"]) == (
+        "gold-fails",
+        "queryeval.yaml",
+        2,
+        None,
+    )
+    assert problem["message"].endswith("(golds of 2 cases do not run)")
 
 
 def test_skipped_cases_are_not_examined(check):
@@ -376,9 +381,9 @@ def test_rules_read_sparql_as_well(check):
         "gold: 'SELECT (rand() AS ?n) { ?s <a:p> ?o }'",
     )
 
-    found = rules(check(suite, folder="kind: sparql\nsource: g.ttl\n")[1])
+    rules_met = rules(check(suite, folder="kind: sparql\nsource: g.ttl\n")[1])
 
-    assert found == [
+    assert rules_met == [
         ("text-order", "c0"),
         ("limit-tie", "c1"),
         ("constant-result", "c2"),
@@ -452,17 +457,17 @@ def test_stored_answers_are_examined_without_a_run(check):
     ],
 )
 def test_settings_without_effect_are_found(check, folder, suite, stale):
-    found = check(suite + cases("gold: SELECT name FROM product"), "--no-run", folder=f"{ONE}{folder}\n")[1]
+    findings = check(suite + cases("gold: SELECT name FROM product"), "--no-run", folder=f"{ONE}{folder}\n")[1]
 
-    assert [one["message"].split("`")[1] for one in found] == ([stale] if stale else [])
-    assert [one["rule"] for one in found] == ["stale-setting"] * len(found)
+    assert [one["message"].split("`")[1] for one in findings] == ([stale] if stale else [])
+    assert [one["rule"] for one in findings] == ["stale-setting"] * len(findings)
 
 
 def test_settings_of_a_case_are_judged_too(check):
-    found = check(cases("gold: {x: 1}, compare: {case: ignore}, allow_empty: true"), folder="kind: json\n")[1]
+    findings = check(cases("gold: {x: 1}, compare: {case: ignore}, allow_empty: true"), folder="kind: json\n")[1]
 
-    assert [one["message"].split("`")[1] for one in found] == ["compare: case", "allow_empty"]
-    assert rules(found) == [("stale-setting", "c0")] * 2
+    assert [one["message"].split("`")[1] for one in findings] == ["compare: case", "allow_empty"]
+    assert rules(findings) == [("stale-setting", "c0")] * 2
 
 
 def test_settings_of_a_folder_are_not_judged_by_one_of_its_files(check, capsys):
@@ -489,9 +494,9 @@ def test_duplicates_in_a_spreadsheet_are_named_by_their_rows(check):
     rows = ("a,One?,SELECT name FROM product", "b,One?,SELECT sku FROM product", "c,Two?,SELECT name FROM product")
     write("\n".join(("id,question,gold", *rows)), "q.csv")
 
-    found = check("cases: {file: q.csv}\n", "--no-run", folder=ONE)[1]
+    findings = check("cases: {file: q.csv}\n", "--no-run", folder=ONE)[1]
 
-    assert [(one["path"], one["line"], one["message"].partition(": ")[0]) for one in found] == [
+    assert [(one["path"], one["line"], one["message"].partition(": ")[0]) for one in findings] == [
         ("q.csv", 3, "the question is that of 'a' (q.csv, row 2)"),
         ("q.csv", 4, "gold is that of 'a' (q.csv, row 2), which has another question"),
     ]
@@ -575,10 +580,10 @@ def answered(*columns, seconds=0.0):
 def test_names_of_columns_that_gold_lacks_are_found_and_nothing_is_compared_by_them(check, columns, problem):
     suite = cases(f"gold: 'SELECT name, price FROM product', compare: {{gold_columns: {columns}}}")
 
-    found = check(suite, folder=ONE)[1]
+    findings = check(suite, folder=ONE)[1]
 
-    assert rules(found) == ([("unknown-column", "c0")] if problem else [])
-    assert all(one["message"] == f"compare: gold_columns: {problem}" for one in found)
+    assert rules(findings) == ([("unknown-column", "c0")] if problem else [])
+    assert all(one["message"] == f"compare: gold_columns: {problem}" for one in findings)
 
 
 NUMBERS = "compare: {numbers: {columns: {PRICE: {abs: 1}, prise: {abs: 1}}}}"
@@ -591,9 +596,9 @@ def test_tolerances_of_columns_that_no_gold_below_has_are_found(check):
         f"gold: SELECT price FROM product, {NUMBERS}",
     )
 
-    found = check(suite, folder=f"{ONE}{NUMBERS}\n")[1]
+    findings = check(suite, folder=f"{ONE}{NUMBERS}\n")[1]
 
-    assert [(one["path"], one["case"], one["message"].split("`")[1]) for one in found] == [
+    assert [(one["path"], one["case"], one["message"].split("`")[1]) for one in findings] == [
         ("queryeval.yaml", None, "compare: numbers: columns: prise"),
         ("s.queryeval.yaml", "c2", "compare: numbers: columns: prise"),
     ]
@@ -606,9 +611,9 @@ def test_tolerances_are_not_judged_where_nothing_runs(check):
 def test_rows_of_a_table_are_examined_like_other_cases(check):
     write("id,question,gold,kind\na,One?,SELECT nme FROM product,\nb,Two?,SELECT name FROM product,sql\n", "cases.csv")
 
-    (found,) = check("cases: {file: cases.csv}\n", folder=ONE)[1]
+    (problem,) = check("cases: {file: cases.csv}\n", folder=ONE)[1]
 
-    assert (found["rule"], found["case"]) == ("gold-fails", "a")
+    assert (problem["rule"], problem["case"]) == ("gold-fails", "a")
 
 
 def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
@@ -616,9 +621,9 @@ def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
     write(f"id,question,gold\na,One?,{empty}\n", "cases.csv")
     correct = "gold has no rows, so any query that returns nothing passes: fix it, or"
 
-    found = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
+    findings = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
 
-    assert [each["message"] for each in found] == [
+    assert [each["message"] for each in findings] == [
         f"{correct} write `allow_empty: true`",
         f"{correct} move the case to YAML: `queryeval import table`, and write `allow_empty: true`",
     ]
@@ -656,9 +661,9 @@ def test_a_source_that_breaks_down_between_two_runs_is_one_finding(check):
 
     ENGINES.register("crawl", lambda source, hosts: Breaking())
 
-    (found,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
+    (problem,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
 
-    assert (found["rule"], found["case"]) == ("gold-fails", "c0")
+    assert (problem["rule"], problem["case"]) == ("gold-fails", "c0")
 
 
 def test_a_gold_that_fails_when_it_runs_again_is_unstable(check):
@@ -672,10 +677,10 @@ def test_a_gold_that_fails_when_it_runs_again_is_unstable(check):
 
     ENGINES.register("crawl", lambda source, hosts: Unsteady())
 
-    (found,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
+    (problem,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
 
-    assert found["rule"] == "gold-unstable"
-    assert "no answer within 30 s" in found["message"]
+    assert problem["rule"] == "gold-unstable"
+    assert "no answer within 30 s" in problem["message"]
 
 
 def test_a_column_with_a_tolerance_that_no_gold_has_is_told_with_those_that_there_are(check):

@@ -25,10 +25,10 @@ def findings(tmp_path, monkeypatch, capsys):
         case = {"id": "a", "gold": gold, **keys}
         write(json.dumps({"kind": "sparql", "source": source, "cases": [case]}))
         main(["check", ".", "--json"])
-        found = json.loads(capsys.readouterr().out)["findings"]
+        findings = json.loads(capsys.readouterr().out)["findings"]
         return {
             finding["rule"]: finding["message"]
-            for finding in found
+            for finding in findings
             if finding["rule"] not in ("gold-empty", "constant-result")
         }
 
@@ -53,26 +53,28 @@ def answers(select, ask):
 def test_a_term_that_the_data_lacks(findings, tmp_path):
     (tmp_path / "g.ttl").write_text("@prefix : <http://e/> . :u a :Unit ; :feeds 1 .", encoding="utf-8")
 
-    found = findings({"rdf": {"files": "g.ttl", "prefixes": PREFIXES}}, "SELECT ?x { ?x a :Units }", allow_empty=True)
+    reported = findings(
+        {"rdf": {"files": "g.ttl", "prefixes": PREFIXES}}, "SELECT ?x { ?x a :Units }", allow_empty=True
+    )
 
-    assert found == {"unknown-term": ":Units is not in the graph; :Unit is: fix the gold, or leave the pattern out"}
+    assert reported == {"unknown-term": ":Units is not in the graph; :Unit is: fix the gold, or leave the pattern out"}
 
 
 def test_a_path_that_an_endpoint_misreads(findings):
     with FaultServer(answers(table(), lambda query: "*" not in query)) as server:
-        found = findings(endpoint(server), TYPED, allow_empty=True)
+        reported = findings(endpoint(server), TYPED, allow_empty=True)
 
-    assert found["lost-answer"].startswith(
+    assert reported["lost-answer"].startswith(
         "the endpoint finds nothing for ?x a/rdfs:subClassOf* :Unit, though it finds ?x a :Unit, which is a part"
     )
 
 
 def test_patterns_that_are_answered_where_the_gold_is_not(findings):
     with FaultServer(answers(table(), lambda _: True)) as server:
-        found = findings(endpoint(server), JOINED)
+        reported = findings(endpoint(server), JOINED)
         silent = findings(endpoint(server), JOINED, allow_empty=True)
 
-    assert "something for each of its 2 patterns" in found["lost-answer"]
+    assert "something for each of its 2 patterns" in reported["lost-answer"]
     assert "lost-answer" not in silent
 
 
@@ -81,9 +83,9 @@ def test_patterns_that_are_answered_where_the_gold_is_not(findings):
 )
 def test_a_round_number_of_rows(findings, rows, limit, is_found):
     with FaultServer(answers(table(*map(str, range(rows))), lambda _: True)) as server:
-        found = findings(endpoint(server), f"SELECT ?x {{ ?x :feeds ?y }}{limit}", max_rows=5000)
+        reported = findings(endpoint(server), f"SELECT ?x {{ ?x :feeds ?y }}{limit}", max_rows=5000)
 
-    assert ("cut-answer" in found) == is_found
+    assert ("cut-answer" in reported) == is_found
 
 
 @pytest.mark.parametrize(

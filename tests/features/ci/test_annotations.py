@@ -39,8 +39,8 @@ def workspace(tmp_path, monkeypatch):
 
 def annotations(root, *cases, gates=()):
     known = [case | {"message": case["message"] or "f1 0.000"} for case in cases]
-    found = aggregate(known, gates=[evaluate_gate(gate, known) for gate in gates], about=HEAD)
-    return [parsed(line) for line in annotation_lines(found, root)]
+    report = aggregate(known, gates=[evaluate_gate(gate, known) for gate in gates], about=HEAD)
+    return [parsed(line) for line in annotation_lines(report, root)]
 
 
 def failed(number=1, **changes):
@@ -49,10 +49,10 @@ def failed(number=1, **changes):
 
 
 def test_a_failed_case_is_an_error_at_its_line_of_the_repository(workspace):
-    found = annotations(workspace / "backend", failed(7, message="f1 0.000: missing 1 of 2 rows\nand more"), entry())
+    lines = annotations(workspace / "backend", failed(7, message="f1 0.000: missing 1 of 2 rows\nand more"), entry())
 
     place = {"file": "backend/s/a.queryeval.yaml", "line": "7", "title": "failed: s/a.queryeval.yaml::bad-7"}
-    assert found == [("error", place, "f1 0.000: missing 1 of 2 rows")]
+    assert lines == [("error", place, "f1 0.000: missing 1 of 2 rows")]
 
 
 def test_the_workspace_may_have_another_name_by_a_link(workspace, tmp_path_factory, monkeypatch):
@@ -105,10 +105,10 @@ def test_ten_errors_and_a_count_of_the_rest(workspace, gates):
     """GitHub shows ten errors and ten warnings of a step: an eleventh error would not be seen."""
     number = MAX_ERRORS + 5
 
-    found = annotations(workspace, *map(failed, range(1, number + 1)), gates=[make_gate(folder="s")] * gates)
+    lines = annotations(workspace, *map(failed, range(1, number + 1)), gates=[make_gate(folder="s")] * gates)
 
-    assert [name for name, *_ in found] == ["error"] * MAX_ERRORS + ["warning"]
-    assert found[-1][2].startswith(f"{number + gates - MAX_ERRORS} more missed gates and failed cases")
+    assert [name for name, *_ in lines] == ["error"] * MAX_ERRORS + ["warning"]
+    assert lines[-1][2].startswith(f"{number + gates - MAX_ERRORS} more missed gates and failed cases")
 
 
 def test_ten_failed_cases_need_no_count(workspace):

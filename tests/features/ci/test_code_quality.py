@@ -43,7 +43,7 @@ def test_a_fingerprint_is_that_of_the_case_in_every_run():
     before = issues(failed(), failed(id="b"))
     after = issues(failed(line=9, outcome="error", message="late"), failed(id="b"))
 
-    fingerprints = [{issue["fingerprint"] for issue in found} for found in (before, after)]
+    fingerprints = [{issue["fingerprint"] for issue in issues} for issues in (before, after)]
     assert fingerprints[0] == fingerprints[1]
     assert len(fingerprints[0]) == 2
 

@@ -311,10 +311,10 @@ def against_baseline(before, after, **versions):
         HEAD | {"created": "2024-01-01T00:00:00+00:00", "environment": {"pytest_queryeval": version}}
         for version in ("1.0", versions.get("version", "1.0"))
     )
-    found = compare_reports(
+    changes = compare_reports(
         aggregate(before, gates=(), about=old), aggregate(after, gates=(), about=new), path="main.json"
     )
-    return aggregate(after, gates=(), about=new | {"baseline": found})
+    return aggregate(after, gates=(), about=new | {"baseline": changes})
 
 
 def test_metrics_show_their_change_against_the_baseline():

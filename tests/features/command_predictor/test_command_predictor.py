@@ -75,10 +75,10 @@ def answers(predictor, *cases, limit=30.0, together=False):
 
 def answer(predictor, limit=30.0, **changes):
     """The prediction for one case; raises what the predictor does."""
-    (found,) = answers(predictor, make_view(**changes), limit=limit)
-    if isinstance(found, Exception):
-        raise found
-    return found
+    (prediction,) = answers(predictor, make_view(**changes), limit=limit)
+    if isinstance(prediction, Exception):
+        raise prediction
+    return prediction
 
 
 def fault(predictor, limit=30.0, **changes):
@@ -139,9 +139,11 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
         difficulty="hard",
     )
 
-    (found,) = answers(program(tmp_path, "import json, sys\nprint(json.dumps({'predicted': sys.stdin.read()}))"), case)
+    (prediction,) = answers(
+        program(tmp_path, "import json, sys\nprint(json.dumps({'predicted': sys.stdin.read()}))"), case
+    )
 
-    assert json.loads(found.content.query) == {
+    assert json.loads(prediction.content.query) == {
         "id": "a",
         "question": "wie viele Züge?",
         "evidence": "count",
@@ -161,39 +163,39 @@ def test_an_argument_holds_the_schema_where_it_has_a_place_for_it(tmp_path):
     settings = {"run": [sys.executable, "ask.py", "Tables: {schema}", "{schema}", "{question}"]}
     views = [make_view(schema="CREATE TABLE t (n TEXT DEFAULT '{schema}')"), make_view(schema=None)]
 
-    found = answers(opened(tmp_path, **settings), *views)
+    predictions = answers(opened(tmp_path, **settings), *views)
 
     filled = "CREATE TABLE t (n TEXT DEFAULT '{schema}')"
-    assert found[0].content.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
-    assert found[1].content.query == "['Tables: ', '', '{question}'] False"
+    assert predictions[0].content.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
+    assert predictions[1].content.query == "['Tables: ', '', '{question}'] False"
     assert "schema" in PREDICTORS["command"].sees(settings)
 
 
 def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
     code = "import json, sys\nprint(json.load(sys.stdin)['schema'])"
 
-    found = answers(program(tmp_path, code, send_schema=True), make_view(schema="CREATE TABLE t (n)"))
+    predictions = answers(program(tmp_path, code, send_schema=True), make_view(schema="CREATE TABLE t (n)"))
 
-    assert found[0].content.query == "CREATE TABLE t (n)"
+    assert predictions[0].content.query == "CREATE TABLE t (n)"
     with pytest.raises(PredictorError, match="KeyError: 'schema'"):
         answer(program(tmp_path, code))
 
 
 def test_text_on_stdout_is_the_answer(tmp_path):
-    found = answer(program(tmp_path, READ + "print('SELECT 1 -- é\\n  FROM t')", env={"PYTHONUTF8": "1"}))
+    prediction = answer(program(tmp_path, READ + "print('SELECT 1 -- é\\n  FROM t')", env={"PYTHONUTF8": "1"}))
 
-    assert found.content == query("SELECT 1 -- é\n  FROM t")
-    assert found.predictor == f"command:{Path(sys.executable).name} ask.py"
-    assert found.metadata == {}
-    assert found.seconds > 0
+    assert prediction.content == query("SELECT 1 -- é\n  FROM t")
+    assert prediction.predictor == f"command:{Path(sys.executable).name} ask.py"
+    assert prediction.metadata == {}
+    assert prediction.seconds > 0
 
 
 def test_an_object_with_predicted_tells_the_answer_and_metadata(tmp_path):
     code = "print(json.dumps({'predicted': 'SELECT 1', 'tokens': 7, 'seconds': 2.5, 'id': case['id']}))"
 
-    found = answer(program(tmp_path, READ + code))
+    prediction = answer(program(tmp_path, READ + code))
 
-    assert (found.content, found.metadata, found.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
+    assert (prediction.content, prediction.metadata, prediction.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +216,9 @@ def test_an_object_that_cannot_be_a_prediction_is_an_error_that_says_why(tmp_pat
 
 
 def test_what_only_repeats_the_case_is_no_metadata(tmp_path):
-    found = answer(program(tmp_path, READ + "print(json.dumps({**case, 'predicted': 'x'}))"), metadata={"a": 1})
+    prediction = answer(program(tmp_path, READ + "print(json.dumps({**case, 'predicted': 'x'}))"), metadata={"a": 1})
 
-    assert found.metadata == {}
+    assert prediction.metadata == {}
 
 
 @pytest.mark.parametrize(
@@ -315,9 +317,9 @@ def test_a_program_that_prints_too_much_is_ended(tmp_path, mode):
 def test_much_stderr_hinders_nobody(tmp_path, mode):
     code = "import sys\nsys.stdin.readline()\nsys.stderr.write('x' * 2**24)\nprint('\"SELECT 1\"', flush=True)\n"
 
-    found = answer(program(tmp_path, code, mode=mode))
+    prediction = answer(program(tmp_path, code, mode=mode))
 
-    assert found.content == query("SELECT 1" if mode == "lines" else '"SELECT 1"')
+    assert prediction.content == query("SELECT 1" if mode == "lines" else '"SELECT 1"')
 
 
 @pytest.mark.parametrize("code", ["print('x')", "import os, sys\nos.close(0)\nprint('x')"])
@@ -342,9 +344,9 @@ IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); t
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", IGNORES], ids=["sleeps", "ignores SIGTERM"])
 def test_a_child_that_holds_the_pipes_neither_hinders_the_answer_nor_stays(tmp_path, code):
-    found = answer(program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "print('SELECT 1')"), limit=5.0)
+    prediction = answer(program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "print('SELECT 1')"), limit=5.0)
 
-    assert found.content == query("SELECT 1")
+    assert prediction.content == query("SELECT 1")
     assert is_gone(told_pid(tmp_path))
 
 
@@ -419,20 +421,20 @@ def test_a_watcher_of_children_that_does_not_watch_is_told_of(tmp_path):
 def test_lines_are_answered_by_one_process(tmp_path):
     predictor = lines(tmp_path, "say({'predicted': case['question'], 'id': case['id'], 'pid': os.getpid()})")
 
-    found = answers(predictor, *(make_view(id=name, question=name) for name in "abc"))
+    predictions = answers(predictor, *(make_view(id=name, question=name) for name in "abc"))
 
-    assert [prediction.content.query for prediction in found] == ["a", "b", "c"]
-    assert len({prediction.metadata["pid"] for prediction in found}) == 1
-    assert is_gone(found[0].metadata["pid"])
+    assert [prediction.content.query for prediction in predictions] == ["a", "b", "c"]
+    assert len({prediction.metadata["pid"] for prediction in predictions}) == 1
+    assert is_gone(predictions[0].metadata["pid"])
 
 
 def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
     predictor = lines(tmp_path, "time.sleep(0.5); say({'predicted': case['id'], 'pid': os.getpid()})")
 
-    found = answers(predictor, *(make_view(id=name) for name in "abc"), together=True)
+    predictions = answers(predictor, *(make_view(id=name) for name in "abc"), together=True)
 
-    assert [prediction.content.query for prediction in found] == ["a", "b", "c"]
-    pids = {prediction.metadata["pid"] for prediction in found}
+    assert [prediction.content.query for prediction in predictions] == ["a", "b", "c"]
+    pids = {prediction.metadata["pid"] for prediction in predictions}
     assert len(pids) == 3
     assert all(map(is_gone, pids))
 
@@ -504,18 +506,18 @@ def test_a_process_that_ends_between_two_cases_is_replaced(tmp_path, end, pause)
 
     async def three():
         try:
-            found = []
+            actual = []
             for name in "abc":
-                found.append(await predictor.predict(make_view(id=name), 1))
+                actual.append(await predictor.predict(make_view(id=name), 1))
                 await asyncio.sleep(pause)
-            return found
+            return actual
         finally:
             await predictor.close()
 
-    found = in_thread(three())
+    predictions = in_thread(three())
 
-    assert [prediction.content for prediction in found] == [query(name) for name in "abc"]
-    assert len({prediction.metadata["pid"] for prediction in found}) == 3
+    assert [prediction.content for prediction in predictions] == [query(name) for name in "abc"]
+    assert len({prediction.metadata["pid"] for prediction in predictions}) == 3
 
 
 def test_a_process_that_dies_between_two_cases_is_replaced(tmp_path):
@@ -558,9 +560,9 @@ def test_a_process_that_stays_at_the_end_is_ended(tmp_path):
     ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     code = LINES + "say({'predicted': 'x', 'pid': os.getpid()})\ntime.sleep(600)"
 
-    found = answer(program(tmp_path, code.replace("def say", ignores + "def say"), mode="lines"))
+    prediction = answer(program(tmp_path, code.replace("def say", ignores + "def say"), mode="lines"))
 
-    assert is_gone(found.metadata["pid"])
+    assert is_gone(prediction.metadata["pid"])
 
 
 def test_a_late_answer_does_not_meet_the_next_case(tmp_path):
@@ -593,10 +595,10 @@ def test_a_program_with_a_slash_is_found_from_the_folder_of_its_suite(tmp_path):
     script.write_text('#!/bin/sh\necho "$1"\n')
     script.chmod(0o755)
 
-    found = answer(opened(tmp_path, run="bin/ask 'SELECT $HOME;' | cat", cwd="bin"))
+    prediction = answer(opened(tmp_path, run="bin/ask 'SELECT $HOME;' | cat", cwd="bin"))
 
-    assert found.content == query("SELECT $HOME;")
-    assert found.predictor == "command:bin/ask"
+    assert prediction.content == query("SELECT $HOME;")
+    assert prediction.predictor == "command:bin/ask"
 
 
 def test_arguments_are_not_told_since_they_may_be_secrets(tmp_path):
@@ -683,10 +685,10 @@ def test_numbers_among_the_arguments_are_texts(tmp_path):
 def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(tmp_path):
     code = READ + "print(json.dumps({'sql': 'SELECT 1', 'tokens': 3}))"
 
-    (found,) = answers(program(tmp_path, code), make_view())
+    (prediction,) = answers(program(tmp_path, code), make_view())
     (value,) = answers(program(tmp_path, code), make_view(kind="json"))
 
-    assert "printed an object with `sql`, `tokens`: the answer belongs under `predicted`" in str(found)
+    assert "printed an object with `sql`, `tokens`: the answer belongs under `predicted`" in str(prediction)
     assert json.loads(value.content.query) == {"sql": "SELECT 1", "tokens": 3}
 
 

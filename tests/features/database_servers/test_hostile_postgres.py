@@ -139,9 +139,9 @@ def test_a_query_that_no_cancellation_reaches_is_given_up_at_its_limit(cluster, 
         return marshal.loads(child.receive(time.monotonic() + 30, at_most=1_000))
 
     ask("select pg_sleep(60)", 2.0)
-    while not (found := cluster.sql(busy)):
+    while not (actual := cluster.sql(busy)):
         pass
-    os.kill(found[0][0], signal.SIGSTOP)  # as if it copied a text of a gigabyte
+    os.kill(actual[0][0], signal.SIGSTOP)  # as if it copied a text of a gigabyte
     try:
         given_up = reply()
         ask("drop table gone", 5.0)
@@ -149,7 +149,7 @@ def test_a_query_that_no_cancellation_reaches_is_given_up_at_its_limit(cluster, 
         ask("select 1", 5.0)
         following = reply()
     finally:
-        os.kill(found[0][0], signal.SIGCONT)
+        os.kill(actual[0][0], signal.SIGCONT)
 
     assert given_up == ("failure", "timeout", "")
     assert refused[0] == "failure"

@@ -308,13 +308,13 @@ def test_variables_of_the_environment_and_settings_of_a_role_change_no_values(cl
     with Hosts() as own:
         engine = opened(own, cluster.url("reader"))
         ((span, day, moment, text),) = engine.execute(values, timeout=5, max_rows=1).answer.rows
-        found = engine.execute("select count(*) from concerts", timeout=5, max_rows=1).answer.rows
+        table = engine.execute("select count(*) from concerts", timeout=5, max_rows=1).answer.rows
     cluster.sql("alter role reader reset all")
 
     assert (span, day) == ("P1DT2H", datetime.date(2026, 2, 28))
     assert moment == datetime.datetime(2026, 1, 1, 8, tzinfo=UTC)
     assert moment.utcoffset() != datetime.timedelta(hours=9)
-    assert (text, found) == ("é", [(3,)])
+    assert (text, table) == ("é", [(3,)])
 
 
 def test_schema_lists_tables_columns_and_foreign_keys(hosts, cluster):
@@ -647,8 +647,8 @@ def test_duckdb_file_is_read_without_access_to_others(hosts, tmp_path):
     engine = opened(hosts, "duckdb:///music.duckdb", tmp_path)
 
     def outcome(query):
-        found = engine.execute(query, timeout=5, max_rows=10)
-        return found.answer.rows if found.answer else found.error.kind
+        execution = engine.execute(query, timeout=5, max_rows=10)
+        return execution.answer.rows if execution.answer else execution.error.kind
 
     assert outcome("select x from t") == [(1,)]
     assert outcome("from t") == [(1,)]

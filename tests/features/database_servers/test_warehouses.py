@@ -31,8 +31,8 @@ def page(origin, state, headers=None, **more):
 def coordinator(asked):
     """Answers as Trino does: https://trino.io/docs/current/develop/client-protocol.html."""
     statement, origin = asked.body, asked.origin
-    if found := re.match(r"SET SESSION (\w+) = '(\w+)'", statement):
-        return page(origin, "FINISHED", {"X-Trino-Set-Session": f"{found[1]}={found[2]}"}, updateType="SET SESSION")
+    if match := re.match(r"SET SESSION (\w+) = '(\w+)'", statement):
+        return page(origin, "FINISHED", {"X-Trino-Set-Session": f"{match[1]}={match[2]}"}, updateType="SET SESSION")
     if "endless" in statement or asked.method == "GET":
         return page(origin, "RUNNING", nextUri=f"{origin}/v1/statement/executing/1")
     if "nowhere" in statement:

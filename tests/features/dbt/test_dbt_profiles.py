@@ -49,9 +49,13 @@ def profile_of(path):
 
 
 def test_a_project_stands_for_the_database_of_its_target(bakery):
-    found = source()
+    opened_source = source()
 
-    assert (found.engine, found.name, found.settings) == ("duckdb", "bakery", {"path": str(bakery / "bakery.duckdb")})
+    assert (opened_source.engine, opened_source.name, opened_source.settings) == (
+        "duckdb",
+        "bakery",
+        {"path": str(bakery / "bakery.duckdb")},
+    )
 
 
 def test_the_dialect_is_that_of_the_database(bakery):
@@ -80,30 +84,30 @@ def test_a_suite_may_name_another_profile_and_target(bakery):
 
 
 def test_the_version_and_the_variants_are_those_of_the_database(bakery):
-    found = source("{project: bakery, version: 3, variants: 'variants/*.duckdb'}")
+    opened_source = source("{project: bakery, version: 3, variants: 'variants/*.duckdb'}")
 
-    assert found.settings.items() >= {("version", 3), ("variants", "variants/*.duckdb")}
+    assert opened_source.settings.items() >= {("version", 3), ("variants", "variants/*.duckdb")}
 
 
 @pytest.mark.feature("database_servers")
 def test_a_postgres_profile_is_a_url_whose_names_are_of_the_targets_schema(bakery):
     write_profiles(bakery, POSTGRES)
 
-    found = source()
+    opened_source = source()
 
-    assert found.engine == "sqlalchemy"
+    assert opened_source.engine == "sqlalchemy"
     url = "postgresql://me:p%40ss%2Fword@localhost:5433/shop?options=-csearch_path%3Ddev%2Cpublic"
-    assert found.settings == {"url": url}
-    assert (found.rewriter.database, found.rewriter.schema) == ("shop", "dev")
+    assert opened_source.settings == {"url": url}
+    assert (opened_source.rewriter.database, opened_source.rewriter.schema) == ("shop", "dev")
 
 
 @pytest.mark.feature("database_servers")
 def test_a_password_is_a_secret_and_not_in_the_source(bakery):
     write_profiles(bakery, POSTGRES.replace("p@ss/word", "hunter2hunter2"))
 
-    found = source()
+    opened_source = source()
 
-    assert "hunter2hunter2" not in repr(found)
+    assert "hunter2hunter2" not in repr(opened_source)
     assert "hunter2hunter2" not in redact("password hunter2hunter2")
 
 

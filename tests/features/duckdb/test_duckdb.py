@@ -231,9 +231,9 @@ def test_environment_is_out_of_reach(tmp_path, monkeypatch):
 
     with Hosts() as fresh:
         engine = opened(fresh, tmp_path, path="concerts.duckdb")
-        found = engine.execute("select value from duckdb_settings()", timeout=10, max_rows=1000)
+        execution = engine.execute("select value from duckdb_settings()", timeout=10, max_rows=1000)
 
-    assert "somebody" not in str(found.answer.rows)
+    assert "somebody" not in str(execution.answer.rows)
 
 
 @pytest.mark.parametrize(

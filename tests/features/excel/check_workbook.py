@@ -30,8 +30,8 @@ def convert(file, form, folder):
     profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
     made = folder / form[:3]
     command = ["soffice", profile, "--headless", "--convert-to", form, "--outdir", str(made), str(file)]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
-    assert "Error" not in found.stdout + found.stderr, found
+    conversion = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert "Error" not in conversion.stdout + conversion.stderr, conversion
     return sorted(made.iterdir())
 
 
@@ -74,8 +74,8 @@ def check_texts(folder):
     for sheet, names in columns.items():
         header, *rows = sheets[sheet]
         for name in names:
-            found = sorted(row[header.index(name)].removesuffix(" ") for row in rows)
-            assert found == wished, (name, [pair for pair in zip(found, wished, strict=True) if pair[0] != pair[1]])
+            values = sorted(row[header.index(name)].removesuffix(" ") for row in rows)
+            assert values == wished, (name, [pair for pair in zip(values, wished, strict=True) if pair[0] != pair[1]])
     return f"{len(HOSTILE)} texts in {sum(map(len, columns.values()))} columns are as they were written"
 
 

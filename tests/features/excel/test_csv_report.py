@@ -103,9 +103,9 @@ def test_a_metric_that_is_called_like_a_column_has_a_name_of_its_own():
 
 
 def test_the_features_of_gold_are_words():
-    found = rows(make_report(case(features=["join", "set-operation"]), case(2)))
+    table = rows(make_report(case(features=["join", "set-operation"]), case(2)))
 
-    assert [row["features"] for row in found] == ["join set-operation", ""]
+    assert [row["features"] for row in table] == ["join set-operation", ""]
 
 
 def test_a_case_in_a_table_has_its_row():
@@ -141,9 +141,9 @@ def test_numbers_stay_numbers():
 
 @given(st.text())
 def test_a_text_comes_back_when_one_leading_apostrophe_is_taken_off(text):
-    found = rows(make_report(case(question=text)))[0]["question"]
+    table = rows(make_report(case(question=text)))[0]["question"]
 
-    assert found.removeprefix("'") == rows(make_report(case(question=f"x{text}")))[0]["question"][1:]
+    assert table.removeprefix("'") == rows(make_report(case(question=f"x{text}")))[0]["question"][1:]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

@@ -59,8 +59,8 @@ def rows(worksheet):
 
 def records(worksheet):
     """The rows of a sheet as dictionaries."""
-    header, *found = rows(worksheet)
-    return [dict(zip(header, row, strict=True)) for row in found]
+    header, *table = rows(worksheet)
+    return [dict(zip(header, row, strict=True)) for row in table]
 
 
 def details(report, name="Details"):
@@ -74,10 +74,10 @@ def cases(report):
 
 def summary(report):
     """The rows of Summary by difficulty, each as a dictionary."""
-    found = rows(opened(report)["Summary"])
-    start = next(place for place, row in enumerate(found) if row[0] == "Difficulty")
-    end = next(place for place, row in enumerate(found) if row[0] == "Total")
-    return {row[0]: dict(zip(found[start], row, strict=True)) for row in found[start + 1 : end + 1]}
+    table = rows(opened(report)["Summary"])
+    start = next(place for place, row in enumerate(table) if row[0] == "Difficulty")
+    end = next(place for place, row in enumerate(table) if row[0] == "Total")
+    return {row[0]: dict(zip(table[start], row, strict=True)) for row in table[start + 1 : end + 1]}
 
 
 def texts(report, name="Run"):
@@ -87,10 +87,10 @@ def texts(report, name="Run"):
 
 def block(report, title, name="Statistics"):
     """The rows below a title, header first, up to an empty row."""
-    found = rows(opened(report)[name])
-    start = next(place for place, row in enumerate(found) if row[0] == title)
-    end = next((place for place in range(start, len(found)) if not any(found[place])), len(found))
-    return [[value for value in row if value is not None] for row in found[start + 1 : end]]
+    table = rows(opened(report)[name])
+    start = next(place for place, row in enumerate(table) if row[0] == title)
+    end = next((place for place in range(start, len(table)) if not any(table[place])), len(table))
+    return [[value for value in row if value is not None] for row in table[start + 1 : end]]
 
 
 def parts(report):
@@ -184,9 +184,9 @@ def test_cases_that_did_not_pass_come_first_and_say_what_is_wrong():
         case(5, outcome="failed", message="soft_f1 0.500: missing 12 of 40 rows\nmore"),
     )
 
-    found = [(row["id"], row["outcome"], row["what is wrong"]) for row in cases(report)]
+    actual = [(row["id"], row["outcome"], row["what is wrong"]) for row in cases(report)]
 
-    assert found == [
+    assert actual == [
         ("c5", "failed", "soft_f1 0.500: missing 12 of 40 rows"),
         ("c4", "error", "the source does not open"),
         ("c3", "missed", "soft_f1 0.500 (needs at least 0.9)"),
@@ -211,9 +211,9 @@ def test_the_cause_of_a_wrong_answer_has_a_column_where_a_case_has_one():
     ]
     known = case(1, outcome="failed", cause={"edits": edits, "repaired_query": None})
 
-    found = cases(make_report(known, case(2)))
+    table = cases(make_report(known, case(2)))
 
-    assert [row["cause"] for row in found] == [
+    assert [row["cause"] for row in table] == [
         "FROM: JOIN → LEFT JOIN (wrong-join-type)\nWHERE: =30 → 40 (wrong-value)",
         None,
     ]
@@ -279,10 +279,10 @@ def notes(report):
 
 
 def test_headers_say_which_metric_they_show():
-    found = notes(make_report(case(scores={"subset_score": 1.0})))
+    table = notes(make_report(case(scores={"subset_score": 1.0})))
 
-    assert any(note.startswith("Subsetting Percentage: 100 x subset_score.") for note in found)
-    assert "VES Score: empty, since the run has no r_ves and no ves and no r_ves_bird." in found
+    assert any(note.startswith("Subsetting Percentage: 100 x subset_score.") for note in table)
+    assert "VES Score: empty, since the run has no r_ves and no ves and no r_ves_bird." in table
 
 
 def test_percent_correct_counts_cases_in_error_as_wrong_and_says_of_how_many_it_is():
@@ -330,11 +330,11 @@ def test_summary_has_a_row_for_each_difficulty_and_one_for_all():
         case(3, scores=PUBLISHED_SCORES, prediction=timed(5.0), difficulty="hard"),
     )
 
-    found = summary(report)
+    table = summary(report)
 
-    assert list(found["easy"])[: len(SUMMARY)] == SUMMARY
-    assert list(found) == ["easy", "hard", "Total"]
-    assert {name: found["easy"][name] for name in SUMMARY[1:]} == {
+    assert list(table["easy"])[: len(SUMMARY)] == SUMMARY
+    assert list(table) == ["easy", "hard", "Total"]
+    assert {name: table["easy"][name] for name in SUMMARY[1:]} == {
         "Percent Subset": 25,
         "Percent Correct Queries": 50,
         "Number of Samples": 2,
@@ -345,8 +345,8 @@ def test_summary_has_a_row_for_each_difficulty_and_one_for_all():
         "VES Score": 0.9,
         "Percent Overlap": 50,
     }
-    assert (found["hard"]["Mean Time (s)"], found["hard"]["Time Std Dev"]) == (5, None)
-    assert (found["Total"]["Number of Samples"], found["Total"]["Mean Time (s)"]) == (3, 3)
+    assert (table["hard"]["Mean Time (s)"], table["hard"]["Time Std Dev"]) == (5, None)
+    assert (table["Total"]["Number of Samples"], table["Total"]["Mean Time (s)"]) == (3, 3)
 
 
 def test_the_mean_time_is_what_the_system_told_where_it_did():
@@ -359,9 +359,9 @@ def test_the_mean_time_is_what_the_system_told_where_it_did():
 def test_what_a_run_has_not_measured_is_empty_and_said():
     report = make_report(case(scores={"arity_f1": 1.0}, prediction=timed(0.0)))
 
-    found = summary(report)["easy"]
+    table = summary(report)["easy"]
 
-    assert [name for name in SUMMARY if found[name] is None] == [
+    assert [name for name in SUMMARY if table[name] is None] == [
         name for name in SUMMARY if name not in ("Difficulty", "Number of Samples")
     ]
     said = texts(report, "Summary")
@@ -382,20 +382,20 @@ def test_the_run_begins_with_its_verdict_and_its_gates():
     }
     gate |= {"errors": 0, "ok": False, "reason": "", "cases": 1, "ran": 1}
 
-    found = texts(make_report(case(), gates=[gate]))
+    table = texts(make_report(case(), gates=[gate]))
 
-    assert found[1:3] == ["Verdict", "FAILED"]
-    assert found[found.index("Gates") :][1:3] == [
+    assert table[1:3] == ["Verdict", "FAILED"]
+    assert table[table.index("Gates") :][1:3] == [
         "missed",
         "soft_f1: 0.500, needs at least 0.9 (1 case)",
     ]
 
 
 def test_the_run_says_what_may_make_scores_too_good():
-    found = texts(make_report(case(scores={"execution_accuracy": 1.0, "test_suite_accuracy": 0.0})))
+    table = texts(make_report(case(scores={"execution_accuracy": 1.0, "test_suite_accuracy": 0.0})))
 
-    (caution,) = [text for text in found if "wrong on a variant" in text]
-    assert found[found.index(caution) - 1] == "Caution"
+    (caution,) = [text for text in table if "wrong on a variant" in text]
+    assert table[table.index(caution) - 1] == "Caution"
     assert caution.startswith("1 right by execution_accuracy, of these 1 wrong on a variant of the source: ")
 
 
@@ -435,20 +435,20 @@ def test_a_case_that_was_skipped_has_a_row():
 def test_charts_show_the_columns_by_difficulty_and_read_them_from_the_cells():
     report = make_report(case(1, scores=PUBLISHED_SCORES), case(2, difficulty="hard", scores=PUBLISHED_SCORES))
 
-    _, _, *found = charts(report)  # the first two are those of the run
+    _, _, *table = charts(report)  # the first two are those of the run
 
-    assert len(found) == 4
-    assert all(named(chart, "barChart") for chart in found)
-    ranges = [formula.text for formula in named(found[0], "f")]
+    assert len(table) == 4
+    assert all(named(chart, "barChart") for chart in table)
+    ranges = [formula.text for formula in named(table[0], "f")]
     assert any(text.startswith("Summary!$A$") for text in ranges)
-    assert [value.text for value in named(found[0], "v")].count("hard") == len(named(found[0], "ser"))
-    assert named(found[2], "errBars")
+    assert [value.text for value in named(table[0], "v")].count("hard") == len(named(table[0], "ser"))
+    assert named(table[2], "errBars")
 
 
 def test_a_chart_has_no_series_for_a_column_that_is_empty():
-    _, *found = charts(make_report(case(scores={"execution_accuracy": 1.0}, prediction=timed(0.0))))
+    _, *table = charts(make_report(case(scores={"execution_accuracy": 1.0}, prediction=timed(0.0))))
 
-    assert [len(named(chart, "ser")) for chart in found] == [1, 1]  # correct queries, and the number of samples
+    assert [len(named(chart, "ser")) for chart in table] == [1, 1]  # correct queries, and the number of samples
 
 
 @pytest.mark.parametrize(("name", "query"), [("Cases", "C2"), ("Details", "C2")])
@@ -458,7 +458,10 @@ def test_rows_of_cases_have_filters_a_header_in_sight_and_colours(name, query):
     assert worksheet.freeze_panes == "B2"
     assert worksheet.auto_filter.ref.startswith("A1:")
     assert worksheet.auto_filter.ref.endswith("3")
-    assert {rule.type for found in worksheet.conditional_formatting for rule in found.rules} == {"cellIs", "colorScale"}
+    assert {rule.type for formatting in worksheet.conditional_formatting for rule in formatting.rules} == {
+        "cellIs",
+        "colorScale",
+    }
     assert worksheet[query].alignment.wrap_text
     assert worksheet[query].font.name == "Consolas"
 
@@ -511,17 +514,17 @@ def test_statistics_of_sdmx_cases_stand_below_their_published_heading():
 def test_statistics_of_dimensions_stand_below_those_of_cases():
     details = {"dimensions": {"AREA": {"precision": 0.5, "recall": 1.0}}}
 
-    found = block(make_report(sdmx_case(details=details)), "Dimensions")
+    table = block(make_report(sdmx_case(details=details)), "Dimensions")
 
-    assert [row[:4] for row in found[1:]] == [["AREA", "precision", 0.5, 1], ["AREA", "recall", 1, 1]]
+    assert [row[:4] for row in table[1:]] == [["AREA", "precision", 0.5, 1], ["AREA", "recall", 1, 1]]
 
 
 def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
-    header, *found = rows(opened(make_report(case(1), sdmx_case(2), skipped(3, kind="sdmx")))["Overview"])
+    header, *table = rows(opened(make_report(case(1), sdmx_case(2), skipped(3, kind="sdmx")))["Overview"])
 
     assert header[:5] == ["id", "question", "macro recall", "macro precision", "indicator selection details"]
-    assert [row[:4] for row in found] == [["c2", "How many?", 0.5, 0.75], ["c3", "How many?", None, None]]
-    assert found[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
+    assert [row[:4] for row in table] == [["c2", "How many?", 0.5, 0.75], ["c3", "How many?", None, None]]
+    assert table[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
 
 
 def flipping(number, score, **fingerprint):
@@ -541,9 +544,9 @@ def test_the_run_tells_the_comparison_with_a_baseline():
     after = [flipping(number, score, golds="1") for number, score in enumerate((0.0, 0.0, 1.0))]
     report = against_baseline(before, after)
 
-    found = rows(opened(report)["Run"])
+    table = rows(opened(report)["Run"])
 
-    values = [[value for value in row if value is not None] for row in found]
+    values = [[value for value in row if value is not None] for row in table]
     metric = report["baseline"]["metrics"]["soft_f1"]
     parts = [
         ["Against the baseline"],
@@ -565,11 +568,11 @@ def test_the_run_tells_the_comparison_with_a_baseline():
 def test_long_lists_of_a_comparison_are_cut_and_say_so():
     before, after = ([flipping(number, score) for number in range(150)] for score in (1.0, 0.0))
 
-    found = texts(against_baseline(before, after))
+    table = texts(against_baseline(before, after))
 
-    assert found.count("… and 50 more") == 1
-    assert "music/s.queryeval.yaml::c99" in found
-    assert "music/s.queryeval.yaml::c100" not in found
+    assert table.count("… and 50 more") == 1
+    assert "music/s.queryeval.yaml::c99" in table
+    assert "music/s.queryeval.yaml::c100" not in table
 
 
 def test_statistics_have_the_trials():
@@ -591,10 +594,10 @@ def test_statistics_have_the_table_of_spider_as_numbers():
     pair = {"hardness": "hard", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
     scores = {"exact_set_match_spider": 1.0, "execution_accuracy": 0.5}
 
-    found = block(make_report(case(details={"spider": pair}, scores=scores)), "Spider's table")
+    table = block(make_report(case(details={"spider": pair}, scores=scores)), "Spider's table")
 
-    assert found[0] == ["score", "easy", "medium", "hard", "extra", "all"]
-    by_name = {row[0]: row[1:] for row in found[1:]}
+    assert table[0] == ["score", "easy", "medium", "hard", "extra", "all"]
+    by_name = {row[0]: row[1:] for row in table[1:]}
     assert by_name["count"] == [0, 0, 1, 0, 1]
     assert by_name["execution accuracy"] == [0.5, 0.5]  # other levels have no execution, and so no number
     assert by_name["exact match"] == [0, 0, 1, 0, 1]
@@ -607,10 +610,10 @@ def cells(workbook):
 
 
 def test_no_text_of_a_model_or_a_database_becomes_a_formula_or_a_link():
-    found = opened(hostile_report())
+    workbook = opened(hostile_report())
 
-    assert {cell.data_type for cell in cells(found)} == {"s", "n", "d"}
-    assert [cell for cell in cells(found) if cell.hyperlink] == []
+    assert {cell.data_type for cell in cells(workbook)} == {"s", "n", "d"}
+    assert [cell for cell in cells(workbook) if cell.hyperlink] == []
     trees = parts(hostile_report()).values()
     assert not any(named(tree, "hyperlink") for tree in trees)
     names = {element.get("name") for tree in trees for element in named(tree, "definedName")}
@@ -622,11 +625,11 @@ def test_no_text_of_a_comparison_becomes_a_formula_or_a_link():
         [flipping(number, score) | {"nodeid": text} for number, text in enumerate(HOSTILE)] for score in (1.0, 0.0)
     )
 
-    found = cells(opened(against_baseline(before, after)))
+    table = cells(opened(against_baseline(before, after)))
 
-    assert {cell.data_type for cell in found} == {"s", "n", "d"}
-    assert [cell for cell in found if cell.hyperlink] == []
-    assert sum(cell.value == "=1+1" for cell in found) == 1  # among the cases that are broken
+    assert {cell.data_type for cell in table} == {"s", "n", "d"}
+    assert [cell for cell in table if cell.hyperlink] == []
+    assert sum(cell.value == "=1+1" for cell in table) == 1  # among the cases that are broken
 
 
 def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide():
@@ -658,10 +661,10 @@ def utf16_units(text):
 def test_a_text_that_is_too_long_for_a_cell_is_cut_with_a_mark_and_a_note(unit):
     report = make_report(case(1, question=unit * 40_000))
 
-    found = cases(report)[0]["question"]
+    table = cases(report)[0]["question"]
 
-    assert 32_760 < utf16_units(found) <= 32_767
-    assert found.endswith(" characters]")
+    assert 32_760 < utf16_units(table) <= 32_767
+    assert table.endswith(" characters]")
     assert any(text.startswith("1 texts are longer than the 32,767 characters of a cell") for text in texts(report))
 
 
@@ -683,12 +686,12 @@ def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch)
     monkeypatch.setattr(sheet, "MAX_ROWS", 3)
     report = make_report(*(sdmx_case(number) for number in range(1, 6)))
 
-    found = texts(report)
+    table = texts(report)
 
     assert len(details(report)) == 2
-    assert any(text.startswith("3 cases have no row in Cases") for text in found)
-    assert any(text.startswith("3 cases have no row in Details") for text in found)
-    assert any(text.startswith("3 cases have no row in Overview") for text in found)
+    assert any(text.startswith("3 cases have no row in Cases") for text in table)
+    assert any(text.startswith("3 cases have no row in Details") for text in table)
+    assert any(text.startswith("3 cases have no row in Overview") for text in table)
     assert summary(report)["Total"]["Number of Samples"] == 5
 
 

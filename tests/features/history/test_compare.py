@@ -98,8 +98,8 @@ def test_two_reports_are_compared_in_every_form(write, capsys):
     assert "regressions (1): music/s.queryeval.yaml::c1\n" in out
     assert "report: out.md\nreport: out.html\nreport: out.json\n" in out
     assert "| `f1` | 0.667 | 0.333 | -0.333 |" in Path("out.md").read_text(encoding="utf-8")
-    found = json.loads(Path("out.json").read_bytes())
-    assert found["baseline"]["regressions"] == found["differing"]["regressed"] == ["music/s.queryeval.yaml::c1"]
+    document = json.loads(Path("out.json").read_bytes())
+    assert document["baseline"]["regressions"] == document["differing"]["regressed"] == ["music/s.queryeval.yaml::c1"]
 
 
 def test_the_exit_status_is_0_whatever_got_worse(write):
@@ -357,8 +357,10 @@ def every_sign(differences):
 def test_differences_and_their_p_equal_those_of_every_choice_of_signs(values, test):
     board = leaderboard({name: report(*scores(*map(float, own))) for name, own in values.items()}, "f1")
 
-    found = {system["name"]: system["difference"] for system in board["systems"] if system["difference"]}
-    differences = {name: [own - best for own, best in zip(values[name], values["a"], strict=True)] for name in found}
+    differing = {system["name"]: system["difference"] for system in board["systems"] if system["difference"]}
+    differences = {
+        name: [own - best for own, best in zip(values[name], values["a"], strict=True)] for name in differing
+    }
     raw = {
         name: sum(abs(total) >= abs(sum(own)) - 1e-9 for total in every_sign(own)) / 2 ** len(own)
         for name, own in differences.items()
@@ -366,12 +368,12 @@ def test_differences_and_their_p_equal_those_of_every_choice_of_signs(values, te
     ordered = sorted(raw, key=raw.get)
     steps = [min(1.0, raw[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
     adjusted = {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
-    assert found.keys() == values.keys() - {"a"}
-    assert {name: own["p"] for name, own in found.items()} == pytest.approx(adjusted)
-    assert {own["test"] for own in found.values()} == {test}
+    assert differing.keys() == values.keys() - {"a"}
+    assert {name: own["p"] for name, own in differing.items()} == pytest.approx(adjusted)
+    assert {own["test"] for own in differing.values()} == {test}
     changes = {name: sum(own) / len(own) for name, own in differences.items()}
-    assert {name: own["change"] for name, own in found.items()} == pytest.approx(changes)
-    assert all(own["ci95"][0] <= own["change"] <= own["ci95"][1] for own in found.values() if own["ci95"])
+    assert {name: own["change"] for name, own in differing.items()} == pytest.approx(changes)
+    assert all(own["ci95"][0] <= own["change"] <= own["ci95"][1] for own in differing.values() if own["ci95"])
 
 
 @pytest.mark.parametrize(
@@ -478,8 +480,8 @@ def test_of_a_group_with_equal_means_nobody_is_best_and_of_a_cost_the_lowest_is(
         leaderboard(reports, metric)["groups"]["kind"] for metric in ("pass_rate", "prediction_seconds")
     )
 
-    assert [found["best"] for found in by_pass_rate.values()] == [[], []]
-    assert [found["best"] for found in by_cost.values()] == [["a"], ["a"]]
+    assert [system["best"] for system in by_pass_rate.values()] == [[], []]
+    assert [system["best"] for system in by_cost.values()] == [["a"], ["a"]]
 
 
 def test_cases_that_differ_are_regressed_or_fixed_from_the_first_report_to_the_last():
@@ -489,10 +491,10 @@ def test_cases_that_differ_are_regressed_or_fixed_from_the_first_report_to_the_l
         "c": report(*scores(0.5, 1.0, 0.5, 1.0)),
     }
 
-    found = leaderboard(boards, "f1")["differing"]
+    differing = leaderboard(boards, "f1")["differing"]
 
-    assert (found["first"], found["last"]) == ("a", "c")
-    assert {name: [nodeid[-2:] for nodeid in found[name]] for name in SIDES if found[name]} == {
+    assert (differing["first"], differing["last"]) == ("a", "c")
+    assert {name: [nodeid[-2:] for nodeid in differing[name]] for name in SIDES if differing[name]} == {
         "worse": ["c0"],
         "fixed": ["c1"],
         "others": ["c2"],
@@ -671,8 +673,8 @@ def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(wri
 
     main(["compare", "base.json", "new.json", "-o", "out.json"])
 
-    found = json.loads(Path("out.json").read_bytes())["baseline"]
-    assert found["metrics"]["prediction_seconds"]["detectable"] > 5.0
+    changes = json.loads(Path("out.json").read_bytes())["baseline"]
+    assert changes["metrics"]["prediction_seconds"]["detectable"] > 5.0
 
 
 def test_runs_of_one_name_are_told_apart_by_date_and_path(write, capsys):
@@ -707,8 +709,8 @@ def predicted(query, *rows):
 def unpacked(path):
     """The list of cases in a page, and the details of all cases."""
     texts = re.findall(r'<script type="text/plain"[^>]*>([^<]*)</script>', Path(path).read_text(encoding="utf-8"))
-    found, *pieces = (json.loads(zlib.decompress(b64decode(text))) for text in texts)
-    return found, [details for piece in pieces for details in piece]
+    page_data, *pieces = (json.loads(zlib.decompress(b64decode(text))) for text in texts)
+    return page_data, [details for piece in pieces for details in piece]
 
 
 @pytest.mark.parametrize("others", [["new.json"], ["new.json", "third.json"]], ids=["two", "many"])
@@ -753,17 +755,17 @@ def test_a_page_has_the_cases_that_differ_regressed_ones_first_with_the_answers_
 
     main(["compare", "a.json", "b.json", "c.json", "-o", "out.html"])
 
-    found, details = unpacked("out.html")
-    assert found["id"] == ["c2", "c1", "c0"]
-    assert found["outcome"] == ["regressed", "fixed", "differs"]
-    assert {name: places for name, places in found["views"].items() if places} == {
+    page_data, details = unpacked("out.html")
+    assert page_data["id"] == ["c2", "c1", "c0"]
+    assert page_data["outcome"] == ["regressed", "fixed", "differs"]
+    assert {name: places for name, places in page_data["views"].items() if places} == {
         "regressed": [0],
         "fixed": [1],
         "others": [2],
     }
-    assert found["systems"] == ["a", "b", "c"]
-    assert found["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
-    assert found["why"] == ["c is wrong", "b is wrong", "b is wrong"]
+    assert page_data["systems"] == ["a", "b", "c"]
+    assert page_data["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
+    assert page_data["why"] == ["c is wrong", "b is wrong", "b is wrong"]
     assert [own["predicted"]["query"] for own in details[0]["systems"]] == ["a2", "b2", "c2"]
     assert [own["outcome"] for own in details[0]["systems"]] == ["passed", "failed", "failed"]
     assert details[0]["systems"][2]["predicted"]["sample"] == [["#2"]]
@@ -798,8 +800,8 @@ def test_a_page_leaves_out_the_answers_that_would_make_it_too_large(write, monke
 
     main(["compare", "a.json", "b.json", "-o", "out.html"])
 
-    found, details = unpacked("out.html")
-    assert len(found["id"]) == 100
+    page_data, details = unpacked("out.html")
+    assert len(page_data["id"]) == 100
     assert 0 < len(details) < 100
 
 
@@ -986,26 +988,26 @@ def test_json_is_one_object_and_the_lines_go_to_standard_error(write, capsys):
         assert out.count("\n") == 1
         return status, json.loads(out), err
 
-    status, found, err = printed("compare", "old.json", "new.json", "-o", "out.md")
-    assert (status, found["baseline"]["metrics"]["f1"]["after"], found["reports"]) == (0, 1.0, ["out.md"])
+    status, output, err = printed("compare", "old.json", "new.json", "-o", "out.md")
+    assert (status, output["baseline"]["metrics"]["f1"]["after"], output["reports"]) == (0, 1.0, ["out.md"])
     assert "report: out.md" in err
 
-    _, found, _ = printed("compare", "old.json", "new.json", "best.json")
-    assert [system["name"] for system in found["systems"]] == ["new", "best", "old"]
+    _, output, _ = printed("compare", "old.json", "new.json", "best.json")
+    assert [system["name"] for system in output["systems"]] == ["new", "best", "old"]
 
-    status, found, err = printed("render", "old.json", "-o", "out.csv")
-    assert (status, found, err) == (0, {"reports": ["out.csv"], "problems": []}, "report: out.csv\n")
+    status, output, err = printed("render", "old.json", "-o", "out.csv")
+    assert (status, output, err) == (0, {"reports": ["out.csv"], "problems": []}, "report: out.csv\n")
 
-    status, found, _ = printed("merge", "old.json")
-    assert (status, found["verdict"], found["totals"]["cases"], found["reports"]) == (1, "FAILED", 2, [])
+    status, output, _ = printed("merge", "old.json")
+    assert (status, output["verdict"], output["totals"]["cases"], output["reports"]) == (1, "FAILED", 2, [])
 
 
 def test_render_keeps_a_baseline(write):
     head = HEAD | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
     main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
-    found = json.loads(Path("comparison.json").read_bytes())["baseline"]
-    whole = aggregate([case()], gates=(), about=head | {"baseline": found})
+    changes = json.loads(Path("comparison.json").read_bytes())["baseline"]
+    whole = aggregate([case()], gates=(), about=head | {"baseline": changes})
     write_report(whole, Path("whole.json"))
 
     main(["render", "whole.json", "-o", "again.json", "-o", "again.md"])

@@ -69,9 +69,9 @@ def test_runs_are_in_the_order_of_their_times_whatever_their_zones_and_names_are
         ("c.json", run(0, "1", created="2025-03-01T07:00:00", name="first")),
     ]
 
-    found = history(reports)
+    timeline = history(reports)
 
-    assert [each["name"] for each in found["runs"]] == ["first", "second", "third"]
+    assert [each["name"] for each in timeline["runs"]] == ["first", "second", "third"]
 
 
 def test_one_report_at_a_time_is_held():
@@ -91,21 +91,21 @@ def test_one_report_at_a_time_is_held():
 
 
 def test_a_copy_of_a_report_counts_once():
-    found = history([("a.json", run(0, "1")), ("copy.json", run(0, "1")), ("b.json", run(1, "1"))])
+    timeline = history([("a.json", run(0, "1")), ("copy.json", run(0, "1")), ("b.json", run(1, "1"))])
 
-    assert [each["path"] for each in found["runs"]] == ["a.json", "b.json"]
-    assert found["repeated"] == ["copy.json"]
+    assert [each["path"] for each in timeline["runs"]] == ["a.json", "b.json"]
+    assert timeline["repeated"] == ["copy.json"]
 
 
 def test_the_first_run_of_a_lasting_fall_is_found():
     good, bad = "1" * 20, "1" * 10 + "0" * 10
 
-    found = runs("1" * 18 + "00", good, good, bad, bad)
+    timeline = runs("1" * 18 + "00", good, good, bad, bad)
 
-    assert (found["fall"]["best"], found["fall"]["since"]) == (2, 3)
-    assert (found["fall"]["before"], found["fall"]["after"], found["fall"]["common"]) == (1.0, 0.5, 20)
-    assert found["fall"]["p"] == pytest.approx(4 * 0.5**10)  # one-sided, 10 of 10, for each run before the last
-    assert " ".join(sentences(found)) == (
+    assert (timeline["fall"]["best"], timeline["fall"]["since"]) == (2, 3)
+    assert (timeline["fall"]["before"], timeline["fall"]["after"], timeline["fall"]["common"]) == (1.0, 0.5, 20)
+    assert timeline["fall"]["p"] == pytest.approx(4 * 0.5**10)  # one-sided, 10 of 10, for each run before the last
+    assert " ".join(sentences(timeline)) == (
         "pass_rate fell from 1.000 in model 2 of 2025-03-03 09:30 to 0.500 in model 3 of 2025-03-04 09:30 over 20 "
         "cases, and has not recovered (p 0.004); against the run before it has 0 fixes, 10 regressions; the suite "
         "did not change"
@@ -115,18 +115,18 @@ def test_the_first_run_of_a_lasting_fall_is_found():
 def test_a_run_of_the_fall_needs_no_more_than_a_test_against_the_best_one():
     good, bad, worse = "1" * 20, "0" * 6 + "1" * 14, "0" * 10 + "1" * 10
 
-    found = runs(good, good, bad, worse, worse)
+    timeline = runs(good, good, bad, worse, worse)
 
-    assert found["fall"]["since"] == 2  # 1 / 64, which times the 4 runs before the last is above 0.05
-    assert found["fall"]["p"] == pytest.approx(4 * 0.5**10)
+    assert timeline["fall"]["since"] == 2  # 1 / 64, which times the 4 runs before the last is above 0.05
+    assert timeline["fall"]["p"] == pytest.approx(4 * 0.5**10)
 
 
 def test_a_fall_that_was_made_up_for_is_none():
-    found = runs("1" * 20, "0" * 20, "1" * 20)
+    timeline = runs("1" * 20, "0" * 20, "1" * 20)
 
-    assert found["fall"] is None
-    assert found["runs"][1]["step"]["p"] < 0.001
-    assert sentences(found) == ["pass_rate of the last run is not significantly below that of any run before"]
+    assert timeline["fall"] is None
+    assert timeline["runs"][1]["step"]["p"] < 0.001
+    assert sentences(timeline) == ["pass_rate of the last run is not significantly below that of any run before"]
 
 
 def test_of_many_runs_one_is_better_by_chance():
@@ -140,37 +140,37 @@ def test_of_many_runs_one_is_better_by_chance():
 def test_a_run_that_was_stopped_is_no_last_run():
     reports = [("0", run(0, "1" * 20)), ("1", run(1, "0" * 20)), ("2", run(2, "1", stopped=True))]
 
-    found = history(reports)
+    timeline = history(reports)
 
-    assert found["fall"]["since"] == 1
-    assert found["runs"][2]["state"] == "INTERRUPTED"
+    assert timeline["fall"]["since"] == 1
+    assert timeline["runs"][2]["state"] == "INTERRUPTED"
 
 
 @pytest.mark.parametrize(("better", "verb"), [("lower", "rose from 0.000"), (None, None)])
 def test_of_a_cost_a_rise_is_worse(better, verb):
     reports = [(f"{day}", run(day, own, better={"f1": better})) for day, own in enumerate(("0" * 20, "1" * 20))]
 
-    found = history(reports, "f1")
+    timeline = history(reports, "f1")
 
-    assert found["better"] == (better or "higher")
-    assert (found["fall"] is not None) is (better == "lower")
-    assert verb is None or sentences(found)[0].startswith(f"f1 {verb} in model 0")
+    assert timeline["better"] == (better or "higher")
+    assert (timeline["fall"] is not None) is (better == "lower")
+    assert verb is None or sentences(timeline)[0].startswith(f"f1 {verb} in model 0")
 
 
 def test_cases_without_a_score_are_no_pairs():
-    found = runs("1" * 20 + "ss", "1" * 10 + "0" * 10 + "1 ")
+    timeline = runs("1" * 20 + "ss", "1" * 10 + "0" * 10 + "1 ")
 
-    assert found["fall"]["common"] == 20
-    assert (found["fall"]["before"], found["fall"]["after"]) == (1.0, 0.5)
+    assert timeline["fall"]["common"] == 20
+    assert (timeline["fall"]["before"], timeline["fall"]["after"]) == (1.0, 0.5)
 
 
 def test_a_gate_is_missed_since_the_first_run_of_the_last_ones():
     reports = [(str(day), run(day, own, gates=[{"min": 0.6}])) for day, own in enumerate(("01", "11", "01", "01"))]
 
-    found = history(reports)
+    timeline = history(reports)
 
-    assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(2, 1)]
-    assert sentences(found)[0] == (
+    assert [(each["since"], each["met"]) for each in timeline["missed_gates"]] == [(2, 1)]
+    assert sentences(timeline)[0] == (
         "the gate pass_rate in music: 0.500, needs at least 0.6 (2 cases), was last met in model 1 of 2025-03-02 09:30 "
         "and is missed since model 2 of 2025-03-03 09:30; against the run before it has 0 fixes, 1 regression; "
         "the suite did not change"
@@ -181,10 +181,10 @@ def test_a_gate_that_was_not_evaluated_says_nothing():
     reports = [(str(day), run(day, own, gates=[{"min": 0.6}])) for day, own in enumerate(("00", "ss", "01"))]
     reports[1][1]["gates"][0] |= {"ok": None, "value": None, "reason": "1 of 2 cases ran"}
 
-    found = history(reports)
+    timeline = history(reports)
 
-    assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(0, None)]
-    assert sentences(found)[0] == "no run has met the gate pass_rate in music: 0.000, needs at least 0.6 (2 cases)"
+    assert [(each["since"], each["met"]) for each in timeline["missed_gates"]] == [(0, None)]
+    assert sentences(timeline)[0] == "no run has met the gate pass_rate in music: 0.000, needs at least 0.6 (2 cases)"
 
 
 def test_a_gate_that_is_met_again_or_gone_is_not_missed():
@@ -197,9 +197,9 @@ def test_a_gate_that_is_met_again_or_gone_is_not_missed():
 def test_a_gate_with_another_limit_is_the_same_one():
     reports = [("0", run(0, "01", gates=[{"min": 0.6}])), ("1", run(1, "01", gates=[{"min": 0.7}]))]
 
-    found = history(reports)
+    timeline = history(reports)
 
-    assert [(each["since"], each["gate"]["min"]) for each in found["missed_gates"]] == [(0, 0.6)]
+    assert [(each["since"], each["gate"]["min"]) for each in timeline["missed_gates"]] == [(0, 0.6)]
 
 
 def test_changes_besides_the_system_are_named():
@@ -215,16 +215,16 @@ def test_changes_besides_the_system_are_named():
 
 
 def test_after_a_run_that_was_stopped_no_case_is_added():
-    found = history([("0", run(0, "1", stopped=True)), ("1", run(1, "11")), ("2", run(2, "111"))])
+    timeline = history([("0", run(0, "1", stopped=True)), ("1", run(1, "11")), ("2", run(2, "111"))])
 
-    assert [len(each["step"]["added"]) for each in found["runs"][1:]] == [0, 1]
+    assert [len(each["step"]["added"]) for each in timeline["runs"][1:]] == [0, 1]
 
 
 def test_runs_without_a_case_in_common_are_not_compared():
-    found = history([("0", run(0, "11")), ("1", run(1, "  00"))])
+    timeline = history([("0", run(0, "11")), ("1", run(1, "  00"))])
 
-    assert found["fall"] is None
-    assert found["runs"][1]["step"] | {"changes": []} == {
+    assert timeline["fall"] is None
+    assert timeline["runs"][1]["step"] | {"changes": []} == {
         "common": 0,
         "change": None,
         "p": None,
@@ -235,30 +235,30 @@ def test_runs_without_a_case_in_common_are_not_compared():
         "removed": ["music/s.queryeval.yaml::c0", "music/s.queryeval.yaml::c1"],
         "changes": [],
     }
-    assert b"no case is in both runs" in history_page(found)
+    assert b"no case is in both runs" in history_page(timeline)
 
 
 def test_a_case_flips_between_right_and_wrong_and_an_error_is_wrong():
-    found = runs("0111", "1s11", "0 1e", "0111")
+    timeline = runs("0111", "1s11", "0 1e", "0111")
 
-    assert [(each["nodeid"][-2:], each["flips"]) for each in found["cases"]] == [("c0", 2), ("c3", 2)]
-    assert [each["outcomes"] for each in found["cases"]] == [
+    assert [(each["nodeid"][-2:], each["flips"]) for each in timeline["cases"]] == [("c0", 2), ("c3", 2)]
+    assert [each["outcomes"] for each in timeline["cases"]] == [
         ["failed", "passed", "failed", "failed"],
         ["passed", "passed", "error", "passed"],
     ]
-    assert found["flipped"] == 2
+    assert timeline["flipped"] == 2
 
 
 def test_cases_that_flip_most_come_first_then_those_that_are_wrong_now():
-    found = runs("1100", "0111", "1010")
+    timeline = runs("1100", "0111", "1010")
 
-    assert [each["nodeid"][-2:] for each in found["cases"]] == ["c3", "c0", "c1", "c2"]
+    assert [each["nodeid"][-2:] for each in timeline["cases"]] == ["c3", "c0", "c1", "c2"]
 
 
 def test_of_many_cases_the_first_are_kept_and_all_are_counted():
-    found = runs("1" * (MAX_CASES + 5), "0" * (MAX_CASES + 5))
+    timeline = runs("1" * (MAX_CASES + 5), "0" * (MAX_CASES + 5))
 
-    assert (found["flipped"], len(found["cases"])) == (MAX_CASES + 5, MAX_CASES)
+    assert (timeline["flipped"], len(timeline["cases"])) == (MAX_CASES + 5, MAX_CASES)
 
 
 def test_the_letters_that_are_shown_are_explained():
@@ -327,9 +327,9 @@ def test_reports_with_their_cases_in_files_of_their_own_are_shown(tmp_path, monk
 
     assert main(["history", str(tmp_path), "--json"]) == 0
 
-    found = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     assert len(list(tmp_path.iterdir())) == 4
-    assert (found["skipped"], found["fall"]["since"], found["flipped"]) == ([], 1, 20)
+    assert (output["skipped"], output["fall"]["since"], output["flipped"]) == ([], 1, 20)
 
 
 def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys):
@@ -341,9 +341,9 @@ def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys
     assert main(["history", "reports", "--json"]) == 0
 
     out = capsys.readouterr()
-    found = json.loads(out.out)
-    assert [each["name"] for each in found["runs"]] == ["model 0", "model 1", "model 2"]
-    assert [text.partition(": ")[0] for text in found["skipped"]] == [
+    output = json.loads(out.out)
+    assert [each["name"] for each in output["runs"]] == ["model 0", "model 1", "model 2"]
+    assert [text.partition(": ")[0] for text in output["skipped"]] == [
         "reports/half.json",
         "reports/note.json",
         "reports/old.json",
@@ -393,9 +393,9 @@ def test_every_form_is_written_and_an_earlier_history_is_replaced(folder, capsys
 def test_several_paths_and_a_metric_are_given(folder, capsys):
     main(["history", "reports/0/report.json", "reports/2", "reports/0", "--by", "f1", "--json"])
 
-    found = json.loads(capsys.readouterr().out)
-    assert [each["name"] for each in found["runs"]] == ["model 0", "model 2"]
-    assert found["metric"] == "f1"
+    output = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in output["runs"]] == ["model 0", "model 2"]
+    assert output["metric"] == "f1"
 
 
 # The page
@@ -460,11 +460,11 @@ def test_each_chart_says_its_numbers_and_each_run_its_own():
 
 
 def test_cases_that_a_run_had_no_need_of_are_said_in_words_and_not_counted():
-    found = runs("11", "01", "n1")
-    page = history_page(found).decode()
+    timeline = runs("11", "01", "n1")
+    page = history_page(timeline).decode()
     tags = Tags(page)
 
-    assert [row[3] for row in runs_table(found).rows] == ["2", "2", "1"]
+    assert [row[3] for row in runs_table(timeline).rows] == ["2", "2", "1"]
     assert re.findall(r'data-name="cases">(\d+)<', page) == ["1", "2", "2"]
 
     assert "not run" in tags.texts
@@ -487,7 +487,7 @@ def test_runs_that_left_cases_out_are_pale_and_the_first_bad_one_is_red():
 
     classes = [attrs.get("class", "").split() for attrs in Tags(history_page(history(reports)).decode()).of("path")]
 
-    dots = [found[1:] for found in classes if "dot" in found]
+    dots = [names[1:] for names in classes if "dot" in names]
     assert dots[:4] == [["partial"], ["partial"], [], ["worse"]]
 
 

@@ -433,6 +433,6 @@ def test_settings_may_stand_beside_the_url(tmp_path, monkeypatch):
 def test_a_place_without_quotes_is_reported_with_what_would_do(tmp_path, monkeypatch):
     enter(tmp_path, monkeypatch)
 
-    found = problem("source: {http: {url: 'http://h/', body: {sql: {query}}, rows: $.rows}}", head="kind: sql\n")
+    lines = problem("source: {http: {url: 'http://h/', body: {sql: {query}}, rows: $.rows}}", head="kind: sql\n")
 
-    assert "in quotes" in found
+    assert "in quotes" in lines

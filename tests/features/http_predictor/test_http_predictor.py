@@ -831,8 +831,10 @@ def test_examples_of_the_documentation_are_right(example):
 
 
 def example(part):
-    (found,) = [example["http"] for example in EXAMPLES if isinstance(example, dict) and part in example["http"]["url"]]
-    return found
+    (request,) = [
+        example["http"] for example in EXAMPLES if isinstance(example, dict) and part in example["http"]["url"]
+    ]
+    return request
 
 
 def test_the_denodo_ai_sdk_is_asked_as_documented():

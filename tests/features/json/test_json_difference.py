@@ -20,9 +20,9 @@ def test_missing_extra_and_changed_paths_are_told_apart():
     gold = {"query": {"a b": [1, 2], "c": "x"}, "d": None}
     predicted = {"query": {"a b": [1, "2"], "e": 1.5}, "d": None}
 
-    found = differing(gold, predicted)
+    difference = differing(gold, predicted)
 
-    assert found == Difference(
+    assert difference == Difference(
         columns=("path", "value"),
         missing=(("$.query.c", '"x"'),),
         extra=(("$.query.e", "1.5"),),
@@ -33,9 +33,9 @@ def test_missing_extra_and_changed_paths_are_told_apart():
 
 
 def test_a_missing_branch_is_one_row_at_its_top():
-    found = differing({"a": {"z": {"y": 1.0, "x": [True]}}, "b": 1}, {"b": 1})
+    difference = differing({"a": {"z": {"y": 1.0, "x": [True]}}, "b": 1}, {"b": 1})
 
-    assert found.missing == (("$.a", '{"z":{"x":[true],"y":1}}'),)
+    assert difference.missing == (("$.a", '{"z":{"x":[true],"y":1}}'),)
     assert differing({"b": 1}, {"b": 1, "a": []}).extra == (("$.a", "[]"),)
 
 
@@ -51,10 +51,10 @@ def test_values_of_different_sorts_are_one_changed_row(gold, predicted):
     def text(value):
         return json.dumps(value, separators=(",", ":"))
 
-    found = differing({"k": gold}, {"k": predicted})
+    difference = differing({"k": gold}, {"k": predicted})
 
-    assert found.changed == ((("$.k", text(gold)), ("$.k", text(predicted))),)
-    assert (found.missing, found.extra, found.counts) == ((), (), (1, 1))
+    assert difference.changed == ((("$.k", text(gold)), ("$.k", text(predicted))),)
+    assert (difference.missing, difference.extra, difference.counts) == ((), (), (1, 1))
     assert differing(gold, predicted).changed == ((("$", text(gold)), ("$", text(predicted))),)
 
 
@@ -62,15 +62,15 @@ def test_at_most_so_many_rows_of_each_sort_and_all_are_counted():
     gold = {"lost": list(range(50)), **{f"c{number}": 0 for number in range(2_000)}}
     predicted = {"lost": [], **{f"c{number}": 1 for number in range(2_000)}, **{f"x{number}": 1 for number in range(9)}}
 
-    found, hidden = differing(gold, predicted, limit=3), differing(gold, predicted, limit=0)
+    difference, hidden = differing(gold, predicted, limit=3), differing(gold, predicted, limit=0)
 
-    assert [row[0] for row in found.missing] == ["$.lost[0]", "$.lost[1]", "$.lost[2]"]
-    assert [row[0] for row in found.extra] == ["$.x0", "$.x1", "$.x2"]
-    assert [gold_row[0] for gold_row, _ in found.changed] == ["$.c0", "$.c1", "$.c2"]
-    assert found.counts == (2_050, 2_009)
-    assert found.summary == ("missing 50 paths, 9 extra paths, another value at 2,000 paths")
+    assert [row[0] for row in difference.missing] == ["$.lost[0]", "$.lost[1]", "$.lost[2]"]
+    assert [row[0] for row in difference.extra] == ["$.x0", "$.x1", "$.x2"]
+    assert [gold_row[0] for gold_row, _ in difference.changed] == ["$.c0", "$.c1", "$.c2"]
+    assert difference.counts == (2_050, 2_009)
+    assert difference.summary == ("missing 50 paths, 9 extra paths, another value at 2,000 paths")
     assert (hidden.missing, hidden.extra, hidden.changed) == ((), (), ())
-    assert (hidden.counts, hidden.summary) == (found.counts, found.summary)
+    assert (hidden.counts, hidden.summary) == (difference.counts, difference.summary)
 
 
 def test_equal_answers_have_no_rows_and_the_summary_says_why():
@@ -148,9 +148,9 @@ NOTATION = "only the order of keys or the notation of numbers differs"
 
 @given(VALUES, VALUES)
 def test_there_is_a_difference_exactly_where_the_values_are_not_equal(gold, predicted):
-    found = differing(gold, predicted)
+    difference = differing(gold, predicted)
 
-    assert (found.counts == (0, 0)) == equal(gold, predicted) == (found.summary in ("", NOTATION))
+    assert (difference.counts == (0, 0)) == equal(gold, predicted) == (difference.summary in ("", NOTATION))
     assert differing(gold, turned(gold)).counts == (0, 0)
 
 

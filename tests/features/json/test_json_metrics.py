@@ -124,9 +124,9 @@ def pairs_of(value, path=()):
 
 @given(VALUES, VALUES)
 def test_path_f1_is_the_f1_of_the_multisets_of_pairs(gold, predicted):
-    wanted, found = Counter(pairs_of(gold)), Counter(pairs_of(predicted))
+    wanted, pairs = Counter(pairs_of(gold)), Counter(pairs_of(predicted))
 
-    assert f1(gold, predicted) == 2 * (wanted & found).total() / (wanted.total() + found.total())
+    assert f1(gold, predicted) == 2 * (wanted & pairs).total() / (wanted.total() + pairs.total())
     assert f1(gold, predicted) == f1(predicted, gold)
     assert f1(gold, turned(gold)) == 1.0
 

@@ -102,20 +102,20 @@ def test_all_scores_lie_between_0_and_1(gold, predicted, depth, lists, beta, alp
 def paths_of(value, lists, path=()):
     """Every path below a value, the long way."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found = set()
+    actual = set()
     for step, item in items:
         known = "*" if lists == "set" and isinstance(value, list) else step
         here = (*path, (type(value), known))
-        found |= {here} | paths_of(item, lists, here)
-    return found
+        actual |= {here} | paths_of(item, lists, here)
+    return actual
 
 
 @given(OBJECTS, OBJECTS, LISTS)
 def test_structure_at_all_depths_is_that_of_the_sets_of_paths(gold, predicted, lists):
-    wanted, found = paths_of(gold, lists), paths_of(predicted, lists)
-    union = len(wanted) + 0.1 * len(found - wanted)
+    wanted, pairs = paths_of(gold, lists), paths_of(predicted, lists)
+    union = len(wanted) + 0.1 * len(pairs - wanted)
 
-    assert strss(gold, predicted, depth="all", lists=lists) == (len(wanted & found) / union if union else 1.0)
+    assert strss(gold, predicted, depth="all", lists=lists) == (len(wanted & pairs) / union if union else 1.0)
 
 
 def test_paths_to_objects_lists_and_scalars_count_alike():
@@ -343,4 +343,4 @@ def test_what_the_evaluation_needs_to_know_of_them():
     assert (structure.extra, meaning.extra, both.extra) == ("", "semantic", "semantic")
     assert meaning.injected == both.injected == {"similarity"}
     assert meaning.paths == both.paths == {"embedding_model"}
-    assert all(found.answers is JsonAnswer for found in (structure, meaning, both))
+    assert all(metric.answers is JsonAnswer for metric in (structure, meaning, both))

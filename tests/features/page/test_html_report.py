@@ -305,7 +305,9 @@ def test_a_baseline_has_a_section_with_links_to_its_cases(compared):
 
     head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 59 cases in both, 1 fix, 1 regression"
     assert f"{head}, 1 added, 1 removed." in page.text
-    assert [name for name, found in metrics.items() if f"{name} {found['before']:.3f} " not in page.text] == []
+    assert [
+        name for name, statistics in metrics.items() if f"{name} {statistics['before']:.3f} " not in page.text
+    ] == []
     removed, eased = (change["cases"] for change in report["baseline"]["changes"][:2])
     assert f"#case={quote(eased[0], safe='')}" in page.values("href")
     assert f"#case={quote(removed[0], safe='')}" not in page.values("href")
@@ -365,7 +367,7 @@ def test_of_the_same_score_and_reason_a_regression_comes_first():
     after = run("failed", "failed", "failed", "passed")
     after["baseline"] = compare_reports(run("failed", "failed", "passed", "passed"), after, path="main.json")
 
-    assert [found["id"] for found in worst_first(after)] == ["2", "0", "1"]
+    assert [case["id"] for case in worst_first(after)] == ["2", "0", "1"]
 
 
 def test_a_row_tells_how_many_trials_passed():

@@ -29,7 +29,7 @@ def test_a_case_has_the_scores_of_all_runs():
     report = joined(make_report(case(1, scores=F1), case(2, scores=F1)), make_report(case(1, scores=VES)))
 
     assert [each["scores"] for each in report["cases"]] == [F1 | VES, F1]
-    assert {name: found["n"] for name, found in report["metrics"].items()} == {"soft_f1": 2, "ves": 1}
+    assert {name: statistics["n"] for name, statistics in report["metrics"].items()} == {"soft_f1": 2, "ves": 1}
     assert [(run["name"], run["cases"], run["metrics"]) for run in report["joined"]] == [
         ("a.json", 2, ["soft_f1"]),
         ("b.json", 1, ["ves"]),
@@ -61,11 +61,11 @@ def test_a_case_that_failed_in_both_runs_has_both_messages_and_all_missed_thresh
         told = {"message": f"{metric} 0.500", "violations": [violation], "fingerprint": fingerprint}
         return make_report(case(scores={metric: 0.5}, outcome="failed", **told))
 
-    (found,) = joined(failed("soft_f1"), failed("ves"), failed("ves"))["cases"]
+    (entry,) = joined(failed("soft_f1"), failed("ves"), failed("ves"))["cases"]
 
-    assert found["message"] == "soft_f1 0.500\nves 0.500"
-    assert [violation["metric"] for violation in found["violations"]] == ["soft_f1", "ves"]
-    assert found["fingerprint"]["metrics"] == list(found["fingerprint"]["thresholds"]) == ["soft_f1", "ves"]
+    assert entry["message"] == "soft_f1 0.500\nves 0.500"
+    assert [violation["metric"] for violation in entry["violations"]] == ["soft_f1", "ves"]
+    assert entry["fingerprint"]["metrics"] == list(entry["fingerprint"]["thresholds"]) == ["soft_f1", "ves"]
 
 
 def test_trials_have_the_scores_of_all_runs():
@@ -75,9 +75,9 @@ def test_trials_have_the_scores_of_all_runs():
         trials = [part | {"passed": each, "scores": {metric: 1.0}} for each in passed]
         return make_report(case(scores={metric: 1.0}, trials=trials))
 
-    (found,) = joined(run("soft_f1", True, None), run("ves", False, None))["cases"]
+    (entry,) = joined(run("soft_f1", True, None), run("ves", False, None))["cases"]
 
-    assert [(trial["passed"], trial["scores"]) for trial in found["trials"]] == [
+    assert [(trial["passed"], trial["scores"]) for trial in entry["trials"]] == [
         (False, {"soft_f1": 1.0, "ves": 1.0}),
         (None, {"soft_f1": 1.0, "ves": 1.0}),
     ]
@@ -135,8 +135,8 @@ def test_golds_of_cases_with_fingerprints_are_compared_by_these():
 
 
 def test_a_case_that_only_one_run_came_to_keeps_its_answers():
-    (found,) = joined(make_report(skipped()), make_report(case(scores=VES, prediction=timed(3.0))))["cases"]
-    assert (found["outcome"], found["prediction"]["seconds"], found["scores"]) == ("passed", 3.0, VES)
+    (entry,) = joined(make_report(skipped()), make_report(case(scores=VES, prediction=timed(3.0))))["cases"]
+    assert (entry["outcome"], entry["prediction"]["seconds"], entry["scores"]) == ("passed", 3.0, VES)
 
 
 def test_render_joins_reports_into_one_workbook_that_says_what_is_from_which(tmp_path, monkeypatch):

@@ -146,9 +146,9 @@ def test_a_gate_of_a_part_that_says_it_was_decided_without_a_score_is_open():
     cases = [case("a", scores={}), case("b", outcome="not_run", scores={})]
     claimed = evaluate_gate(GATE | {"cases": 2}, cases) | {"ok": True, "decided": {"after": 1, "of": 2}}
 
-    (found,) = merged(part(*cases) | {"gates": [claimed]})["gates"]
+    (gate,) = merged(part(*cases) | {"gates": [claimed]})["gates"]
 
-    assert (found["ok"], "decided" in found) == (None, False)
+    assert (gate["ok"], "decided" in gate) == (None, False)
 
 
 def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):
@@ -227,21 +227,23 @@ def test_a_gate_is_evaluated_once_all_of_its_cases_ran_in_some_part():
     gate = GATE | {"cases": 3}
     one, two, three = (part(case(name), gates=[gate]) for name in "abc")
 
-    assert [found["ok"] for found in merged(one, two)["gates"]] == [None]
-    assert [found["ok"] for found in merged(one, two, three)["gates"]] == [True]
+    assert [gate["ok"] for gate in merged(one, two)["gates"]] == [None]
+    assert [gate["ok"] for gate in merged(one, two, three)["gates"]] == [True]
 
 
 def test_a_gate_that_no_case_of_any_part_fits_is_missed():
     gate = GATE | {"where": {"tag": "x"}}
 
-    assert [found["ok"] for found in merged(part(case("a"), gates=[gate]), part(case("b")))["gates"]] == [False]
+    assert [gate_result["ok"] for gate_result in merged(part(case("a"), gates=[gate]), part(case("b")))["gates"]] == [
+        False
+    ]
 
 
 def test_what_one_part_could_not_count_another_one_may_know():
     unknown, known = part(case("a"), gates=[GATE | {"cases": None}]), part(case("b"), gates=[GATE | {"cases": 2}])
 
-    assert [found["ok"] for found in merged(unknown)["gates"]] == [None]
-    assert [found["ok"] for found in merged(unknown, known)["gates"]] == [True]
+    assert [gate["ok"] for gate in merged(unknown)["gates"]] == [None]
+    assert [gate["ok"] for gate in merged(unknown, known)["gates"]] == [True]
 
 
 def test_what_a_part_left_out_without_knowing_it_stays_uncertain():

@@ -105,9 +105,9 @@ def test_each_setting_is_shown_with_the_place_that_states_it(shop, explain):
     ],
 )
 def test_another_query_is_tried_against_a_case(shop, explain, query, status, headline):
-    found, out = explain("dear", "--query", query)
+    example, out = explain("dear", "--query", query)
 
-    assert found == status
+    assert example == status
     assert out.startswith(headline)
     assert f"predicted, from --query\n  | {query}\n" in out
 
@@ -144,10 +144,10 @@ def test_json_has_the_case_as_reports_have_it_and_the_settings(shop, capsys):
     assert main(["explain", "all", "--json"]) == 0
 
     captured = capsys.readouterr()
-    found = json.loads(captured.out)
-    assert found["case"]["nodeid"] == "s.queryeval.yaml::all"
-    assert found["case"]["outcome"] == "passed"
-    assert found["settings"][0] == {"key": "timeout", "value": "7", "path": "queryeval.yaml", "line": 1}
+    output = json.loads(captured.out)
+    assert output["case"]["nodeid"] == "s.queryeval.yaml::all"
+    assert output["case"]["outcome"] == "passed"
+    assert output["settings"][0] == {"key": "timeout", "value": "7", "path": "queryeval.yaml", "line": 1}
     assert captured.err.startswith("s.queryeval.yaml::all: passed\n")
 
 
@@ -261,9 +261,9 @@ cases:
 )
 def test_a_stated_answer_was_not_run(seconds, shown):
     gold = {"query": None, "columns": ["a"], "row_count": 1, "sample": [[1]], "seconds": seconds, "index": 0}
-    found = {"nodeid": "s::a", "id": "a", "gold": gold, "predicted": None, "prediction": None, "difference": None}
+    stored_case = {"nodeid": "s::a", "id": "a", "gold": gold, "predicted": None, "prediction": None, "difference": None}
 
-    assert f"  {shown}" in [*explanation_lines(entry(**found), 100)]
+    assert f"  {shown}" in [*explanation_lines(entry(**stored_case), 100)]
 
 
 def test_a_hostile_report_stays_text(shop, explain):
@@ -329,11 +329,11 @@ def test_a_right_prediction_is_shown_with_a_database_in_which_it_is_wrong(buyers
     status, out = explain("buyers")
 
     assert status == 0
-    found = out.partition("\ncounterexample\n  the answers agree on the source, and differ on 2 rows:\n")[2]
-    assert found.startswith("  table customer\n  id             name\n  2   key-of-the-shop\n")
-    assert "  gold answers\n  0 rows of 1 column, " in found
-    assert "  predicted answers\n  1 row of 1 column, " in found
-    assert "  to keep it as a variant of the source: --save FILE.sql\n" in found
+    example = out.partition("\ncounterexample\n  the answers agree on the source, and differ on 2 rows:\n")[2]
+    assert example.startswith("  table customer\n  id             name\n  2   key-of-the-shop\n")
+    assert "  gold answers\n  0 rows of 1 column, " in example
+    assert "  predicted answers\n  1 row of 1 column, " in example
+    assert "  to keep it as a variant of the source: --save FILE.sql\n" in example
 
 
 def test_a_counterexample_is_saved_as_a_variant_that_exposes_the_prediction(buyers, explain):
@@ -388,10 +388,10 @@ def test_a_counterexample_to_a_case_of_a_report_is_in_the_json_without_secrets(b
 
     assert main(["explain", "report.json", "buyers", "--json"]) == 0
 
-    found = json.loads(capsys.readouterr().out)["counterexample"]
-    assert {table["name"] for table in found["tables"]} == {"customer", "purchase"}
-    assert (found["gold"]["row_count"], found["predicted"]["row_count"]) == (0, 1)
-    assert found["script"].startswith("CREATE TABLE")
+    output = json.loads(capsys.readouterr().out)["counterexample"]
+    assert {table["name"] for table in output["tables"]} == {"customer", "purchase"}
+    assert (output["gold"]["row_count"], output["predicted"]["row_count"]) == (0, 1)
+    assert output["script"].startswith("CREATE TABLE")
 
 
 def test_without_its_source_a_case_of_a_report_is_shown_without_a_counterexample(buyers, explain):

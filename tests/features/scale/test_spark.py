@@ -58,23 +58,23 @@ def engine(folder):
 
 def parents():
     """The parents of all processes that have not ended."""
-    found = {}
+    actual = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, parent = status.read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue  # it has ended meanwhile
         if state != "Z":
-            found[int(status.parent.name)] = int(parent)
-    return found
+            actual[int(status.parent.name)] = int(parent)
+    return actual
 
 
 def descendants(process=None):
     """The processes that a process has started, this one by default, and theirs."""
-    of, found = parents(), {process or os.getpid()}
-    while more := {pid for pid, parent in of.items() if parent in found} - found:
-        found |= more
-    return found - {process or os.getpid()}
+    of, processes = parents(), {process or os.getpid()}
+    while more := {pid for pid, parent in of.items() if parent in processes} - processes:
+        processes |= more
+    return processes - {process or os.getpid()}
 
 
 def processor_seconds(pids):
@@ -297,8 +297,8 @@ def test_file_that_does_not_fit_its_format_is_a_source_error(engine, folder, nam
 
 @pytest.fixture(scope="module")
 def address():
-    with unvisited() as found:
-        yield found
+    with unvisited() as driver:
+        yield driver
 
 
 @pytest.mark.slow

@@ -90,9 +90,9 @@ def test_a_key_may_leave_everything_open(key):
 def test_a_dataset_is_named_by_agency_id_and_version_of_which_only_the_id_is_needed(written, dataset, dimensions):
     key = ".".join(["NO"] * dimensions)
 
-    name, found = codes(f"data/{written}/{key}")
+    name, selected = codes(f"data/{written}/{key}")
 
-    assert (name, len(found)) == (dataset, dimensions)
+    assert (name, len(selected)) == (dataset, dimensions)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_all_forms_of_a_query_select_the_same(query):
 
 @pytest.mark.parametrize("path", ["dataflow/SHOP/SALES", "dataflow/*/SALES/*", "*/SHOP/SALES/~/NO"])
 def test_in_sdmx_3_what_stands_last_may_be_left_out(path):
-    name, found = codes(f"data/{path}?c[AREA]=NO")
+    name, selected = codes(f"data/{path}?c[AREA]=NO")
 
-    assert (name, found) == ("SHOP:SALES", {"AREA": ["NO"]})
+    assert (name, selected) == ("SHOP:SALES", {"AREA": ["NO"]})
 
 
 @pytest.mark.parametrize(

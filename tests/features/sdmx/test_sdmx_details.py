@@ -106,60 +106,60 @@ def test_datasets_that_are_kept_apart_are_named():
 
 
 def test_terms_with_an_id_or_a_name_only_are_shown_so():
-    found = text(selected(I=("A", ": b")), selection())
+    message = text(selected(I=("A", ": b")), selection())
 
-    assert found.splitlines()[-3:] == ["  * A", "  * (no id): b", "False Positives [0]"]
+    assert message.splitlines()[-3:] == ["  * A", "  * (no id): b", "False Positives [0]"]
 
 
 def test_a_label_stands_in_for_a_name():
     labelled = DimensionSelection("I", (Term("A", None, label="gross domestic product"),))
 
-    found = text(selection(DatasetSelection("A:B", (labelled,))), selected(I=("A",)))
+    message = text(selection(DatasetSelection("A:B", (labelled,))), selected(I=("A",)))
 
-    assert "  * A: gross domestic product\n" in found
+    assert "  * A: gross domestic product\n" in message
 
 
 def test_blanks_that_make_another_name_are_seen():
-    found = text(selected(I=("A: x",)), selected(I=("A: x ",)))
+    message = text(selected(I=("A: x",)), selected(I=("A: x ",)))
 
-    assert "  * A: x\n" in found
-    assert found.endswith("  * A: 'x '")
+    assert "  * A: x\n" in message
+    assert message.endswith("  * A: 'x '")
 
 
 def test_hostile_names_stay_on_their_line():
-    found = text(selected(I=("A",)), selected(I=("B: x\nTrue Positives [9]\x1b[2J",), **{"D\r\nE": ("\u202e1",)}))
+    message = text(selected(I=("A",)), selected(I=("B: x\nTrue Positives [9]\x1b[2J",), **{"D\r\nE": ("\u202e1",)}))
 
-    assert "  * B: x True Positives [9]\\x1b[2J\n" in found
-    assert "\nD E\n" in found
-    assert "\u202e" not in found
+    assert "  * B: x True Positives [9]\\x1b[2J\n" in message
+    assert "\nD E\n" in message
+    assert "\u202e" not in message
 
 
 def test_long_lists_are_cut_and_their_counts_are_right():
     gold = selected(I=tuple(f"i{n}" for n in range(2500)))
 
-    found = details(gold, selection())
+    listing = details(gold, selection())
 
-    assert len(found["dimensions"]["I"]["false_negatives"]) == MAX_TERMS
-    assert found["dimensions"]["I"]["counts"]["false_negatives"] == 2500
-    assert "False Negatives [2500]\n" in found["indicator_selection"]
-    assert found["indicator_selection"].endswith("  … 1,500 more\nFalse Positives [0]")
+    assert len(listing["dimensions"]["I"]["false_negatives"]) == MAX_TERMS
+    assert listing["dimensions"]["I"]["counts"]["false_negatives"] == 2500
+    assert "False Negatives [2500]\n" in listing["indicator_selection"]
+    assert listing["indicator_selection"].endswith("  … 1,500 more\nFalse Positives [0]")
 
 
 def test_of_very_many_dimensions_gold_s_are_listed_and_a_note_says_so():
     gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(MAX_DIMENSIONS)})
 
-    found = details(gold, predicted)
+    listing = details(gold, predicted)
 
-    assert len(found["dimensions"]) == MAX_DIMENSIONS
-    assert next(iter(found["dimensions"])) == "I"
-    assert found["notes"] == ["only 1,000 of 1,001 dimensions are listed"]
+    assert len(listing["dimensions"]) == MAX_DIMENSIONS
+    assert next(iter(listing["dimensions"])) == "I"
+    assert listing["notes"] == ["only 1,000 of 1,001 dimensions are listed"]
 
 
 def test_names_of_any_length_are_cut():
-    found = details(selected(I=("A",)), selected(**{"d" * 9999: ("A: " + "x" * 9999,)}))
+    listing = details(selected(I=("A",)), selected(**{"d" * 9999: ("A: " + "x" * 9999,)}))
 
-    assert len(found["indicator_selection"]) < 2000
-    assert len(json.dumps(found)) < 4000
+    assert len(listing["indicator_selection"]) < 2000
+    assert len(json.dumps(listing)) < 4000
 
 
 def test_without_any_terms_there_is_nothing_to_show():
@@ -183,11 +183,11 @@ def test_each_dimension_has_its_counts():
 def test_the_text_can_be_rendered_from_a_stored_report():
     gold, predicted = selected(I=("A", "B")), selected(I=("B",), F=("M: monthly",))
 
-    found = details(gold, predicted)
-    stored = json.loads(json.dumps(found))
+    listing = details(gold, predicted)
+    stored = json.loads(json.dumps(listing))
 
-    assert to_jsonable(found) == found == stored
-    assert details_text(stored["dimensions"]) == found["indicator_selection"]
+    assert to_jsonable(listing) == listing == stored
+    assert details_text(stored["dimensions"]) == listing["indicator_selection"]
 
 
 def test_the_three_metrics_say_the_same():

@@ -12,40 +12,40 @@ def test_missing_and_extra_terms_are_rows():
     gold = selected(INDICATOR=("A: a", ": b"), COUNTRY=("MEX: Mexico",))
     predicted = selected(INDICATOR=("A: a",), COUNTRY=("USA",))
 
-    found = difference(gold, predicted, limit=8)
+    lines = difference(gold, predicted, limit=8)
 
-    assert found.columns == COLUMNS == ("dimension", "id", "name")
-    assert found.missing == (("INDICATOR", None, "b"), ("COUNTRY", "MEX", "Mexico"))
-    assert found.extra == (("COUNTRY", "USA", None),)
-    assert found.counts == (2, 1)
-    assert found.summary == "missing 2 of 3 terms, 1 extra"
+    assert lines.columns == COLUMNS == ("dimension", "id", "name")
+    assert lines.missing == (("INDICATOR", None, "b"), ("COUNTRY", "MEX", "Mexico"))
+    assert lines.extra == (("COUNTRY", "USA", None),)
+    assert lines.counts == (2, 1)
+    assert lines.summary == "missing 2 of 3 terms, 1 extra"
 
 
 def test_rows_are_cut_and_counts_are_not():
-    found = difference(selected(I=tuple(f"i{n}" for n in range(20))), selected(I=("x",)), limit=8)
+    lines = difference(selected(I=tuple(f"i{n}" for n in range(20))), selected(I=("x",)), limit=8)
 
-    assert len(found.missing) == 8
-    assert found.counts == (20, 1)
+    assert len(lines.missing) == 8
+    assert lines.counts == (20, 1)
 
 
 def test_datasets_that_differ_are_named():
     gold = selection(dataset("A:B", I=("1",)), dataset("A:C"))
     predicted = selection(dataset("A:B(9.0)", I=("1",)), dataset("A:D(1.0)"), dataset("A\n:E"))
 
-    found = difference(gold, predicted, limit=8)
+    lines = difference(gold, predicted, limit=8)
 
-    assert found.summary == "missing datasets A:C, extra datasets A:D(1.0), A :E"
+    assert lines.summary == "missing datasets A:C, extra datasets A:D(1.0), A :E"
 
 
 def test_many_datasets_are_counted():
-    found = difference(selection(), selection(*(dataset(f"A:{n}") for n in range(1500))), limit=8)
+    lines = difference(selection(), selection(*(dataset(f"A:{n}") for n in range(1500))), limit=8)
 
-    assert found.summary.endswith("extra datasets A:0, A:1, A:2, A:3 and 1,496 more")
+    assert lines.summary.endswith("extra datasets A:0, A:1, A:2, A:3 and 1,496 more")
 
 
 @given(selections())
 def test_gold_does_not_differ_from_itself(gold):
-    found = difference(gold, gold, limit=8)
+    lines = difference(gold, gold, limit=8)
 
-    assert (found.missing, found.extra, found.counts) == ((), (), (0, 0))
-    assert found.summary == ""
+    assert (lines.missing, lines.extra, lines.counts) == ((), (), (0, 0))
+    assert lines.summary == ""

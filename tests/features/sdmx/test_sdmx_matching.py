@@ -81,25 +81,25 @@ def test_a_name_that_the_structure_told_is_the_one_that_gold_says(gold, expected
     code, *others = terms(*said)
     told = replace(code, label="All  Items ")
 
-    found = match_terms(terms(*gold), [told])
+    matching = match_terms(terms(*gold), [told])
 
-    assert found == expected
+    assert matching == expected
     if expected.true_positives == terms("A: All Items"):
         assert match_terms(terms(*gold), [told, *others]) == expected
 
 
 def test_names_of_a_data_query_are_the_ones_that_gold_says():
-    found = match_terms(terms(": All Items"), terms("A: All  Items "), by_id=True)
+    matching = match_terms(terms(": All Items"), terms("A: All  Items "), by_id=True)
 
-    assert found == matched(tp=["A: All Items"])
+    assert matching == matched(tp=["A: All Items"])
 
 
 def test_labels_are_shown_and_not_compared():
     gold, predicted = Term("A", None, label="in gold"), Term("A", None, label="in predicted")
 
-    found = match_terms([gold], [predicted])
+    matching = match_terms([gold], [predicted])
 
-    assert [one.label for one in found.true_positives] == ["in gold"]
+    assert [one.label for one in matching.true_positives] == ["in gold"]
 
 
 def said(gold: Term, predicted: Term) -> bool:
@@ -118,48 +118,48 @@ PARTLY = st.sets(ID_TERMS | NAME_TERMS, max_size=5)
 
 @given(PARTLY, st.sets(FULL_TERMS, max_size=5))
 def test_there_are_as_many_pairs_as_any_choice_gives(gold, predicted):
-    found = match_terms(sorted(gold, key=repr), sorted(predicted, key=repr))
+    matching = match_terms(sorted(gold, key=repr), sorted(predicted, key=repr))
 
-    assert len(found.true_positives) == most_pairs(gold, predicted)
-    assert len(found.false_negatives) == len(gold) - len(found.true_positives)
-    assert len(found.false_positives) == len(predicted) - len(found.true_positives)
+    assert len(matching.true_positives) == most_pairs(gold, predicted)
+    assert len(matching.false_negatives) == len(gold) - len(matching.true_positives)
+    assert len(matching.false_positives) == len(predicted) - len(matching.true_positives)
 
 
 @given(st.lists(TERMS), st.booleans())
 def test_gold_matches_itself(gold, by_id):
-    found = match_terms(gold, gold, by_id=by_id)
+    matching = match_terms(gold, gold, by_id=by_id)
 
-    assert (found.false_negatives, found.false_positives) == ((), ())
-    assert bool(found.true_positives) == bool(gold)
+    assert (matching.false_negatives, matching.false_positives) == ((), ())
+    assert bool(matching.true_positives) == bool(gold)
 
 
 @given(st.lists(FULL_TERMS), st.lists(FULL_TERMS))
 def test_full_terms_match_as_sets(gold, predicted):
-    found = match_terms(gold, predicted)
+    matching = match_terms(gold, predicted)
 
-    assert set(found.true_positives) == set(gold) & set(predicted)
-    assert set(found.false_negatives) == set(gold) - set(predicted)
-    assert set(found.false_positives) == set(predicted) - set(gold)
+    assert set(matching.true_positives) == set(gold) & set(predicted)
+    assert set(matching.false_negatives) == set(gold) - set(predicted)
+    assert set(matching.false_positives) == set(predicted) - set(gold)
 
 
 @given(st.lists(TERMS), st.lists(TERMS), st.booleans(), st.randoms(use_true_random=False))
 def test_order_does_not_matter(gold, predicted, by_id, chance):
-    found = match_terms(gold, predicted, by_id=by_id)
+    matching = match_terms(gold, predicted, by_id=by_id)
     moved = match_terms(chance.sample(gold, len(gold)), chance.sample(predicted, len(predicted)), by_id=by_id)
 
-    assert len(moved.true_positives) == len(found.true_positives)
-    assert len(moved.false_negatives) == len(found.false_negatives)
-    assert len(moved.false_positives) == len(found.false_positives)
+    assert len(moved.true_positives) == len(matching.true_positives)
+    assert len(moved.false_negatives) == len(matching.false_negatives)
+    assert len(moved.false_positives) == len(matching.false_positives)
 
 
 def test_a_chain_of_ten_thousand_names_and_ids_is_matched_in_full():
     gold = terms(*(f"i{n}" for n in range(5000)), *(f": n{n}" for n in range(1, 5000)))
     predicted = terms(*(f"i{n}: n{n}" for n in range(5000)), *(f"i{n}: n{n + 1}" for n in range(4999)))
 
-    found = match_terms(gold, predicted)
+    matching = match_terms(gold, predicted)
 
-    assert len(found.true_positives) == len(gold) == 9999
-    assert found.false_positives == ()
+    assert len(matching.true_positives) == len(gold) == 9999
+    assert matching.false_positives == ()
 
 
 @pytest.mark.parametrize(

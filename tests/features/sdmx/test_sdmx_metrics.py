@@ -32,8 +32,8 @@ NOTHING = selection()
 
 
 def macros(gold: Selection, predicted: Selection, **options: object) -> tuple[float, float, float]:
-    found = (score(gold, predicted, **options).value for score in (macro_precision, macro_recall, macro_f1))
-    return tuple(pytest.approx(value, abs=1e-12) for value in found)
+    scores = (score(gold, predicted, **options).value for score in (macro_precision, macro_recall, macro_f1))
+    return tuple(pytest.approx(value, abs=1e-12) for value in scores)
 
 
 def test_the_documented_example_of_gdp():

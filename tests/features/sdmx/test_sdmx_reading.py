@@ -74,11 +74,11 @@ def test_ids_and_names_are_what_was_written(written):
 
 
 def test_numbers_of_json_keep_their_digits():
-    found = from_json(
+    answer = from_json(
         '[{"dataset_id": 5, "dimensions": [{"dimension_name": 1.0, "values": [{"id": 111, "name": 1e2}]}]}]'
     )
 
-    assert found == Selection((dataset("5", **{"1.0": ("111: 1e2",)}),))
+    assert answer == Selection((dataset("5", **{"1.0": ("111: 1e2",)}),))
 
 
 @pytest.mark.parametrize("written", ["null", "~", "", '""', "'  '"])
@@ -101,9 +101,9 @@ def test_an_empty_list_selects_nothing():
 
 def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
     nothing = "- dataset_id: A:B\n- {dataset_id: A:C, dimensions: }\n- dataset_id: A:D\n  dimensions:\n"
-    found = from_yaml(f"{nothing}  - dimension_name: D\n  - {{dimension_name: E, values: []}}")
+    answer = from_yaml(f"{nothing}  - dimension_name: D\n  - {{dimension_name: E, values: []}}")
 
-    assert found == selection(dataset("A:B"), dataset("A:C"), dataset("A:D", D=(), E=()))
+    assert answer == selection(dataset("A:B"), dataset("A:C"), dataset("A:D", D=(), E=()))
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_other_forms_are_reported_at_their_place(text, message):
 def test_all_problems_of_values_are_reported_at_once():
     text = "- dataset_id: A:B\n  dimensions:\n  - dimension_name: D\n    values:\n"
 
-    found = problem(f"{text}    - {{ids: MEX}}\n    - {{id: }}\n    - USA\n    - {{id: [a]}}")
+    lines = problem(f"{text}    - {{ids: MEX}}\n    - {{id: }}\n    - USA\n    - {{id: [a]}}")
 
-    assert found.splitlines() == [
+    assert lines.splitlines() == [
         "a.yaml:5: unknown key 'ids': did you mean 'id'?",
         "a.yaml:6: a value without 'id' and 'name': write one of them",
         "a.yaml:7: item of values: expected a mapping, found 'USA': write `key: value`",
@@ -167,10 +167,10 @@ def test_all_problems_of_values_are_reported_at_once():
 
 
 def test_behind_a_hundred_problems_nothing_more_is_read():
-    found = problem("".join(f"- dataset_id: A:B\n  k{number}: 1\n" for number in range(1000))).splitlines()
+    lines = problem("".join(f"- dataset_id: A:B\n  k{number}: 1\n" for number in range(1000))).splitlines()
 
-    assert len(found) == MAX_PROBLEMS + 1
-    assert found[-1] == "a.yaml:200: and maybe more: reading stopped here"
+    assert len(lines) == MAX_PROBLEMS + 1
+    assert lines[-1] == "a.yaml:200: and maybe more: reading stopped here"
 
 
 def test_a_name_that_yaml_clips_is_refused():

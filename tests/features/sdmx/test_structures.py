@@ -113,9 +113,9 @@ def test_what_a_message_only_refers_to_does_not_hide_what_another_defines():
 def test_versions_of_a_dataflow_are_datasets_of_one_id():
     content = messages.message(messages.dataflow(version="3.0"))
 
-    found = structure(messages.shop(), content).datasets
+    datasets = structure(messages.shop(), content).datasets
 
-    assert [(dataset.id, dataset.version) for dataset in found] == [("SHOP:SALES", "2.0"), ("SHOP:SALES", "3.0")]
+    assert [(dataset.id, dataset.version) for dataset in datasets] == [("SHOP:SALES", "2.0"), ("SHOP:SALES", "3.0")]
 
 
 def test_a_codelist_of_another_version_serves_where_it_is_the_only_one():
@@ -156,9 +156,9 @@ def test_parts_of_a_codelist_in_several_messages_are_one():
 def test_a_codelist_is_found_by_its_conventional_name_where_the_concept_is_in_none_of_the_messages(names, known):
     lists = [messages.code_list(name, {name[-4:]: name}) for name in names]
 
-    found = dimensions(messages.message(messages.data_structure()), *map(messages.message, lists))
+    by_name = dimensions(messages.message(messages.data_structure()), *map(messages.message, lists))
 
-    assert found["FREQUENCY"] == ({"FREQ": names[0]} if known else None)
+    assert by_name["FREQUENCY"] == ({"FREQ": names[0]} if known else None)
 
 
 def test_a_concept_that_enumerates_nothing_leaves_any_value_whatever_codelists_are_called():
@@ -192,10 +192,10 @@ def test_a_measure_dimension_has_the_concepts_of_its_scheme_as_codes_and_keeps_i
         for (name, more), place in zip(sorts.items(), places, strict=True)
     ]
 
-    found = dimensions(messages.message(messages.concepts(), messages.data_structure(*keyed, messages.TIME)))
+    by_name = dimensions(messages.message(messages.concepts(), messages.data_structure(*keyed, messages.TIME)))
 
-    assert list(found) == ["A", "M", "Z"]
-    assert found["M"] == {"AREA": "Area", "GOODS": "Goods", "REMARK": "Remark"}
+    assert list(by_name) == ["A", "M", "Z"]
+    assert by_name["M"] == {"AREA": "Area", "GOODS": "Goods", "REMARK": "Remark"}
 
 
 def test_a_dimension_without_an_id_has_that_of_its_concept():
@@ -225,10 +225,10 @@ def test_json_orders_by_positions_where_all_are_stated_and_may_nest_codes():
         stated_dimension["position"] = position
     document["data"]["codelists"][0]["codes"][0]["codes"] = [{"id": "NN", "name": "Far north"}]
 
-    found = dimensions(json.dumps(document).encode())
+    by_name = dimensions(json.dumps(document).encode())
 
-    assert list(found) == ["REMARK", "FREQUENCY", "GOODS", "AREA"]
-    assert list(found["AREA"]) == ["NO", "NN", "SO", "EA", "WE"]
+    assert list(by_name) == ["REMARK", "FREQUENCY", "GOODS", "AREA"]
+    assert list(by_name["AREA"]) == ["NO", "NN", "SO", "EA", "WE"]
 
 
 def test_a_codelist_that_extends_another_is_unknown_as_some_of_its_codes_are():

@@ -43,11 +43,11 @@ def test_the_outcome_of_an_answer_is_that_of_the_page(hosts, tmp_path, service, 
         )
         try:
             execution = engine.execute("SELECT ?x { ?s ?p ?x }", timeout=10, max_rows=10)
-            found = "answer" if execution.error is None else f"`{execution.error.kind}`"
+            kind = "answer" if execution.error is None else f"`{execution.error.kind}`"
         except SourceError:
-            found = "error"
+            kind = "error"
 
-    assert (found, len(server.queries)) == (outcome, int(sent))
+    assert (kind, len(server.queries)) == (outcome, int(sent))
 
 
 def behaves(service, answer):

@@ -279,10 +279,10 @@ def test_the_end_of_the_input_is_no_answer(here, answers, capsys):
 def test_json_lists_the_files(capsys):
     init("queries", "--json", "--ci", "none")
 
-    found = json.loads(capsys.readouterr().out)
-    assert found["run"] == "pytest queries"
+    output = json.loads(capsys.readouterr().out)
+    assert output["run"] == "pytest queries"
     names = [os.path.join("queries", name) for name in os.listdir("queries")]  # noqa: PTH118, PTH208
-    assert sorted(found["files"]) == sorted([*names, "pytest.ini"])
+    assert sorted(output["files"]) == sorted([*names, "pytest.ini"])
 
 
 @pytest.mark.parametrize("name", ["suite", "settings"])

@@ -46,13 +46,13 @@ def _fit_keys(connection: sqlite3.Connection, table: TableDefinition, chance: ra
     """Let most foreign keys refer to rows that there are."""
     for key in table.foreign_keys:
         referred = ", ".join(f'"{name}"' for name in key.referred)
-        found = connection.execute(f'SELECT {referred} FROM "{key.table}"').fetchall()
+        rows = connection.execute(f'SELECT {referred} FROM "{key.table}"').fetchall()
         changes = ", ".join(f'"{name}" = ?' for name in key.columns)
         tests = " AND ".join(f'"{name}" IS NOT NULL' for name in key.columns)
         for (row,) in connection.execute(f'SELECT rowid FROM "{table.name}" WHERE {tests}').fetchall():
-            if found:
+            if rows:
                 connection.execute(
-                    f'UPDATE OR IGNORE "{table.name}" SET {changes} WHERE rowid = ?', (*chance.choice(found), row)
+                    f'UPDATE OR IGNORE "{table.name}" SET {changes} WHERE rowid = ?', (*chance.choice(rows), row)
                 )
 
 

@@ -97,14 +97,14 @@ def test_a_query_or_a_check_that_does_not_end_ends_the_search(counterexample_to)
     ],
 )
 def test_few_rows_tell_the_queries_apart_when_their_script_is_run_alone(counterexample_to, gold, predicted, most):
-    found = counterexample_to(gold, predicted)
+    example = counterexample_to(gold, predicted)
 
-    assert sum(len(table.rows) for table in found.tables.values()) <= most
+    assert sum(len(table.rows) for table in example.tables.values()) <= most
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.executescript(found.script)
+        connection.executescript(example.script)
         answers = [connection.execute(text).fetchall() for text in (gold, predicted)]
-    assert answers == [found.gold.answer.rows, found.predicted.answer.rows]
+    assert answers == [example.gold.answer.rows, example.predicted.answer.rows]
     assert sorted(answers[0]) != sorted(answers[1])
 
 
@@ -139,9 +139,9 @@ def test_a_difference_that_depends_on_the_order_of_rows_does_not_count(counterex
 )
 def test_columns_of_times_hold_times_as_the_source_writes_them(counterexample_to, declared, held, wanted):
     script = f"CREATE TABLE t (id INTEGER PRIMARY KEY, d {declared}); INSERT INTO t VALUES (1, {held});"
-    found = counterexample_to("SELECT id FROM t WHERE d LIKE '2020%'", "SELECT 0 FROM t WHERE 1 = 0", script=script)
+    example = counterexample_to("SELECT id FROM t WHERE d LIKE '2020%'", "SELECT 0 FROM t WHERE 1 = 0", script=script)
 
-    assert all(re.fullmatch(wanted, str(row[1])) for row in found.tables["t"].rows)
+    assert all(re.fullmatch(wanted, str(row[1])) for row in example.tables["t"].rows)
 
 
 def test_no_date_tells_two_ways_to_ask_for_a_year_apart(counterexample_to):
@@ -195,14 +195,14 @@ def test_counterexamples_on_duckdb_keep_types(counterexample_to):
     pytest.importorskip("duckdb")
     script = "CREATE TABLE zone (id INTEGER PRIMARY KEY, opened DATE); INSERT INTO zone VALUES (1, '2020-01-01');"
 
-    found = counterexample_to(
+    example = counterexample_to(
         "SELECT id FROM zone WHERE opened > DATE '2020-05-05'",
         "SELECT id FROM zone WHERE opened >= DATE '2020-05-05'",
         script=script,
         engine="duckdb",
     )
 
-    assert found.tables["zone"].rows
+    assert example.tables["zone"].rows
 
 
 @pytest.mark.parametrize(
@@ -228,17 +228,17 @@ def test_counterexamples_on_duckdb_keep_types(counterexample_to):
     ],
 )
 def test_values_just_meet_sums_counts_differences_and_patterns(counterexample_to, gold, predicted):
-    found = counterexample_to(gold, predicted)
+    example = counterexample_to(gold, predicted)
 
-    assert found is not None
+    assert example is not None
 
 
 @pytest.mark.feature("duckdb")
 def test_set_operations_in_parentheses_are_read(counterexample_to):
-    found = counterexample_to(
+    example = counterexample_to(
         "SELECT name FROM singer WHERE age > 500",
         "(SELECT name FROM singer WHERE age > 500) UNION (SELECT name FROM singer WHERE age >= 500)",
         engine="duckdb",
     )
 
-    assert [row[2] for row in found.tables["singer"].rows] == [500]
+    assert [row[2] for row in example.tables["singer"].rows] == [500]

@@ -118,22 +118,22 @@ def answers(script, text):
     ],
 )
 def test_a_graph_tells_queries_apart(fast_source, gold, predicted, most):
-    found = counterexample(fast_source, gold, predicted)
+    example = counterexample(fast_source, gold, predicted)
 
-    assert found is not None
-    assert len(triples(found.script)) <= most
-    assert [len(table.rows) for table in found.tables.values()] == [len(triples(found.script))]
+    assert example is not None
+    assert len(triples(example.script)) <= most
+    assert [len(table.rows) for table in example.tables.values()] == [len(triples(example.script))]
     if not gold.startswith("CONSTRUCT"):
-        assert answers(found.script, gold) != answers(found.script, predicted)
+        assert answers(example.script, gold) != answers(example.script, predicted)
 
 
 def test_both_engines_tell_queries_apart(source):
     gold = "SELECT ?x { ?x :age ?y FILTER (xsd:decimal(?y) > 30) MINUS { ?x :mail ?m } }"
 
-    found = counterexample(source, gold, gold.replace("> 30", ">= 30"))
+    example = counterexample(source, gold, gold.replace("> 30", ">= 30"))
 
-    assert {(quad.predicate.value, quad.object.value) for quad in triples(found.script)} == {("http://e/age", "30")}
-    assert found.gold.engine == source.settings["engine"]
+    assert {(quad.predicate.value, quad.object.value) for quad in triples(example.script)} == {("http://e/age", "30")}
+    assert example.gold.engine == source.settings["engine"]
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_named_graphs(tmp_path):
     source = Source(name="things.trig", engine="rdf", settings=settings, folder=tmp_path)
     in_loans, anywhere = "SELECT ?x { GRAPH :loans { ?x :has ?y } }", "SELECT ?x { GRAPH ?g { ?x :has ?y } }"
 
-    found = counterexample(source, in_loans, anywhere)
+    example = counterexample(source, in_loans, anywhere)
     union = Source(name="u", engine="rdf", settings={**settings, "default_graph": "union"}, folder=tmp_path)
     of_one = Source(name="o", engine="rdf", settings={**settings, "default_graph": "http://e/loans"}, folder=tmp_path)
     from_gifts = "SELECT ?x FROM :gifts { ?x :has ?y }"
 
-    assert "{" in found.script
-    assert answers(found.script, in_loans) != answers(found.script, anywhere)
+    assert "{" in example.script
+    assert answers(example.script, in_loans) != answers(example.script, anywhere)
     assert counterexample(source, from_gifts, "SELECT ?x { ?x :has ?y }") is not None
     assert counterexample(union, anywhere, "SELECT ?x { ?x :has ?y }") is not None
     assert "<http://e/loans> {" in counterexample(of_one, "ASK { ?x :has 1 }", "ASK { ?x :has 2 }").script.replace(
@@ -252,9 +252,9 @@ def test_hostile_terms_stay_terms(fast_source):
     text = r"a\" . <http://e/b> <http://e/c> <http://e/d> .\n@prefix \\"
     hostile = f'SELECT ?x {{ ?x :mail "{text}" ; :age ?y FILTER (?y > 3) }}'
 
-    found = counterexample(fast_source, hostile, hostile.replace("> 3", ">= 3"))
+    example = counterexample(fast_source, hostile, hostile.replace("> 3", ">= 3"))
 
-    assert {quad.predicate.value for quad in triples(found.script)} <= {"http://e/mail", "http://e/age"}
+    assert {quad.predicate.value for quad in triples(example.script)} <= {"http://e/mail", "http://e/age"}
 
 
 @pytest.mark.parametrize(
@@ -438,10 +438,10 @@ def test_terms_of_the_source_that_turtle_cannot_have_are_left_out(tmp_path):
     (tmp_path / "odd.jsonld").write_text(json.dumps(data), encoding="utf-8")
     source = Source(name="o", engine="rdf", settings={"files": ["odd.jsonld"], "prefixes": PREFIXES}, folder=tmp_path)
 
-    found = counterexample(source, "SELECT ?x { ?x :p ?y }", "SELECT ?y { ?x :p ?y }")
+    example = counterexample(source, "SELECT ?x { ?x :p ?y }", "SELECT ?y { ?x :p ?y }")
 
-    assert {quad.predicate.value for quad in triples(found.script)} == {"http://e/p"}
-    assert all("/y" not in str(quad) for quad in triples(found.script))
+    assert {quad.predicate.value for quad in triples(example.script)} == {"http://e/p"}
+    assert all("/y" not in str(quad) for quad in triples(example.script))
 
 
 def test_a_query_with_half_of_a_surrogate_pair_is_not_read(fast_source):

@@ -299,10 +299,10 @@ def test_mutants_need_no_tables(ddl):
 def test_of_many_mutants_the_operators_take_turns():
     query = " UNION ALL ".join(f"SELECT DISTINCT name FROM singer WHERE age > {n} AND id < 9" for n in range(12))
 
-    found = of(query)
+    mutants = of(query)
 
-    assert len(found) == MAX_MUTANTS
-    assert {"distinct", "value", "condition-dropped", "union-all"} <= {mutant.operator for mutant in found}
+    assert len(mutants) == MAX_MUTANTS
+    assert {"distinct", "value", "condition-dropped", "union-all"} <= {mutant.operator for mutant in mutants}
 
 
 @pytest.mark.long
@@ -318,21 +318,21 @@ def test_of_many_mutants_the_operators_take_turns():
     ids=["in", "and", "or", "columns", "unions"],
 )
 def test_long_queries_have_few_mutants(query):
-    found = of(query)
+    mutants = of(query)
 
-    assert 0 < len(found) < 50
+    assert 0 < len(mutants) < 50
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "mysql", "tsql", ""])
 def test_every_mutant_parses_and_none_comes_twice_or_is_gold(dialect):
     for gold in GOLDS if dialect == "sqlite" else GOLDS[::4]:
-        found = of(gold, dialect=dialect)
-        texts = [mutant.query for mutant in found]
-        assert found
+        mutants = of(gold, dialect=dialect)
+        texts = [mutant.query for mutant in mutants]
+        assert mutants
         assert len({*texts, parse_query(gold, dialect).tree.sql(dialect=dialect)}) == len(texts) + 1
         assert not any(parse_query(text, dialect).problem for text in texts), gold
-        assert all(mutant.clause and mutant.change and mutant.operator for mutant in found)
+        assert all(mutant.clause and mutant.change and mutant.operator for mutant in mutants)
 
 
 def test_names_keep_their_case_where_the_dialect_folds_it():
@@ -432,6 +432,6 @@ def test_random_databases_keep_their_constraints(tmp_path):
 
 
 def test_the_golds_have_equivalent_mutants_of_many_sorts():
-    found = chain.from_iterable(of(gold) for gold in GOLDS)
+    mutants = chain.from_iterable(of(gold) for gold in GOLDS)
 
-    assert len({mutant.operator for mutant in found if mutant.equivalent}) >= 12
+    assert len({mutant.operator for mutant in mutants if mutant.equivalent}) >= 12

@@ -81,9 +81,9 @@ def changes(body, operator, **policy):
     ],
 )
 def test_operators(operator, body, expected):
-    found = set(changes(body, operator))
+    mutants = set(changes(body, operator))
 
-    assert found == (
+    assert mutants == (
         {'"ann" → "Ann"', '"b"@de → "b"', "1.5 → 2.5", "1.5 → 0.5", "true → false"} if expected is None else expected
     )
 
@@ -120,9 +120,9 @@ def test_operators(operator, body, expected):
     ],
 )
 def test_what_is_equivalent(operator, body, policy, expected):
-    found = set(changes(body, operator, **policy).values())
+    mutants = set(changes(body, operator, **policy).values())
 
-    assert found == ({"there is one row at most", ""} if expected is None else {expected})
+    assert mutants == ({"there is one row at most", ""} if expected is None else {expected})
 
 
 def test_every_mutant_is_a_query_and_none_comes_twice():
@@ -143,13 +143,13 @@ def test_every_mutant_is_a_query_for_rdflib():
 
 
 def answer(store, query):
-    found = store.query(query)
-    if isinstance(found, pyoxigraph.QueryBoolean):
-        return bool(found)
-    if isinstance(found, pyoxigraph.QueryTriples):
-        counts = Counter(str(triple.predicate) for triple in {*found})
+    results = store.query(query)
+    if isinstance(results, pyoxigraph.QueryBoolean):
+        return bool(results)
+    if isinstance(results, pyoxigraph.QueryTriples):
+        counts = Counter(str(triple.predicate) for triple in {*results})
         return sorted(counts.items())
-    text = json.loads(found.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+    text = json.loads(results.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
     return Counter(tuple(sorted(cell["value"] for cell in row.values())) for row in text["results"]["bindings"])
 
 
@@ -172,11 +172,9 @@ def test_equivalent_mutants_never_answer_otherwise(gold, seed):
 
     for mutant in made(gold, duplicates=duplicates, row_order=row_order):
         if mutant.equivalent:
-            found = answer(store, mutant.query)
+            rows = answer(store, mutant.query)
             same = (
-                set(found) == set(expected)
-                if isinstance(found, Counter) and duplicates == "ignore"
-                else found == expected
+                set(rows) == set(expected) if isinstance(rows, Counter) and duplicates == "ignore" else rows == expected
             )
             assert same, mutant
 
@@ -184,10 +182,10 @@ def test_equivalent_mutants_never_answer_otherwise(gold, seed):
 def test_a_long_query_has_some_of_each_operator():
     body = "SELECT ?x { " + " ".join(f"?x :p ?y{n} FILTER (?y{n} > {n})" for n in range(40)) + " }"
 
-    found = made(body)
+    mutants = made(body)
 
-    assert len(found) == MAX_MUTANTS
-    assert {"distinct", "predicate", "filter-dropped", "value"} <= {mutant.operator for mutant in found}
+    assert len(mutants) == MAX_MUTANTS
+    assert {"distinct", "predicate", "filter-dropped", "value"} <= {mutant.operator for mutant in mutants}
 
 
 def test_a_query_that_cannot_be_read_has_no_mutants():
@@ -206,7 +204,7 @@ def test_strength_asks_the_graph_for_other_names(tmp_path):
     (case,) = load_cases(tmp_path, require_prediction=False)
 
     with Session() as session:
-        found = measure_strength(case, session)
+        measured = measure_strength(case, session)
 
-    assert {mutant.change for mutant in found.survivors} == {"?x a :A dropped", "?x :p 1 dropped"}
-    assert {":p → :size", ":A → :B"} <= {mutant.change for mutant in found.killed}
+    assert {mutant.change for mutant in measured.survivors} == {"?x a :A dropped", "?x :p 1 dropped"}
+    assert {":p → :size", ":A → :B"} <= {mutant.change for mutant in measured.killed}

@@ -51,7 +51,7 @@ def survivors(found):
 
 
 def test_planted_weak_cases_are_found_with_what_would_pass(strength):
-    status, found = strength("""
+    status, report = strength("""
   - {id: strong, gold: SELECT name FROM singer WHERE age > 30}
   - {id: boundary, gold: SELECT name FROM singer WHERE age > 35}
   - {id: condition, gold: "SELECT name FROM singer WHERE age = 20 AND country = 'FR'"}
@@ -60,7 +60,7 @@ def test_planted_weak_cases_are_found_with_what_would_pass(strength):
   - {id: order, gold: SELECT name FROM singer ORDER BY id}
 """)
 
-    weak = survivors(found)
+    weak = survivors(report)
     assert status == 0
     assert weak["strong"] == {"DISTINCT added", "age > 30 → age > 31"}
     assert weak["boundary"] == {"DISTINCT added", "age > 35 → age >= 35", "age > 35 → age > 36", "age > 35 → age > 34"}
@@ -82,42 +82,42 @@ def test_cases_that_have_no_wrong_variants_are_told(tmp_path, monkeypatch, capsy
 
 
 def test_weakest_cases_come_first_and_sums_agree(strength):
-    _, found = strength("""
+    _, report = strength("""
   - {id: strong, gold: SELECT name FROM singer WHERE age > 30}
   - {id: weak, gold: SELECT name FROM singer WHERE age > 100}
 """)
 
-    assert [case["id"] for case in found["cases"]] == ["weak", "strong"]
-    for case in (*found["cases"], found["summary"]):
+    assert [case["id"] for case in report["cases"]] == ["weak", "strong"]
+    for case in (*report["cases"], report["summary"]):
         left = case["survivors"] if isinstance(case["survivors"], int) else len(case["survivors"])
         assert case["mutants"] == case["killed"] + case["equivalent"] + left > 0
     for outcome in ("killed", "equivalent", "survivors"):
-        assert sum(of[outcome] for of in found["summary"]["operators"].values()) == found["summary"][outcome]
+        assert sum(of[outcome] for of in report["summary"]["operators"].values()) == report["summary"][outcome]
 
 
 def test_several_suites_have_a_line_each(strength, capsys):
     write(HEAD + "  - {id: b, gold: SELECT name FROM singer WHERE age > 100}\n", "b.queryeval.yaml")
-    _, found = strength("  - {id: a, gold: SELECT COUNT(*) FROM concert}\n")
+    _, report = strength("  - {id: a, gold: SELECT COUNT(*) FROM concert}\n")
 
     main(["strength", "."])
 
     lines = capsys.readouterr().out.splitlines()
-    suites = found["summary"]["suites"]
+    suites = report["summary"]["suites"]
     assert suites.keys() == {"b.queryeval.yaml", "s.queryeval.yaml"}
     assert suites["s.queryeval.yaml"] == {"mutants": 3, "killed": 2, "equivalent": 1, "survivors": 0}
-    assert sum(counts["mutants"] for counts in suites.values()) == found["summary"]["mutants"]
+    assert sum(counts["mutants"] for counts in suites.values()) == report["summary"]["mutants"]
     assert lines[-2] == "s.queryeval.yaml: 0 of 2 mutants pass, in 0 of 1 case"
 
 
 def test_survivors_are_right_under_the_policy_of_the_case(strength):
-    _, found = strength("""
+    _, report = strength("""
   - {id: ordered, gold: SELECT name FROM singer ORDER BY age DESC}
   - {id: any-order, gold: SELECT name FROM singer ORDER BY age DESC, compare: {row_order: ignore}}
   - {id: tie, gold: SELECT name FROM singer WHERE age < 40 ORDER BY age DESC LIMIT 1}
   - {id: some-columns, gold: "SELECT name, age FROM singer WHERE age > 30", compare: {gold_columns: [name]}}
 """)
-    killed = {case["id"]: case for case in found["cases"]}
-    weak = survivors(found)
+    killed = {case["id"]: case for case in report["cases"]}
+    weak = survivors(report)
 
     assert "age DESC → age" not in weak["ordered"]
     assert killed["any-order"]["equivalent"] > killed["ordered"]["equivalent"]
@@ -126,31 +126,31 @@ def test_survivors_are_right_under_the_policy_of_the_case(strength):
 
 
 def test_a_mutant_that_is_another_gold_passes(strength):
-    _, found = strength("  - {id: a, gold_any: [SELECT name FROM singer WHERE age > 30, SELECT name FROM singer]}\n")
+    _, report = strength("  - {id: a, gold_any: [SELECT name FROM singer WHERE age > 30, SELECT name FROM singer]}\n")
 
-    assert "WHERE age > 30 dropped" in survivors(found)["a"]
+    assert "WHERE age > 30 dropped" in survivors(report)["a"]
 
 
 def test_a_gold_that_does_not_run_is_a_problem_and_the_others_are_measured(strength):
-    status, found = strength("""
+    status, report = strength("""
   - {id: fails, gold: SELECT nme FROM singer}
   - {id: runs, gold: SELECT name FROM singer}
   - {id: skipped, gold: SELECT nme FROM singer, skip: later}
 """)
 
     assert status == 1
-    assert [(problem["path"], problem["line"]) for problem in found["problems"]] == [("s.queryeval.yaml", 5)]
-    assert "no such column: nme: did you mean 'name'?" in found["problems"][0]["message"]
-    assert [case["id"] for case in found["cases"]] == ["runs"]
+    assert [(problem["path"], problem["line"]) for problem in report["problems"]] == [("s.queryeval.yaml", 5)]
+    assert "no such column: nme: did you mean 'name'?" in report["problems"][0]["message"]
+    assert [case["id"] for case in report["cases"]] == ["runs"]
 
 
 def test_a_source_that_cannot_answer_is_one_problem(strength):
     cases = "  - {id: a, gold: SELECT 1}\n  - {id: b, gold: SELECT 2}\n"
 
-    status, found = strength(cases, head="kind: sql\nsource: missing.db\ncases:\n")
+    status, report = strength(cases, head="kind: sql\nsource: missing.db\ncases:\n")
 
     assert status == 1
-    assert len(found["problems"]) == 1
+    assert len(report["problems"]) == 1
 
 
 def test_a_change_that_begins_with_its_clause_does_not_name_it_again(strength, capsys):
@@ -172,10 +172,10 @@ def test_survivors_fail_a_strict_call_only(strength):
 def test_a_comment_behind_the_last_semicolon_leaves_the_mutants(strength):
     _, plain = strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n")
 
-    _, found = strength('  - {id: a, gold: "SELECT name FROM singer WHERE age > 35;\\n-- by age;"}\n')
+    _, report = strength('  - {id: a, gold: "SELECT name FROM singer WHERE age > 35;\\n-- by age;"}\n')
 
-    assert found["summary"] == plain["summary"]
-    assert found["summary"]["mutants"] > 5
+    assert report["summary"] == plain["summary"]
+    assert report["summary"]["mutants"] > 5
 
 
 def test_a_gold_that_only_the_database_reads_is_told_with_its_place(strength, capsys):
@@ -190,9 +190,9 @@ def test_a_gold_that_only_the_database_reads_is_told_with_its_place(strength, ca
 
 
 def test_golds_without_a_query_have_no_mutants(strength):
-    _, found = strength("  - {id: a, gold_table: {columns: [n], rows: [[1]]}}\n")
+    _, report = strength("  - {id: a, gold_table: {columns: [n], rows: [[1]]}}\n")
 
-    assert found["cases"] == []
+    assert report["cases"] == []
 
 
 def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(tmp_path, monkeypatch):
@@ -205,10 +205,10 @@ def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(tmp_path, mo
     (case,) = load_cases("s.queryeval.yaml", require_prediction=False)
 
     with Session() as session:
-        found = measure_strength(case, session)
+        measured = measure_strength(case, session)
 
-    assert len(found.killed) == MAX_TIMEOUTS
-    assert found.survivors == ()
+    assert len(measured.killed) == MAX_TIMEOUTS
+    assert measured.survivors == ()
 
 
 def test_untrusted_text_of_a_gold_is_no_line_of_its_own(strength, capsys):
@@ -276,9 +276,9 @@ def test_constraints_are_those_of_the_source_and_those_of_db_schema_that_its_dat
     Path("a.sql").write_text(FRIENDS, encoding="utf-8")
     Path("tables.json").write_text(json.dumps([TABLES]), encoding="utf-8")
 
-    _, found = strength(FRIEND_GOLDS, head=LISTED_HEAD)
+    _, report = strength(FRIEND_GOLDS, head=LISTED_HEAD)
 
-    weak = survivors(found)
+    weak = survivors(report)
     assert "DISTINCT dropped" in weak["part-of-key"]
     assert "COUNT(name) → COUNT(*)" not in weak.get("not-null", ())
     assert not any(
@@ -302,7 +302,7 @@ def test_a_listed_key_that_the_data_breaks_counts_for_nothing(strength):
     Path("a.sql").write_text(FRIENDS + rows, encoding="utf-8")
     Path("tables.json").write_text(json.dumps([TABLES]), encoding="utf-8")
 
-    _, found = strength(
+    _, report = strength(
         """
   - {id: key, gold: SELECT DISTINCT pupil FROM mark WHERE points > 1}
   - {id: reference, gold: SELECT p.name FROM friend f JOIN pupil p ON p.id = f.other WHERE f.pupil < 2}
@@ -310,7 +310,7 @@ def test_a_listed_key_that_the_data_breaks_counts_for_nothing(strength):
         head=LISTED_HEAD,
     )
 
-    weak = survivors(found)
+    weak = survivors(report)
     assert "DISTINCT dropped" in weak["key"]
     assert "JOIN pupil AS p → LEFT JOIN pupil AS p" in weak["reference"]
 
@@ -318,11 +318,11 @@ def test_a_listed_key_that_the_data_breaks_counts_for_nothing(strength):
 def test_a_declared_foreign_key_that_the_data_breaks_counts_for_nothing(strength):
     Path("a.sql").write_text(SCRIPT + "INSERT INTO concert VALUES (5, 9);", encoding="utf-8")
 
-    _, found = strength("""
+    _, report = strength("""
   - {id: a, gold: SELECT c.id FROM concert c JOIN singer s ON s.id = c.singer WHERE c.singer < 9}
 """)
 
-    assert "JOIN singer AS s → LEFT JOIN singer AS s" in survivors(found)["a"]
+    assert "JOIN singer AS s → LEFT JOIN singer AS s" in survivors(report)["a"]
 
 
 def test_a_primary_key_with_nulls_tells_no_rows_apart(strength):
@@ -330,20 +330,20 @@ def test_a_primary_key_with_nulls_tells_no_rows_apart(strength):
     script = "CREATE TABLE t (k TEXT PRIMARY KEY, n INT); INSERT INTO t VALUES (NULL, 1), (NULL, 2), ('x', 3);"
     Path("a.sql").write_text(script, encoding="utf-8")
 
-    _, found = strength("  - {id: a, gold: SELECT DISTINCT k FROM t WHERE n > 1}\n")
+    _, report = strength("  - {id: a, gold: SELECT DISTINCT k FROM t WHERE n > 1}\n")
 
-    assert "DISTINCT dropped" in survivors(found)["a"]
+    assert "DISTINCT dropped" in survivors(report)["a"]
 
 
 def test_a_mutant_that_answers_otherwise_on_the_source_is_not_called_equivalent(strength):
     """SQLite stores 30.5 in a column of integers, whatever its type rules out."""
     Path("a.sql").write_text(SCRIPT + "INSERT INTO singer VALUES (5, 'Ed', 30.5, 'FR');", encoding="utf-8")
 
-    _, found = strength("  - {id: a, gold: SELECT id FROM singer WHERE age > 30.5}\n")
+    _, report = strength("  - {id: a, gold: SELECT id FROM singer WHERE age > 30.5}\n")
 
-    (case,) = found["cases"]
-    assert "age > 30.5 → age >= 30.5" not in survivors(found)["a"]
-    assert found["summary"]["operators"]["comparison-boundary"] == {"killed": 1, "equivalent": 0, "survivors": 0}
+    (case,) = report["cases"]
+    assert "age > 30.5 → age >= 30.5" not in survivors(report)["a"]
+    assert report["summary"]["operators"]["comparison-boundary"] == {"killed": 1, "equivalent": 0, "survivors": 0}
     assert case["mutants"] == case["killed"] + case["equivalent"] + len(case["survivors"])
 
 

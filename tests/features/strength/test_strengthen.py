@@ -84,23 +84,23 @@ def test_the_columns_values_and_numbers_of_a_query_are_found():
             AND t.id IN (SELECT boss FROM singer) GROUP BY t.name HAVING count(*) >= 3 LIMIT 7
     """
 
-    found = compared_columns(text, "sqlite", tables())
+    columns = compared_columns(text, "sqlite", tables())
 
-    values = dict.fromkeys(column for column, _ in found.values)
+    values = dict.fromkeys(column for column, _ in columns.values)
     assert values.keys() == {("singer", "age"), ("concert", "year"), ("singer", "name")}
-    assert {value for column, value in found.values if column == ("singer", "age")} == {18, -3.5}
-    assert {"A", "Aa", "aA"} <= {value for column, value in found.values if column == ("singer", "name")}
-    assert {frozenset(pair) for pair in found.pairs} >= {
+    assert {value for column, value in columns.values if column == ("singer", "age")} == {18, -3.5}
+    assert {"A", "Aa", "aA"} <= {value for column, value in columns.values if column == ("singer", "name")}
+    assert {frozenset(pair) for pair in columns.pairs} >= {
         frozenset({("concert", "singer"), ("singer", "id")}),
         frozenset({("singer", "id"), ("singer", "boss")}),
     }
-    assert set(found.numbers) == {3, 7}
+    assert set(columns.numbers) == {3, 7}
 
 
 def test_a_name_in_double_quotes_that_is_no_column_is_a_text():
-    found = compared_columns('SELECT "name" FROM singer WHERE name = "Ann"', "sqlite", tables())
+    columns = compared_columns('SELECT "name" FROM singer WHERE name = "Ann"', "sqlite", tables())
 
-    assert found.values == ((("singer", "name"), "Ann"),)
+    assert columns.values == ((("singer", "name"), "Ann"),)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ def test_neighbours_of_texts_of_numbers_and_of_words():
 def test_variants_kill_what_survives_in_the_source(strengths):
     measured, session = strengths()
 
-    found = list(build_variants(measured, session))
+    variants = list(build_variants(measured, session))
 
-    left = survivors_of(measured) - killed_by(found)
+    left = survivors_of(measured) - killed_by(variants)
     assert {change for _, change in survivors_of(measured)} >= {"age > 30 → age >= 30", "age > 30 → age > 29"}
     assert {case for case, _ in left} <= {"limit"}
     assert len(survivors_of(measured)) > 15
-    assert all(len(table.rows) <= MAX_ROWS for variant in found for table in variant.tables.values())
+    assert all(len(table.rows) <= MAX_ROWS for variant in variants for table in variant.tables.values())
 
 
 def test_the_same_seed_builds_the_same_variants(strengths):
@@ -222,10 +222,10 @@ def test_a_gold_that_fails_in_a_candidate_is_in_no_variant(strengths):
     golds = {"abs": "SELECT abs(age) FROM singer WHERE age > -9223372036854775807", "boundary": GOLDS["boundary"]}
     measured, session = strengths(golds)
 
-    found = list(build_variants(measured, session))
+    variants = list(build_variants(measured, session))
 
-    assert ("boundary", "age > 30 → age >= 30") in killed_by(found)
-    for variant in found:
+    assert ("boundary", "age > 30 → age >= 30") in killed_by(variants)
+    for variant in variants:
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.executescript(variant.script)
             for gold in golds.values():
@@ -300,10 +300,10 @@ def test_variants_of_duckdb_keep_types(strengths):
     golds = {"price": "SELECT name FROM zone WHERE price > 5 AND opened > DATE '2020-05-05'"}
     measured, session = strengths(golds, script, engine="duckdb")
 
-    found = killed_by(build_variants(measured, session))
+    variants = killed_by(build_variants(measured, session))
 
-    assert found
-    assert found <= survivors_of(measured)
+    assert variants
+    assert variants <= survivors_of(measured)
 
 
 @pytest.fixture
@@ -317,10 +317,10 @@ def folder(tmp_path, monkeypatch):
 def test_the_command_writes_variants_that_a_suite_can_name(folder, capsys):
     assert main(["strengthen", ".", "-o", "variants", "--json"]) == 0
 
-    (found,) = json.loads(capsys.readouterr().out)["sources"]
-    assert found["variants"] == "variants/music-*.sql"
-    assert found["killed"] == found["survivors"] > 0
-    first = Path(found["files"][0]["file"])
+    (source_report,) = json.loads(capsys.readouterr().out)["sources"]
+    assert source_report["variants"] == "variants/music-*.sql"
+    assert source_report["killed"] == source_report["survivors"] > 0
+    first = Path(source_report["files"][0]["file"])
     assert "-- boundary: age > 30 → age >= 30" in "".join(file.read_text() for file in Path("variants").iterdir())
     assert first.read_text().startswith("-- A variant of music.sql")
 
@@ -403,9 +403,9 @@ def test_variants_keep_the_constraints_of_the_source_whatever_db_schema_lists(fo
 
     assert main(["strengthen", ".", "-o", "variants", "--json"]) == 0
 
-    (found,) = json.loads(capsys.readouterr().out)["sources"]
-    assert found["killed"] == found["survivors"] > 0
-    for file in found["files"]:
+    (source_report,) = json.loads(capsys.readouterr().out)["sources"]
+    assert source_report["killed"] == source_report["survivors"] > 0
+    for file in source_report["files"]:
         with closing(sqlite3.connect(":memory:")) as source, closing(sqlite3.connect(":memory:")) as variant:
             source.executescript(DDL)
             variant.executescript(Path(file["file"]).read_text(encoding="utf-8"))

@@ -107,8 +107,8 @@ PREDICTED = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": 
 
 def write_report(*missing, predicted=("a",), **changes):
     cases = [
-        entry(**about(id_), predicted=found, **dict.fromkeys(("gold", "difference", "prediction")))
-        for id_, found in (*((id_, PREDICTED) for id_ in predicted), *((id_, None) for id_ in missing))
+        entry(**about(id_), predicted=predicted_side, **dict.fromkeys(("gold", "difference", "prediction")))
+        for id_, predicted_side in (*((id_, PREDICTED) for id_ in predicted), *((id_, None) for id_ in missing))
     ]
     collected = {"s.queryeval.yaml": len(cases)}
     facts = {"created": "2025-01-01T00:00:00+00:00", "environment": {}, "collected": collected}

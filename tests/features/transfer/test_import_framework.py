@@ -252,21 +252,21 @@ def test_a_suite_reads_back_what_was_imported(tmp_path_factory, gold, question, 
         patch.setattr(import_command, "MAX_YAML_CASES", 0 if many else 10)
         write_suites(Import(name="set", settings=settings, cases=[sql]), folder, force=False)
 
-    (found,) = read_back(folder)
-    assert (found.question, found.golds[0].query, dict(found.metadata)) == (question, gold, metadata)
+    (case,) = read_back(folder)
+    assert (case.question, case.golds[0].query, dict(case.metadata)) == (question, gold, metadata)
 
 
 def test_the_command_prints_one_object_and_a_status_that_tells_what_was_skipped(folder, capsys):
     source = lines("q.jsonl", {"id": "a", "gold": {"x": 1}}, {"id": "b"}, {"id": "c", "gold": "no JSON"})
 
-    status, found = run_json(capsys, "import", "jsonl", source, "--kind", "json", "-o", "out")
+    status, output = run_json(capsys, "import", "jsonl", source, "--kind", "json", "-o", "out")
 
     assert status == 1
-    assert found["suites"] == ["out/q.queryeval.yaml"]
-    assert found["cases"] == 1
-    assert [entry["id"] for entry in found["skipped"]] == ["b", "c"]
-    assert "name the field with --map gold=FIELD (it has id)" in found["skipped"][0]["reason"]
-    assert "its right answer cannot be read: not JSON" in found["skipped"][1]["reason"]
+    assert output["suites"] == ["out/q.queryeval.yaml"]
+    assert output["cases"] == 1
+    assert [entry["id"] for entry in output["skipped"]] == ["b", "c"]
+    assert "name the field with --map gold=FIELD (it has id)" in output["skipped"][0]["reason"]
+    assert "its right answer cannot be read: not JSON" in output["skipped"][1]["reason"]
 
 
 def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):

@@ -28,11 +28,11 @@ def write(path, text):
 def imported(capsys, *arguments):
     """Return the cases by id, and what was skipped."""
     status = main(["import", *arguments, "-o", "out", "--force", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert status == (1 if found["skipped"] else 0)
+    output = json.loads(capsys.readouterr().out)
+    assert status == (1 if output["skipped"] else 0)
     cases = load_cases("out", root=Path("out"))
-    assert found["cases"] == len(cases)
-    return {case.id: case for case in cases}, {entry["id"]: entry["reason"] for entry in found["skipped"]}
+    assert output["cases"] == len(cases)
+    return {case.id: case for case in cases}, {entry["id"]: entry["reason"] for entry in output["skipped"]}
 
 
 def refusal(capsys, *arguments):
