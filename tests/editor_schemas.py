@@ -50,12 +50,12 @@ def objections(path):
 
 
 def validator(name):
-    known = tuple(
+    members = tuple(
         (member, getattr(registry[member], "settings", None) is None)
         for registry in REGISTRIES
         for member in registry.names()
     )
-    return _validator(name, known)
+    return _validator(name, members)
 
 
 @lru_cache(maxsize=16)

@@ -41,11 +41,11 @@ def replaced(file, text):
 @contextmanager
 def hub():
     """A hub on this machine that has the model under any name: its URL, and the paths that it was asked for."""
-    asked = []
+    calls = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
-            asked.append(self.path)
+            calls.append(self.path)
             status, headers, body = answer(self.path)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -63,7 +63,7 @@ def hub():
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", asked
+            yield f"http://127.0.0.1:{server.server_port}", calls
         finally:
             server.shutdown()
             thread.join()

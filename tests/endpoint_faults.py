@@ -143,10 +143,10 @@ def is_authorised(request: Request, scheme: str, secret: str) -> bool:
 def is_digest(given: str, method: str, secret: str) -> bool:
     """Whether a response to the challenge is right (RFC 7616)."""
     user, _, password = secret.partition(":")
-    told = {name: quoted or bare for name, quoted, bare in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', given)}
-    secret_part, request_part = _md5(f"{user}:r:{password}"), _md5(f"{method}:{told.get('uri')}")
-    middle = f"n1:{told.get('nc')}:{told.get('cnonce')}:auth"
-    return told.get("username") == user and told.get("response") == _md5(f"{secret_part}:{middle}:{request_part}")
+    values = {name: quoted or bare for name, quoted, bare in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', given)}
+    secret_part, request_part = _md5(f"{user}:r:{password}"), _md5(f"{method}:{values.get('uri')}")
+    middle = f"n1:{values.get('nc')}:{values.get('cnonce')}:auth"
+    return values.get("username") == user and values.get("response") == _md5(f"{secret_part}:{middle}:{request_part}")
 
 
 def _md5(text: str) -> str:

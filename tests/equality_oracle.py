@@ -108,34 +108,34 @@ def _pair(pool: Pool, chance: random.Random) -> Pair:
     palette = [chance.randrange(len(pool.values)) for _ in range(chance.choice((1, 2, 3, 6)))]
     palette += [pool.values.index(near) for place in palette for near in pool.near[place][:2] if chance.random() < 0.4]
     cells = [[chance.choice(palette) for _ in range(width)] for _ in range(height)]
-    made = []
-    others = [[_variant(pool, place, chance) for place in row] for row in cells]
+    changes = []
+    remaining = [[_variant(pool, place, chance) for place in row] for row in cells]
     rows = [tuple(pool.values[place] for place in row) for row in cells]
     ties = _ties(rows, chance) if height and chance.random() < 0.35 else None
     if ties is None:
-        chance.shuffle(others)
+        chance.shuffle(remaining)
     else:
-        made.append("ordered")
-        others = _in_ties(others, ties, chance)
+        changes.append("ordered")
+        remaining = _in_ties(remaining, ties, chance)
     gold = rows if ties is None else _taken(rows, ties)
     order = chance.sample(range(width), width)
-    others = [tuple(row[place] for place in order) for row in others]
-    if chance.random() < 0.1 and others:
-        made.append("a row twice or gone")
-        others = others[1:] if chance.random() < 0.5 else [*others, others[0]]
+    remaining = [tuple(row[place] for place in order) for row in remaining]
+    if chance.random() < 0.1 and remaining:
+        changes.append("a row twice or gone")
+        remaining = remaining[1:] if chance.random() < 0.5 else [*remaining, remaining[0]]
     columns = width
     if chance.random() < 0.08:
-        made.append("other width")
+        changes.append("other width")
         columns = chance.choice((1, 2, 3, 4))
-        others = [(*row, *row, *row, *row)[:columns] for row in others]
+        remaining = [(*row, *row, *row, *row)[:columns] for row in remaining]
     if chance.random() < 0.05:
-        made.append("no rows")
-        others = []
+        changes.append("no rows")
+        remaining = []
     names = "abcd"
     return Pair(
         Table(columns=tuple(names[:width]), rows=gold, ties=ties),
-        Table(columns=tuple(names[:columns]), rows=others),
-        ", ".join(made) or "unordered",
+        Table(columns=tuple(names[:columns]), rows=remaining),
+        ", ".join(changes) or "unordered",
     )
 
 
@@ -207,9 +207,9 @@ def _can_pair(equal: CellsEqual, golds: Sequence[Row], rows: Sequence[Row]) -> b
     """Return whether each row has a partner of its own."""
     if not rows:
         return True
-    first, *others = rows
+    first, *remaining = rows
     return any(
-        all(map(equal, gold, first)) and _can_pair(equal, [*golds[:place], *golds[place + 1 :]], others)
+        all(map(equal, gold, first)) and _can_pair(equal, [*golds[:place], *golds[place + 1 :]], remaining)
         for place, gold in enumerate(golds)
     )
 
@@ -272,11 +272,11 @@ def _numbers_equal(x: float | Decimal, y: float | Decimal, rel: float | None = N
         return math.isnan(x) and math.isnan(y)
     if math.isinf(x) or math.isinf(y):
         return x == y
-    exact, other = Fraction(x), Fraction(y)
-    distance, larger = abs(exact - other), max(abs(exact), abs(other))
+    exact, second = Fraction(x), Fraction(y)
+    distance, larger = abs(exact - second), max(abs(exact), abs(second))
     if isinstance(x, float) or isinstance(y, float):
         value = x if isinstance(x, float) else y
-        are_whole = exact.denominator == other.denominator == 1
+        are_whole = exact.denominator == second.denominator == 1
         if type(x) is not type(y) and are_whole and abs(value) < 2**53:
             return distance <= max(_written(rel or 0) * larger, _written(span or 0))
         rel, span = 1e-6 if rel is None else rel, 1e-9 if span is None else span

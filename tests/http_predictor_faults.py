@@ -27,8 +27,8 @@ def echoes(status: int):
 
     def behave(exchange: Exchange) -> None:
         headers = exchange.request.headers
-        told = f"you sent {headers.get('authorization')} {headers.get('x-api-key')}"
-        exchange.reply(told, f"{status} {responses[status]}", Content_Type="text/plain")
+        message = f"you sent {headers.get('authorization')} {headers.get('x-api-key')}"
+        exchange.reply(message, f"{status} {responses[status]}", Content_Type="text/plain")
 
     return behave
 

@@ -78,9 +78,9 @@ def serving(service: Service, path: str = "/") -> Iterator[Running]:
             body = data.decode(errors="surrogateescape")
             headers = {name.lower(): value for name, value in self.headers.items()}
             parameters = dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True))
-            asked = Asked(self.command, target.path, parameters, headers, body, f"http://{self.headers['Host']}")
-            running.asked.append(asked)
-            self.say(service(asked))
+            request = Asked(self.command, target.path, parameters, headers, body, f"http://{self.headers['Host']}")
+            running.asked.append(request)
+            self.say(service(request))
 
         def say(self, said: Said) -> None:
             text = said.body if isinstance(said.body, str | bytes) else json.dumps(said.body)
@@ -136,12 +136,12 @@ def denodo(database: Path) -> Service:
             return Said({"status": 401, "message": "Unauthorized"}, 401)
         if (asked.method, asked.path) != ("POST", DENODO_PATH) or "serverId" not in asked.parameters:
             return Said({"status": 404, "message": "Not Found"}, 404)
-        told = json.loads(asked.body)
+        request = json.loads(asked.body)
         try:
-            columns, rows = answered(database, told["vql"].removesuffix(" FROM dual()"))
+            columns, rows = answered(database, request["vql"].removesuffix(" FROM dual()"))
         except sqlite3.Error as error:
             return Said({"status": 500, "message": f"Error executing query: {error}"}, 500)
-        rows = rows[: told["limit"]]
+        rows = rows[: request["limit"]]
         named = [[{"columnName": name, "value": cell} for name, cell in zip(columns, row, strict=True)] for row in rows]
         return Said({"rows": [{"values": values} for values in named]})
 
@@ -177,8 +177,8 @@ def trino(database: Path) -> Service:
         try:
             results[name] = answered(database, asked.body)
         except sqlite3.Error as error:
-            told = {"message": f"line 1:1: {error}", "errorCode": 1, "errorName": "SYNTAX_ERROR"}
-            return Said({"id": name, "stats": {"state": "FAILED"}, "error": {**told, "errorType": "USER_ERROR"}})
+            values = {"message": f"line 1:1: {error}", "errorCode": 1, "errorName": "SYNTAX_ERROR"}
+            return Said({"id": name, "stats": {"state": "FAILED"}, "error": {**values, "errorType": "USER_ERROR"}})
         following = f"{asked.origin}/v1/statement/queued/{name}/0"
         return Said({"id": name, "nextUri": following, "stats": {"state": "QUEUED"}})
 
@@ -206,9 +206,9 @@ def offsets(database: Path) -> Service:
     """A service of nobody in particular: a form with `sql`, `top` and `skip`, rows as objects."""
 
     def answer(asked: Asked) -> Said:
-        told = dict(urllib.parse.parse_qsl(asked.body, strict_parsing=True))
-        columns, rows = answered(database, told["sql"])
-        rows = rows[int(told["skip"]) :][: int(told["top"])]
+        request = dict(urllib.parse.parse_qsl(asked.body, strict_parsing=True))
+        columns, rows = answered(database, request["sql"])
+        rows = rows[int(request["skip"]) :][: int(request["top"])]
         return Said(f'{{"result": {{"rows": {as_objects(columns, rows)}}}}}')
 
     return answer

@@ -84,9 +84,9 @@ def running(program: str, folder: Path) -> Iterator[MariaDB]:
     data = f"--datadir={folder / 'data'}"
     install = ["mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", *user]
     environment = os.environ | {"TMPDIR": str(folder)}  # a server that starts removes temporary tables of all servers
-    made = subprocess.run([*install, "--skip-test-db"], capture_output=True, text=True, env=environment)
-    if made.returncode:
-        raise RuntimeError(f"mariadb-install-db fails: {made.stdout}{made.stderr}")
+    process = subprocess.run([*install, "--skip-test-db"], capture_output=True, text=True, env=environment)
+    if process.returncode:
+        raise RuntimeError(f"mariadb-install-db fails: {process.stdout}{process.stderr}")
     started = MariaDB(free_port())
     options = [f"--bind-address={HOST}", f"--port={started.port}", f"--socket={folder / 'socket'}"]
     options += [f"--tmpdir={folder}", f"--pid-file={folder / 'pid'}"]

@@ -28,9 +28,9 @@ class TrackingService:
             folder = asked.parameters["path"]
             names = [name.removeprefix(f"{folder}/") for name in self.files if name.startswith(f"{folder}/")]
             return Said({"files": [{"path": name, "is_dir": False} for name in names]})
-        told = json.loads(asked.body) if asked.body else asked.parameters
+        request = json.loads(asked.body) if asked.body else asked.parameters
         answer = getattr(self, asked.path.removeprefix(API).replace("/", "_").replace("-", "_"), None)
-        return answer(told) if answer else Said("<html>Not Found</html>", 404, "text/html")
+        return answer(request) if answer else Said("<html>Not Found</html>", 404, "text/html")
 
     def _artifact(self, asked, name):
         if asked.method == "PUT":

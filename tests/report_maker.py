@@ -55,12 +55,12 @@ def report_of(cases, **about):
         make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
         make_gate(metric="execution_accuracy", folder="elsewhere", cases=1),
     ]
-    known = HEAD | {
+    defaults = HEAD | {
         "created": "2025-03-01T09:30:00+00:00",
         "environment": {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.45.1"}},
         "predictor": {"sources": ["inline"]},
     }
-    return aggregate(cases, gates=[evaluate_gate(gate, cases) for gate in gates], about=known | about)
+    return aggregate(cases, gates=[evaluate_gate(gate, cases) for gate in gates], about=defaults | about)
 
 
 def make_compared(size):
@@ -170,7 +170,7 @@ def _answers(kind, number, missed, chance):
 
 def _sides(kind, number, missed, chance):
     year, noun, place = 1950 + number % 70, chance.choice(NOUNS), chance.choice(PLACES)
-    other = year + missed
+    second = year + missed
     texts = {
         "sql": f"SELECT name, count(*) FROM {noun} WHERE year > {{}} AND city = '{place}' GROUP BY name",
         "sparql": f"SELECT ?{noun} WHERE {{{{ ?{noun} :in :{place} ; :year ?y FILTER(?y > {{}}) }}}}",
@@ -187,7 +187,7 @@ def _sides(kind, number, missed, chance):
             "sample": table if kind in ("sql", "sparql") else [],
             "seconds": chance.lognormvariate(-7, 0.5),
         }
-        for since, table in ((year, rows), (other, wrong))
+        for since, table in ((year, rows), (second, wrong))
     )
 
 

@@ -42,7 +42,7 @@ def answer(*rows):
 
 def make_case(**changes):
     """A case with one gold, `gold`, and a prediction in place, `predicted`, which runs nowhere."""
-    known = {
+    defaults = {
         "id": "a",
         "location": Location(Path("music/s.queryeval.yaml"), 4),
         "kind": "sql",
@@ -69,7 +69,7 @@ def make_case(**changes):
         "xfail": None,
         "allow_empty": False,
     }
-    values = known | changes
+    values = defaults | changes
     settings = {name: values.pop(name) for name in SETTINGS & values.keys()}
     return Case(**values, settings=Settings(**settings))
 
@@ -87,7 +87,7 @@ def make_view(*, schema=None, **changes):
 
 def make_result(case, *, gold, predicted, **changes):
     """The result of a case whose gold and predicted are tables."""
-    known = {
+    defaults = {
         "case": case,
         "gold": Execution(query=None, answer=gold),
         "gold_index": 0,
@@ -97,8 +97,8 @@ def make_result(case, *, gold, predicted, **changes):
         "violations": (),
         "details": {},
     } | changes
-    case, fails = known.pop("case"), bool(known["violations"]) or known["predicted"].error is not None
-    trial = Trial(**known, passed=not fails)
+    case, fails = defaults.pop("case"), bool(defaults["violations"]) or defaults["predicted"].error is not None
+    trial = Trial(**defaults, passed=not fails)
     answers, difference = [trial.gold.answer, trial.predicted.answer], None
     if None not in answers and trial.violations:
         difference = KINDS[case.settings.kind].difference(*answers, case, limit=case.settings.report_rows)
@@ -144,7 +144,7 @@ FINGERPRINT = {
 
 def entry(**changes):
     """A case as report.json has it."""
-    known = {
+    defaults = {
         "id": "a",
         "path": "music/s.queryeval.yaml",
         "line": 4,
@@ -152,9 +152,11 @@ def entry(**changes):
         "source": "concerts.db",
         "outcome": "passed",
     } | changes
-    nodeid = f"{known['path']}::{known['id']}"
-    made = {name: value for name, value in unknown_case(nodeid=nodeid, message="").items() if name != "groups"} | known
-    return made | {"groups": changes.get("groups", _groups(made))}
+    nodeid = f"{defaults['path']}::{defaults['id']}"
+    entry = {
+        name: value for name, value in unknown_case(nodeid=nodeid, message="").items() if name != "groups"
+    } | defaults
+    return entry | {"groups": changes.get("groups", _groups(entry))}
 
 
 def _groups(case):

@@ -48,7 +48,7 @@ HOSTILE = (
 
 def case(number=1, **changes):
     """A case as report.json has it."""
-    known = {
+    defaults = {
         "id": f"c{number}",
         "nodeid": f"music/s.queryeval.yaml::c{number}",
         "path": "music/s.queryeval.yaml",
@@ -81,7 +81,7 @@ def case(number=1, **changes):
         "message": "",
         "fingerprint": None,
     }
-    return known | changes
+    return defaults | changes
 
 
 def timed(seconds, **metadata):
@@ -112,15 +112,15 @@ def hostile_report(texts=HOSTILE):
 
 
 def hostile_case(number, text):
-    known = case(number)
+    base_case = case(number)
     said = dict.fromkeys(("id", "nodeid", "path", "difficulty", "source", "question", "message"), text)
     return (
-        known
+        base_case
         | said
         | {
             "tags": [text],
-            "gold": known["gold"] | {"query": text},
-            "predicted": known["predicted"] | {"query": text, "error": {"kind": text, "message": text}},
+            "gold": base_case["gold"] | {"query": text},
+            "predicted": base_case["predicted"] | {"query": text, "error": {"kind": text, "message": text}},
             "prediction": {
                 "source": text,
                 "seconds": 1.0,

@@ -43,13 +43,13 @@ def load(text, name="s.queryeval.yaml", **arguments):
 
 def case(*lines, head="kind: sql\nsource: a.db\n"):
     """The one case of a suite, with what a case needs and `lines` besides."""
-    stated = {line.partition(":")[0] for line in lines}
+    keys = {line.partition(":")[0] for line in lines}
     needed = {"id": "id: a", "gold": "gold: SELECT 1", "predicted": "predicted: SELECT 2"}
-    if stated & {"gold_any", "gold_table", "gold_file"}:
+    if keys & {"gold_any", "gold_table", "gold_file"}:
         del needed["gold"]
-    if stated & {"predicted_table", "predicted_file"}:
+    if keys & {"predicted_table", "predicted_file"}:
         del needed["predicted"]
-    written = [line for key, line in needed.items() if key not in stated] + list(lines)
+    written = [line for key, line in needed.items() if key not in keys] + list(lines)
     indented = "\n".join(written).replace("\n", "\n    ")
     (loaded,) = load(f"{head}cases:\n  - {indented}\n")
     return loaded

@@ -92,8 +92,8 @@ def test_an_abstention_never_has_a_better_score_than_the_worst_one(kind):
 
 
 def test_a_case_may_state_that_it_abstains():
-    stated = "id: a, answerable: false, predicted: {abstained: true, reason: because}"
-    (report,) = evaluated(stated, settings="")
+    text = "id: a, answerable: false, predicted: {abstained: true, reason: because}"
+    (report,) = evaluated(text, settings="")
     assert report["outcome"] == "passed"
     assert report["prediction"]["reason"] == "because"
 
@@ -221,15 +221,15 @@ def test_a_text_that_matches_the_pattern_of_the_predictor_is_an_abstention():
 
 
 def test_so_is_one_that_a_case_states():
-    stated = "id: a, answerable: false, predicted: I do not know"
-    (report,) = evaluated(stated, settings="predictor: {inline: {}, abstain: {matches: not know}}\n")
+    text = "id: a, answerable: false, predicted: I do not know"
+    (report,) = evaluated(text, settings="predictor: {inline: {}, abstain: {matches: not know}}\n")
     assert report["outcome"] == "passed"
 
 
 def test_the_search_for_a_pattern_ends(monkeypatch):
     monkeypatch.setattr("pytest_queryeval.sandbox.host.PATTERN_SECONDS", 0.2)
-    stated = f"id: a, answerable: false, predicted: {'a' * 60}"
-    (report,) = evaluated(stated, settings="predictor: {inline: {}, abstain: {matches: '^(a+)+$b'}}\n")
+    text = f"id: a, answerable: false, predicted: {'a' * 60}"
+    (report,) = evaluated(text, settings="predictor: {inline: {}, abstain: {matches: '^(a+)+$b'}}\n")
     assert report["outcome"] == "error"
     assert "the pattern of `abstain` cannot be searched in the answer: no answer within 0.2 s" in report["message"]
 

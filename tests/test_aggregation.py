@@ -281,10 +281,12 @@ def test_a_group_counts_what_a_report_of_its_cases_alone_counts(size):
 
     for group, members in report["groups"].items():
         for value, member in members.items():
-            own = aggregate([case for case in cases if value in group_values(case, group)], gates=(), about=HEAD)
-            for metric_statistics_ in own["metrics"].values():
+            group_report = aggregate(
+                [case for case in cases if value in group_values(case, group)], gates=(), about=HEAD
+            )
+            for metric_statistics_ in group_report["metrics"].values():
                 del metric_statistics_["better"]
-            assert member == {name: own[name] for name in member}
+            assert member == {name: group_report[name] for name in member}
 
 
 def test_cases_are_counted_in_one_pass_over_whatever_yields_them():

@@ -17,11 +17,11 @@ HEIGHTS = st.integers(0, 8)
 def tables(draw, widths, heights=HEIGHTS):
     """Columns of one height; some columns repeat others."""
     width, height = draw(widths), draw(heights)
-    made = []
+    columns = []
     for _ in range(width):
         fresh = st.lists(CELLS, min_size=height, max_size=height)
-        made.append(draw(st.sampled_from(made) | fresh if made else fresh))
-    return made
+        columns.append(draw(st.sampled_from(columns) | fresh if columns else fresh))
+    return columns
 
 
 @st.composite
@@ -184,15 +184,15 @@ def test_overlap_is_not_asked_where_rows_decide():
 
 
 def test_overlap_is_asked_once_per_pair():
-    asked = Counter()
+    calls = Counter()
 
     def overlap(i, j):
-        asked[i, j] += 1
+        calls[i, j] += 1
         return 1
 
     best_alignment(low_cardinality(1, 6), low_cardinality(2, 6), overlap=overlap)
 
-    assert max(asked.values()) == 1
+    assert max(calls.values()) == 1
 
 
 def test_hidden_permutation_of_columns_with_the_same_values_is_found():

@@ -85,9 +85,9 @@ def test_how_often_a_row_occurs_counts_and_the_names_of_columns_do_not():
 
 
 def test_all_golds_of_a_case_count_in_their_order():
-    one, two = Table(columns=("a",), rows=[(1,)]), Table(columns=("a",), rows=[(2,)])
+    first, second = Table(columns=("a",), rows=[(1,)]), Table(columns=("a",), rows=[(2,)])
 
-    assert len({answer_digest(answers) for answers in ([], [one], [one, two], [two, one])}) == 4
+    assert len({answer_digest(answers) for answers in ([], [first], [first, second], [second, first])}) == 4
 
 
 def test_json_counts_without_the_order_of_keys():

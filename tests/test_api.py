@@ -100,9 +100,9 @@ def test_a_skipped_case_is_not_run_and_says_why(monkeypatch):
     engine = install_engine(monkeypatch, {})
     case = make_case(source=fake_source(), golds=(query("gold"),), skip="the source moved")
 
-    (made,) = evaluate([case])["cases"]
+    (entry,) = evaluate([case])["cases"]
 
-    assert made["message"] == "the source moved"
+    assert entry["message"] == "the source moved"
     assert engine.executed == []
 
 

@@ -317,7 +317,7 @@ def test_members_of_a_folder_do_not_import_each_other(folder):
     members = {name for name in MODULES if name.startswith(f"{folder}.")}
     alone = members - {f"{folder}.{name}" for name in SHARED_MODULES[folder]}
 
-    others = {name: {other for other in alone if member_of(other) != member_of(name)} for name in members}
+    others = {name: {module for module in alone if member_of(module) != member_of(name)} for name in members}
 
     assert {name: imported for name in members if (imported := ours(imports(name)) & others[name])} == {}
 
@@ -327,8 +327,8 @@ def with_all_it_imports(module):
     modules, left = set(), {module}
     while left:
         modules |= left
-        named = {other for name in left for other in ours(imports(name))} - modules
-        left = {other for other in named if not (ROOT / other.replace(".", "/")).is_dir()}
+        named = {module for name in left for module in ours(imports(name))} - modules
+        left = {module for module in named if not (ROOT / module.replace(".", "/")).is_dir()}
     return modules
 
 
@@ -346,7 +346,7 @@ def test_every_program_of_a_child_process_is_known():
 @pytest.mark.parametrize("module", CHILDREN)
 def test_what_runs_in_a_child_process_imports_little(module):
     modules = with_all_it_imports(module)
-    packages = {name for each in modules for name in roots(imports(each))} - sys.stdlib_module_names - {PACKAGE}
+    packages = {name for module in modules for name in roots(imports(module))} - sys.stdlib_module_names - {PACKAGE}
 
     assert modules - {module} <= SHARED_WITH_CHILDREN
     assert packages == CHILDREN[module]

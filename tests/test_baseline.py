@@ -17,7 +17,7 @@ OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpasse
 
 
 def case(id_="a", value=1.0, *, outcome=None, fingerprint=None, path=PATH, **changes):
-    known = {
+    defaults = {
         "id": id_,
         "nodeid": f"{path}::{id_}",
         "path": path,
@@ -27,7 +27,7 @@ def case(id_="a", value=1.0, *, outcome=None, fingerprint=None, path=PATH, **cha
         "outcome": outcome or ("passed" if value else "failed"),
         "fingerprint": FINGERPRINT | (fingerprint or {}),
     }
-    return entry(**known | changes)
+    return entry(**defaults | changes)
 
 
 def told(*cases, **about):
@@ -106,7 +106,7 @@ def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
 
     changes = comparison(told(*old), told(*new))["earlier"]
 
-    assert list(changes) == [one["nodeid"] for one in old[:500]]
+    assert list(changes) == [case["nodeid"] for case in old[:500]]
     (text,) = {earlier["query"] for earlier in changes.values()}
     assert len(text) == 4_000
     assert "singers-in-Bergen" not in text
@@ -188,9 +188,9 @@ def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
 
 @pytest.mark.parametrize("path", [".", "music", PATH])
 def test_a_case_of_a_file_that_was_asked_for_is_removed(path):
-    asked = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
+    query_text = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
 
-    changes = comparison(told(case("a"), case("gone")), told(case("a"), requested_paths=asked))
+    changes = comparison(told(case("a"), case("gone")), told(case("a"), requested_paths=query_text))
 
     assert changes["cases"]["removed"] == 1
 
@@ -317,10 +317,10 @@ SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, None]), st.sampled_f
 
 @given(SCORES)
 def test_swapping_the_reports_negates_every_change(scores):
-    one = told(*(case(str(n), value) for n, (value, _) in enumerate(scores)))
-    other = told(*(case(str(n), value) for n, (_, value) in enumerate(scores)))
+    first = told(*(case(str(n), value) for n, (value, _) in enumerate(scores)))
+    second = told(*(case(str(n), value) for n, (_, value) in enumerate(scores)))
 
-    there, back = comparison(one, other), comparison(other, one)
+    there, back = comparison(first, second), comparison(second, first)
 
     assert there["metrics"].keys() == back["metrics"].keys()
     for name, statistics in there["metrics"].items():
@@ -385,22 +385,22 @@ def test_a_gold_drifts_if_its_answer_changes_though_it_was_not_edited(before, af
 
 
 def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
-    stated, other = case(fingerprint={"answers": "stated"}), case(value=0.0)
+    stated, second = case(fingerprint={"answers": "stated"}), case(value=0.0)
 
-    assert named(stated, other) == ["answers asked of a predictor"]
-    assert named(other, stated) == ["answers stated in the suite"]
+    assert named(stated, second) == ["answers asked of a predictor"]
+    assert named(second, stated) == ["answers stated in the suite"]
     assert named(stated, stated) == []
 
 
 def test_answers_that_are_the_same_are_not_named_where_they_are_read_from_another_place():
-    stated = case(fingerprint={"answers": "stated"})
+    stated_case = case(fingerprint={"answers": "stated"})
     predicted = {"query": "SELECT 1", "error": None, "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
 
-    assert named(stated, case()) == []
-    assert named(stated | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted}) == []
-    assert named(stated | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted | {"query": "x"}}) == [
-        "answers asked of a predictor"
-    ]
+    assert named(stated_case, case()) == []
+    assert named(stated_case | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted}) == []
+    assert named(
+        stated_case | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted | {"query": "x"}}
+    ) == ["answers asked of a predictor"]
 
 
 @pytest.mark.parametrize(
@@ -549,10 +549,10 @@ def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(st
 
 
 def test_a_rule_that_asks_for_less_in_one_thing_is_named_whatever_it_asks_for_in_another():
-    one, other = regression(alpha=0.01, max_drop=0.0), regression(alpha=0.05, max_drop=0.1)
+    first, second = regression(alpha=0.01, max_drop=0.0), regression(alpha=0.05, max_drop=0.1)
 
     changes = ["gate removed or loosened: regression of f1 in music"]
-    assert of_gates([one], [other]) == of_gates([other], [one]) == changes
+    assert of_gates([first], [second]) == of_gates([second], [first]) == changes
 
 
 LEAST, MOST = gate(min=0.5), gate(min=None, max=0.99)

@@ -77,7 +77,7 @@ def test_few_differences_are_given_all_signs(scores):
 def test_many_differences_are_given_random_signs_as_scipy_does(seed):
     actual = noise(40, seed)
 
-    theirs = stats.permutation_test(
+    reference = stats.permutation_test(
         (actual.before, actual.after),
         lambda before, after, axis: np.mean(after, axis=axis) - np.mean(before, axis=axis),
         permutation_type="samples",
@@ -87,7 +87,7 @@ def test_many_differences_are_given_random_signs_as_scipy_does(seed):
         rng=np.random.default_rng(3),
     )
 
-    assert p_value(actual, "lower") == pytest.approx(theirs.pvalue, abs=0.02)
+    assert p_value(actual, "lower") == pytest.approx(reference.pvalue, abs=0.02)
 
 
 def test_random_signs_never_give_a_p_of_0():
@@ -151,9 +151,9 @@ def test_the_test_fits_the_scores():
 def test_the_interval_of_few_values_is_that_of_scipys_bootstrap():
     actual = of_flips(36, 15, same=249)
 
-    theirs = stats.bootstrap((actual.differences,), np.mean, method="percentile", rng=np.random.default_rng(1))
+    reference = stats.bootstrap((actual.differences,), np.mean, method="percentile", rng=np.random.default_rng(1))
 
-    assert interval(actual) == pytest.approx(list(theirs.confidence_interval), abs=0.004)
+    assert interval(actual) == pytest.approx(list(reference.confidence_interval), abs=0.004)
 
 
 def test_the_interval_of_many_values_is_near_that_of_the_normal_distribution():

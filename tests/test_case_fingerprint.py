@@ -57,10 +57,10 @@ def test_a_case_without_schemas_has_no_digest_of_one():
 
 
 def test_the_metrics_that_a_case_requests_are_kept_also_where_it_is_in_error():
-    known = {"metrics": ("soft_f1",), "thresholds": {"valid_query": Threshold(minimum=1.0)}}
+    defaults = {"metrics": ("soft_f1",), "thresholds": {"valid_query": Threshold(minimum=1.0)}}
 
-    assert case_fingerprint(make_case(**known))["metrics"] == ["soft_f1", "valid_query"]
-    assert case_fingerprint(make_case(**known, trials=3))["metrics"][2:] == ["pass_at_k", "pass_hat_k"]
+    assert case_fingerprint(make_case(**defaults))["metrics"] == ["soft_f1", "valid_query"]
+    assert case_fingerprint(make_case(**defaults, trials=3))["metrics"][2:] == ["pass_at_k", "pass_hat_k"]
 
 
 def test_limits_of_queries_are_kept():

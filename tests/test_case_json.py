@@ -102,11 +102,11 @@ def is_plain(made):
 def test_a_case_without_a_result_has_every_key_and_no_scores():
     case = make_case(tags=("nightly",), difficulty="hard", question="how many", source=fake_source("concerts.db"))
 
-    made = case_json(case, **PLACE, outcome="error", message="the database is locked")
+    entry = case_json(case, **PLACE, outcome="error", message="the database is locked")
 
-    assert set(made) == KEYS
-    assert is_plain(made)
-    assert {name: made[name] for name in ("id", "line", "kind", "tags", "difficulty", "source", "question")} == {
+    assert set(entry) == KEYS
+    assert is_plain(entry)
+    assert {name: entry[name] for name in ("id", "line", "kind", "tags", "difficulty", "source", "question")} == {
         "id": "a",
         "line": 4,
         "kind": "sql",
@@ -115,19 +115,19 @@ def test_a_case_without_a_result_has_every_key_and_no_scores():
         "source": "concerts.db",
         "question": "how many",
     }
-    assert (made["outcome"], made["message"], made["scores"]) == ("error", "the database is locked", {})
-    assert made["gold"] is made["predicted"] is made["difference"] is None
+    assert (entry["outcome"], entry["message"], entry["scores"]) == ("error", "the database is locked", {})
+    assert entry["gold"] is entry["predicted"] is entry["difference"] is None
 
 
 def test_a_case_has_its_groups_as_a_report_without_them_tells_them():
     gold = query("SELECT a.x FROM a JOIN b ORDER BY a.x")
     case = make_case(golds=(gold,), tags=("x", "y", "x"), difficulty="hard", source=fake_source("concerts.db"))
 
-    made = case_json(case, **PLACE, outcome="skipped")
+    entry = case_json(case, **PLACE, outcome="skipped")
 
-    assert made["groups"] == groups_of({name: value for name, value in made.items() if name != "groups"})
-    assert made["groups"]["feature"] == ["join", "order"]
-    assert made["groups"] == {name: [*values_of(case, PLACE["path"], name)] for name in made["groups"]}
+    assert entry["groups"] == groups_of({name: value for name, value in entry.items() if name != "groups"})
+    assert entry["groups"]["feature"] == ["join", "order"]
+    assert entry["groups"] == {name: [*values_of(case, PLACE["path"], name)] for name in entry["groups"]}
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_a_case_has_the_features_of_its_gold_where_it_has_any():
 
 
 def test_a_result_has_the_same_keys_and_the_scores():
-    made = scored(table((1,)), table((2,)), scores={"execution_accuracy": 0.0, "never": None})
+    entry = scored(table((1,)), table((2,)), scores={"execution_accuracy": 0.0, "never": None})
 
-    assert set(made) == KEYS
-    assert made["scores"] == {"execution_accuracy": 0.0, "never": None}
-    assert made["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
+    assert set(entry) == KEYS
+    assert entry["scores"] == {"execution_accuracy": 0.0, "never": None}
+    assert entry["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
 def test_an_execution_says_its_query_shape_and_time():
     gold = Execution(query="SELECT 1", answer=table((1, "x"), (2, "y")), seconds=0.25)
 
-    made = executed(gold=gold, gold_index=2)["gold"]
+    entry = executed(gold=gold, gold_index=2)["gold"]
 
-    assert made == {
+    assert entry == {
         "query": "SELECT 1",
         "columns": ["a", "b"],
         "row_count": 2,
@@ -173,20 +173,20 @@ def test_an_execution_says_its_query_shape_and_time():
 def test_a_failed_prediction_has_its_error_and_no_table():
     failed = Execution(query="SELEC 1", error=Failure(kind="invalid", message="near \ud800"))
 
-    made = executed(predicted=failed)
+    entry = executed(predicted=failed)
 
-    assert made["predicted"]["error"] == {"kind": "invalid", "message": "near \\ud800"}
-    assert made["predicted"]["row_count"] is made["predicted"]["columns"] is None
-    assert made["predicted"]["sample"] == []
-    assert made["difference"] is None
+    assert entry["predicted"]["error"] == {"kind": "invalid", "message": "near \\ud800"}
+    assert entry["predicted"]["row_count"] is entry["predicted"]["columns"] is None
+    assert entry["predicted"]["sample"] == []
+    assert entry["difference"] is None
 
 
 @pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)
 def test_any_cell_is_plain_and_short_in_samples_and_differences(cell):
-    made = scored(table((cell, 1)), table((cell, 2), (7, 3)))
+    entry = scored(table((cell, 1)), table((cell, 2), (7, 3)))
 
-    assert is_plain(made)
-    shown = [made["gold"]["sample"][0][0], made["difference"]["changed"][0]["gold"][0]]
+    assert is_plain(entry)
+    shown = [entry["gold"]["sample"][0][0], entry["difference"]["changed"][0]["gold"][0]]
     assert shown[0] == shown[1]
     assert not isinstance(shown[0], str) or 0 < len(shown[0]) <= 200
 
@@ -206,56 +206,56 @@ def test_any_cell_is_plain_and_short_in_samples_and_differences(cell):
 def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
     prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", metadata={"told": told})
 
-    made = scored(table((1,)), table((1,)), prediction=prediction, details={"told": told})
+    entry = scored(table((1,)), table((1,)), prediction=prediction, details={"told": told})
 
-    assert is_plain(made)
+    assert is_plain(entry)
 
 
 def test_numbers_in_metadata_stay_numbers():
     metadata = {"tokens": 7, "cost": 0.5, "level": Level.HARD, "huge": 10**5000}
     prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
 
-    made = scored(table((1,)), table((1,)), prediction=prediction)["prediction"]
+    entry = scored(table((1,)), table((1,)), prediction=prediction)["prediction"]
 
-    assert made["metadata"] == {
+    assert entry["metadata"] == {
         "tokens": 7,
         "cost": 0.5,
         "level": 3,
         "huge": "an integer of more than 200 digits",
     }
-    assert type(made["metadata"]["level"]) is int
-    assert (made["source"], made["seconds"]) == ("ours", 1.5)
+    assert type(entry["metadata"]["level"]) is int
+    assert (entry["source"], entry["seconds"]) == ("ours", 1.5)
 
 
 def test_texts_with_lone_surrogates_can_be_written():
     case = make_case(question="\ud800?", source=fake_source("\ud801.db"))
     gold = Table(columns=("\ud802",), rows=((1,),))
 
-    made = scored(gold, gold, case=case)
+    entry = scored(gold, gold, case=case)
 
-    assert is_plain(made)
-    assert (made["question"], made["source"], made["gold"]["columns"]) == ("\\ud800?", "\\ud801.db", ["\\ud802"])
+    assert is_plain(entry)
+    assert (entry["question"], entry["source"], entry["gold"]["columns"]) == ("\\ud800?", "\\ud801.db", ["\\ud802"])
 
 
 def test_a_long_query_is_cut():
     execution = Execution(query="x" * 100_000, answer=table((1,)))
 
-    made = executed(gold=execution)
+    entry = executed(gold=execution)
 
-    assert len(made["gold"]["query"]) == QUERY_CHARACTERS
+    assert len(entry["gold"]["query"]) == QUERY_CHARACTERS
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 50])
 def test_a_sample_has_at_most_report_rows_rows_and_the_count_is_of_all(limit):
     gold, predicted = table(*((n, "gold") for n in range(5))), table(*((n, "predicted") for n in range(10, 14)))
 
-    made = scored(gold, predicted, case=make_case(report_rows=limit))
+    entry = scored(gold, predicted, case=make_case(report_rows=limit))
 
-    assert [row[0] for row in made["gold"]["sample"]] == list(range(5))[:limit]
-    assert [row[0] for row in made["predicted"]["sample"]] == list(range(10, 14))[:limit]
-    assert (made["gold"]["row_count"], made["predicted"]["row_count"]) == (5, 4)
-    assert len(made["difference"]["missing"]) == min(limit, 5)
-    assert len(made["difference"]["extra"]) == min(limit, 4)
+    assert [row[0] for row in entry["gold"]["sample"]] == list(range(5))[:limit]
+    assert [row[0] for row in entry["predicted"]["sample"]] == list(range(10, 14))[:limit]
+    assert (entry["gold"]["row_count"], entry["predicted"]["row_count"]) == (5, 4)
+    assert len(entry["difference"]["missing"]) == min(limit, 5)
+    assert len(entry["difference"]["extra"]) == min(limit, 4)
 
 
 def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_text():
@@ -263,22 +263,26 @@ def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_
     gold, predicted = table(("secret one", 1), ("secret two", 2)), table(("secret one", 7), ("secret three", 8))
     result = make_result(case, gold=gold, predicted=predicted, violations=(MISSED,))
 
-    made = result_json(result, **PLACE, outcome="failed")
+    entry = result_json(result, **PLACE, outcome="failed")
 
-    assert "secret" not in json.dumps(made)
-    assert (made["difference"]["missing"], made["difference"]["extra"], made["difference"]["changed"]) == ([], [], [])
-    assert "missing 2 of 2 rows, 2 extra" in made["difference"]["summary"]
-    assert "secret" not in "\n".join(failure_lines(result, made))
+    assert "secret" not in json.dumps(entry)
+    assert (entry["difference"]["missing"], entry["difference"]["extra"], entry["difference"]["changed"]) == (
+        [],
+        [],
+        [],
+    )
+    assert "missing 2 of 2 rows, 2 extra" in entry["difference"]["summary"]
+    assert "secret" not in "\n".join(failure_lines(result, entry))
 
 
 def test_a_difference_names_the_columns_of_both_sides_in_gold_s_order_and_counts_all_rows():
     gold = table((1, "x"), (2, "y"), (3, "z"), columns=("id", "name"))
     predicted = table(("x", 1), ("w", 9), columns=("label", "number"))
 
-    made = scored(gold, predicted, case=make_case(report_rows=1))["difference"]
+    entry = scored(gold, predicted, case=make_case(report_rows=1))["difference"]
 
-    assert (made["columns"], made["predicted_columns"]) == (["id", "name"], ["number", "label"])
-    assert made["counts"] == {"missing": 2, "extra": 1}
+    assert (entry["columns"], entry["predicted_columns"]) == (["id", "name"], ["number", "label"])
+    assert entry["counts"] == {"missing": 2, "extra": 1}
 
 
 def test_what_was_said_before_the_question_is_in_the_report_in_part_where_it_is_long():
@@ -286,9 +290,9 @@ def test_what_was_said_before_the_question_is_in_the_report_in_part_where_it_is_
     said = (("user", "Flow of the Adda"), ("assistant", "x" * 9_000), ("user", question))
     conversation = tuple(Message(role=role, content=content) for role, content in said)
 
-    made = scored(table((1,)), table((1,)), case=make_case(conversation=conversation, question=question))
+    entry = scored(table((1,)), table((1,)), case=make_case(conversation=conversation, question=question))
 
-    assert [(message["role"], len(message["content"])) for message in made["conversation"]] == [
+    assert [(message["role"], len(message["content"])) for message in entry["conversation"]] == [
         ("user", 16),
         ("assistant", 4_000),
     ]
@@ -318,8 +322,8 @@ def planted(value, secret):
             rows = [planted(row, secret) for row in value.rows]
             return replace(value, columns=planted(value.columns, secret), rows=rows)
         case Execution() | Prediction() | QueryOrAnswer() | Failure():
-            own = {name: planted(getattr(value, name), secret) for name in vars_of(value) if name not in NAMES}
-            return replace(value, **own)
+            fields = {name: planted(getattr(value, name), secret) for name in vars_of(value) if name not in NAMES}
+            return replace(value, **fields)
     return value
 
 
@@ -343,14 +347,14 @@ def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
     prediction = Prediction(
         content=QueryOrAnswer(query="x" * before), predictor="p", metadata={"tokens": {"model": "m"}}
     )
-    shown = replace(
+    record = replace(
         result.shown,
         gold=planted(replace(result.gold, query="x" * before), secret),
         predicted=planted(replace(result.predicted, note="n"), secret),
         prediction=planted(prediction, secret),
         details=planted(details, secret),
     )
-    failed = replace(shown, predicted=planted(Execution(query="x" * before, error=FAILURE), secret))
+    failed = replace(record, predicted=planted(Execution(query="x" * before, error=FAILURE), secret))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MODEL_TOKEN", secret)
@@ -358,7 +362,7 @@ def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
             result_json(
                 replace(result, shown=each, trials=(each, each)), **PLACE, outcome="failed", message=f"m {secret}"
             )
-            for each in (shown, failed)
+            for each in (record, failed)
         ]
         written.append(
             case_json(case, **PLACE, outcome="error", message=f"m {secret}", source_states=SourceStates(f"s {secret}"))

@@ -155,6 +155,6 @@ def test_a_case_that_is_no_json_is_refused():
 
 
 def test_cases_of_one_place_in_several_suites_are_in_the_order_of_their_node_ids():
-    one, other = (entry(nodeid=f"{suite}.queryeval.yaml::a") for suite in "ab")
+    first, second = (entry(nodeid=f"{suite}.queryeval.yaml::a") for suite in "ab")
 
-    assert [*in_report_order([other, one])] == [*in_report_order([one, other])] == [one, other]
+    assert [*in_report_order([second, first])] == [*in_report_order([first, second])] == [first, second]

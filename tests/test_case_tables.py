@@ -18,7 +18,7 @@ HOW = "{file: q.csv, delimiter: ;, columns: {id: Nr, question: Frage, gold: Solu
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     enter(tmp_path, monkeypatch)
 
 

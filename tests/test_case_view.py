@@ -27,8 +27,8 @@ SEEN = {
 
 
 def whole_case(**changes):
-    known = {"golds": (query(SECRET), answer((SECRET,))), "predicted": query(SECRET), "source": fake_source()}
-    return make_case(**(SEEN | known | changes))
+    defaults = {"golds": (query(SECRET), answer((SECRET,))), "predicted": query(SECRET), "source": fake_source()}
+    return make_case(**(SEEN | defaults | changes))
 
 
 def test_a_view_has_what_belongs_to_the_question():
@@ -36,7 +36,7 @@ def test_a_view_has_what_belongs_to_the_question():
 
     assert {name: getattr(view, name) for name in SEEN} == SEEN
     assert (view.source, view.schema) == ("music", "CREATE TABLE t (n)")
-    assert {each.name for each in fields(CaseView)} == {*SEEN, "source", "schema"}
+    assert {field.name for field in fields(CaseView)} == {*SEEN, "source", "schema"}
 
 
 @pytest.mark.parametrize("name", ["gold", "golds", "gold_any", "gold_table", "gold_file"])
@@ -46,7 +46,7 @@ def test_reading_gold_says_that_predictors_do_not_see_it(name):
 
 
 @pytest.mark.parametrize(
-    "name", sorted({each.name for each in fields(Case)} - {each.name for each in fields(CaseView)} - {"golds"})
+    "name", sorted({field.name for field in fields(Case)} - {field.name for field in fields(CaseView)} - {"golds"})
 )
 def test_nothing_else_of_a_case_is_seen(name):
     said = rf"^predictors do not see gold or '{name}': they see id, question, .*, schema$"
@@ -85,14 +85,14 @@ def test_what_one_call_writes_into_metadata_is_not_seen_by_the_next():
 
 
 def test_the_schema_is_listed_when_it_is_first_read():
-    listed = []
-    view = view_of(whole_case(), lambda: listed.append("now") or "CREATE TABLE t (n)")
+    calls = []
+    view = view_of(whole_case(), lambda: calls.append("now") or "CREATE TABLE t (n)")
 
     assert repr(view).endswith("source='music')")
     assert view == view_of(whole_case())
-    assert listed == []
+    assert calls == []
     assert [view.schema, view.schema] == ["CREATE TABLE t (n)"] * 2
-    assert listed == ["now"]
+    assert calls == ["now"]
 
 
 def test_a_schema_that_cannot_be_listed_is_a_fault_of_the_source():

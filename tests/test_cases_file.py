@@ -507,12 +507,12 @@ def test_a_name_of_no_case_or_of_several_is_told_as_of_any_report(tmp_path, name
 
 @pytest.mark.parametrize("damage", ["another line", "another count"])
 def test_the_other_cases_have_to_be_those_that_were_written(written, damage):
-    first, *others = (case["id"] for case in made(8)["cases"])
+    first, *remaining = (case["id"] for case in made(8)["cases"])
     if damage == "another count":
         change(written, count=9)
     else:
         file = written.parent / "report.cases.jsonl"
-        file.write_bytes(file.read_bytes().replace(others[-1].encode(), b"x"))
+        file.write_bytes(file.read_bytes().replace(remaining[-1].encode(), b"x"))
 
     with pytest.raises(ReportError, match=r"not the one that was written with report\.json"):
         read_reported(written, first)

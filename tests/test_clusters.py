@@ -152,7 +152,7 @@ def test_groups_have_the_interval_of_their_own_clusters():
     half = metric_statistics(cases[:30])["soft_f1"]["ci95_clustered"]
     assert groups["tag"]["t"]["metrics"]["soft_f1"]["ci95_clustered"] == half
     assert half is not None
-    assert {own["metrics"]["soft_f1"]["ci95_clustered"] for own in groups["source"].values()} == {None}
+    assert {statistics["metrics"]["soft_f1"]["ci95_clustered"] for statistics in groups["source"].values()} == {None}
 
 
 def test_a_report_of_few_sources_has_none():

@@ -134,8 +134,8 @@ def equal_by_hand(gold, predicted):
 
     return any(
         all(
-            all(map(same, row, (other[at] for at in order), tolerances))
-            for row, other in zip(gold.rows, rows, strict=True)
+            all(map(same, row, (partner[at] for at in order), tolerances))
+            for row, partner in zip(gold.rows, rows, strict=True)
         )
         for order in permutations(range(len(gold.columns)))
         for rows in permutations(predicted.rows)

@@ -271,7 +271,7 @@ def test_importer_refuses_or_skips_what_is_not_of_its_format(name, content, tmp_
     if isinstance(written, str):
         assert str(tmp_path) in written
     else:
-        assert all(isinstance(one, ImportedCase | Skipped) for one in written)
+        assert all(isinstance(entry, ImportedCase | Skipped) for entry in written)
     assert [path.name for path in tmp_path.iterdir()] == ["source.json"]
 
 

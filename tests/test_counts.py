@@ -65,18 +65,18 @@ def test_distinct_values_are_counted_for_each_gold_column():
     ],
 )
 def test_empty_answers_have_nothing_right_unless_both_are_empty(name, gold, predicted, expected):
-    assert tuple(score(each, gold, predicted) for each in trio(name)) == expected
+    assert tuple(score(metric, gold, predicted) for metric in trio(name)) == expected
 
 
 @pytest.mark.parametrize("name", ["row", "entity"])
 def test_an_answer_with_too_few_columns_has_nothing_right(name):
-    assert [score(each, GOLD, table((1,), (2,))) for each in trio(name)] == [0.0, 0.0, 0.0]
+    assert [score(metric, GOLD, table((1,), (2,))) for metric in trio(name)] == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["row", "cell", "entity"])
 @given(SMALL, SMALL)
 def test_the_f1_is_that_of_its_precision_and_its_recall(name, gold, predicted):
-    f1, precision, recall = (score(each, gold, predicted) for each in trio(name))
+    f1, precision, recall = (score(metric, gold, predicted) for metric in trio(name))
 
     both = precision + recall
     assert f1 == pytest.approx(2 * precision * recall / both if both else 0.0, abs=1e-12)

@@ -214,9 +214,9 @@ def test_messages_are_one_short_line_without_control_characters(run):
 @pytest.mark.parametrize("content", CONTENTS)
 def test_a_file_that_is_no_database_is_called_what_it_is(name, run, tmp_path, content):
     (tmp_path / "taken.db").write_bytes(CONTENTS[content])
-    told = re.escape(content.replace("ENGINE", name))
+    term = re.escape(content.replace("ENGINE", name))
 
-    with pytest.raises(SourceError, match=rf"taken\.db: not a (SQLite|DuckDB) database, but {told}$"):
+    with pytest.raises(SourceError, match=rf"taken\.db: not a (SQLite|DuckDB) database, but {term}$"):
         run("select 1", path="taken.db")
 
 
@@ -229,8 +229,8 @@ def test_a_file_of_bytes_that_mean_nothing_is_only_called_no_database(run, tmp_p
 
 @pytest.mark.feature("duckdb")
 def test_a_database_of_another_engine_is_named(name, run, tmp_path):
-    other = next(other for other in NAMES if other != name)
-    make(other, tmp_path / "taken.db")
+    second = next(other for other in NAMES if other != name)
+    make(second, tmp_path / "taken.db")
 
-    with pytest.raises(SourceError, match=rf"(?i)database, but a {other} database: name it under `{other}`"):
+    with pytest.raises(SourceError, match=rf"(?i)database, but a {second} database: name it under `{second}`"):
         run("select 1", path="taken.db")

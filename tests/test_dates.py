@@ -129,7 +129,7 @@ def test_other_points_in_time_other_types_and_other_texts_are_not(cell: Cell, ot
 
 @pytest.mark.parametrize("others", [(None,), (7,), (1.5,), ("x",), (None, 7, 1.5, "x", b"y")])
 def test_the_types_of_the_other_cells_of_a_column_do_not_matter(others: tuple) -> None:
-    texts = table(("2024-01-01 10:30:00",), *((other,) for other in others))
+    texts = table(("2024-01-01 10:30:00",), *((partner,) for partner in others))
 
     assert execution_accuracy(texts, table(*reversed(texts.rows))) == 1.0
     assert execution_accuracy(texts, table((MOMENT,), *texts.rows[1:])) == 1.0
@@ -271,44 +271,44 @@ def spellings(kind: str, value: datetime) -> set[str]:
 
 def sql_pool(engine, literal) -> list[Known]:
     """Each value in its type and in some texts, answered by the engine in one row."""
-    asked: list[tuple[str, tuple, bool]] = []
+    calls: list[tuple[str, tuple, bool]] = []
     for kind, value in values():
         texts = sorted(spellings(kind, value))
         if literal:
-            asked.append((literal(kind, max(texts, key=len)), meaning(kind, value), False))
-        asked += [(f"'{text}'", meaning(kind, value), True) for text in CHANCE.sample(texts, min(4, len(texts)))]
-    query = "SELECT " + ", ".join(f"{written} AS c{n}" for n, (written, _, _) in enumerate(asked))
+            calls.append((literal(kind, max(texts, key=len)), meaning(kind, value), False))
+        calls += [(f"'{text}'", meaning(kind, value), True) for text in CHANCE.sample(texts, min(4, len(texts)))]
+    query = "SELECT " + ", ".join(f"{written} AS c{n}" for n, (written, _, _) in enumerate(calls))
     execution = engine.execute(query, timeout=10, max_rows=10)
     assert execution.error is None, execution.error
     (row,) = execution.answer.rows
-    pool = [Known(cell, said, is_text) for cell, (_, said, is_text) in zip(row, asked, strict=True)]
-    assert all(isinstance(known.cell, str) == known.is_text for known in pool)
+    pool = [Known(cell, said, is_text) for cell, (_, said, is_text) in zip(row, calls, strict=True)]
+    assert all(isinstance(value.cell, str) == value.is_text for value in pool)
     return pool
 
 
 def rdf_pool(engine) -> list[Known]:
     names = {PLAIN: "dateTime", ZONED: "dateTime", DAY: "date", CLOCK: "time"}
-    asked: list[tuple[str, tuple, bool]] = []
+    calls: list[tuple[str, tuple, bool]] = []
     for kind, value in values():
         texts = sorted(spellings(kind, value))
         valid = CHANCE.choice([text for text in texts if XSD_FORM.fullmatch(text)])
-        asked.append((f'"{valid}"^^<{XSD}{names[kind]}>', meaning(kind, value), False))
-        asked += [(f'"{text}"', meaning(kind, value), True) for text in CHANCE.sample(texts, min(2, len(texts)))]
-    query = "SELECT * { " + " ".join(f"BIND({written} AS ?c{n})" for n, (written, _, _) in enumerate(asked)) + " }"
+        calls.append((f'"{valid}"^^<{XSD}{names[kind]}>', meaning(kind, value), False))
+        calls += [(f'"{text}"', meaning(kind, value), True) for text in CHANCE.sample(texts, min(2, len(texts)))]
+    query = "SELECT * { " + " ".join(f"BIND({written} AS ?c{n})" for n, (written, _, _) in enumerate(calls)) + " }"
     execution = engine.execute(query, timeout=10, max_rows=10)
     assert execution.error is None, execution.error
     (row,) = execution.answer.rows
     place = {name: at for at, name in enumerate(execution.answer.columns)}
-    return [Known(row[place[f"c{n}"]], said, is_text) for n, (_, said, is_text) in enumerate(asked)]
+    return [Known(row[place[f"c{n}"]], said, is_text) for n, (_, said, is_text) in enumerate(calls)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("dates")
-    sqlite3.connect(made / "d.sqlite").executescript("CREATE TABLE t (x); DROP TABLE t").close()
-    duckdb.connect(str(made / "d.duckdb")).close()
-    (made / "d.ttl").write_text("<http://e/a> <http://e/p> 1 .")
-    return made
+    folder = tmp_path_factory.mktemp("dates")
+    sqlite3.connect(folder / "d.sqlite").executescript("CREATE TABLE t (x); DROP TABLE t").close()
+    duckdb.connect(str(folder / "d.duckdb")).close()
+    (folder / "d.ttl").write_text("<http://e/a> <http://e/p> 1 .")
+    return folder
 
 
 @pytest.fixture(
@@ -363,16 +363,16 @@ def answer(rows: list[Row]) -> Table:
     )
 
 
-def most_matched(golds: list[Row], others: list[Row]) -> int:
+def most_matched(golds: list[Row], predicted_rows: list[Row]) -> int:
     """How many rows can be paired with an equal one, after those that are the same have been."""
-    golds, others, pairs = list(golds), list(others), 0
+    golds, predicted_rows, pairs = list(golds), list(predicted_rows), 0
     for row in list(golds):
-        partner = next((other for other in others if all(map(same, row, other))), None)
+        partner = next((partner for partner in predicted_rows if all(map(same, row, partner))), None)
         if partner is not None:
             golds.remove(row)
-            others.remove(partner)
+            predicted_rows.remove(partner)
             pairs += 1
-    small, large = sorted((golds, others), key=len)
+    small, large = sorted((golds, predicted_rows), key=len)
     ways = permutations(large, len(small))
     return pairs + max(sum(all(map(equal, *both)) for both in zip(small, way, strict=True)) for way in ways)
 
@@ -393,21 +393,21 @@ def test_each_pair_of_cells_is_equal_where_it_means_the_same(pool: list[Known]) 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_tables_match_as_an_oracle_says_that_knows_what_each_cell_means(pool: list[Known], data: st.DataObject) -> None:
-    meanings = data.draw(st.lists(st.sampled_from(sorted({known.meaning for known in pool})), min_size=1, max_size=3))
+    meanings = data.draw(st.lists(st.sampled_from(sorted({value.meaning for value in pool})), min_size=1, max_size=3))
     width = data.draw(st.integers(1, 3))
 
     def rows() -> list[Row]:
         """Columns of texts or of types, with NULLs, as a database answers them."""
         columns = [
-            [None, *(known for known in pool if known.meaning in meanings and known.is_text is is_text)]
+            [None, *(value for value in pool if value.meaning in meanings and value.is_text is is_text)]
             for is_text in data.draw(st.lists(st.booleans(), min_size=width, max_size=width))
         ]
         return data.draw(st.lists(st.tuples(*map(st.sampled_from, columns)), min_size=1, max_size=4))
 
-    golds, others = rows(), rows()
-    moved = [[tuple(row[at] for at in order) for row in others] for order in permutations(range(width))]
+    golds, predicted_rows = rows(), rows()
+    moved = [[tuple(row[at] for at in order) for row in predicted_rows] for order in permutations(range(width))]
     counts = [most_matched(golds, order) for order in moved]
-    gold, predicted, size = answer(golds), answer(others), len(golds) + len(others)
+    gold, predicted, size = answer(golds), answer(predicted_rows), len(golds) + len(predicted_rows)
 
     positional = Policy(columns="positional")
     assert row_matching_f1(gold, predicted, policy=positional) == pytest.approx(2 * counts[0] / size)

@@ -14,13 +14,13 @@ HEAD = "kind: sql\nsource: a.db\n"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
 def entry(name="music", table="Singer", **changes):
-    known = {"db_id": name, "table_names_original": [table], "column_names_original": [[-1, "*"], [0, "Name"]]}
-    return known | changes
+    defaults = {"db_id": name, "table_names_original": [table], "column_names_original": [[-1, "*"], [0, "Name"]]}
+    return defaults | changes
 
 
 def tables(*entries, name="tables.json"):
@@ -53,8 +53,8 @@ def test_the_database_is_named_beside_the_file_or_by_the_case_or_by_its_source()
     assert case("db_schema: tables.json").db_schema == schema("singer")
     assert case("db_schema: tables.json", "metadata: {db_id: b}").db_schema == schema("concert")
     assert case("db_schema: tables.json", "metadata: {db_id: 5}").db_schema == schema("year")
-    stated = case("db_schema: {file: tables.json, db_id: c}", "metadata: {db_id: b}")
-    assert stated.db_schema == schema("stadium")
+    stated_case = case("db_schema: {file: tables.json, db_id: c}", "metadata: {db_id: b}")
+    assert stated_case.db_schema == schema("stadium")
 
 
 def test_the_nearest_level_holds_and_its_file_is_found_from_there():
@@ -62,11 +62,11 @@ def test_the_nearest_level_holds_and_its_file_is_found_from_there():
     Path("below").mkdir()
     tables(entry("music", "Concert"), name="below/tables.json")
     write("kind: sql\nsource: a.db\ndb_schema: tables.json\n", "queryeval.yaml")
-    stated = "cases:\n  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, db_schema: tables.json}\n"
+    text = "cases:\n  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, db_schema: tables.json}\n"
 
-    above, own = load(stated, "below/s.queryeval.yaml")
+    above, below = load(text, "below/s.queryeval.yaml")
 
-    assert (above.db_schema, own.db_schema) == (schema("singer"), schema("concert"))
+    assert (above.db_schema, below.db_schema) == (schema("singer"), schema("concert"))
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ ENTRY = {
 
 
 def test_a_stated_schema_is_shown_with_types_and_keys():
-    stated = schema_of_entry(ENTRY)
+    schema = schema_of_entry(ENTRY)
 
-    text, backticks = (SchemaTexts().of(make_case(db_schema=stated, dialect=name))() for name in ("sqlite", "mysql"))
+    text, backticks = (SchemaTexts().of(make_case(db_schema=schema, dialect=name))() for name in ("sqlite", "mysql"))
 
     assert text == (
         "CREATE TABLE appearance (\n"
@@ -103,13 +103,13 @@ def test_other_cases_have_no_schema(kind):
 
 
 def test_a_source_is_listed_once_for_all_its_cases():
-    listed = []
-    texts = SchemaTexts(lambda source: listed.append(source.name) or f"tables of {source.name}")
+    calls = []
+    texts = SchemaTexts(lambda source: calls.append(source.name) or f"tables of {source.name}")
 
     opened_source = [texts.of(make_case(source=fake_source(name)))() for name in ("a", "b", "a")]
 
     assert opened_source == ["tables of a", "tables of b", "tables of a"]
-    assert listed == ["a", "b"]
+    assert calls == ["a", "b"]
 
 
 def test_an_engine_that_only_lists_columns_will_do(monkeypatch):

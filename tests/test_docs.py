@@ -109,9 +109,9 @@ def test_every_key_of_the_policy_is_documented_with_its_default(name):
 @pytest.mark.parametrize("engine", ["rdf", "endpoint"])
 def test_every_setting_of_a_sparql_source_is_documented(engine):
     text = (DOCS / "sparql.md").read_text(encoding="utf-8").partition(f": `{engine}`")[2].partition("\n###")[0]
-    known = ENGINES[engine].settings
+    settings = ENGINES[engine].settings
 
-    assert [name for name in known if f"`{name}`" not in text] == []
+    assert [name for name in settings if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize(("registry", "heading"), [(IMPORTERS, "## Formats"), (EXPORTERS, "## Exporting predictions")])
@@ -132,7 +132,10 @@ def test_the_generated_page_has_every_key_and_every_setting_in_tables_that_are_w
     page = importlib.import_module("reference").keys()
 
     settings = [
-        name for registry in (ENGINES, PREDICTORS) for one in registry.names() for name in registry[one].settings or ()
+        name
+        for registry in (ENGINES, PREDICTORS)
+        for member in registry.names()
+        for name in registry[member].settings or ()
     ]
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.splitlines() if line.startswith("|")]
     assert {f"`{name}`" for name in (*KEYS, *COMPARE, *settings)} <= {cells[0].strip() for cells in rows}

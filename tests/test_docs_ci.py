@@ -105,15 +105,15 @@ def change_system(project, code):
 
 def run(project, command, shell=("bash", "-e")):
     """Run a command in the shell of a service, with its variables and none of the service that runs this test."""
-    known = {
+    environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "PYTEST_XDIST"))
     }
     path = os.pathsep.join((str(project / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
-    told = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "MODEL_API_KEY": "0000", "CI": "true"}
+    values = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "MODEL_API_KEY": "0000", "CI": "true"}
     file = project / "step.sh"
     file.write_text(command, encoding="utf-8")
     return subprocess.run(
-        [*shell, file], cwd=project, env=known | told, capture_output=True, text=True, timeout=300, check=False
+        [*shell, file], cwd=project, env=environment | values, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -172,10 +172,10 @@ def test_both_files_install_what_the_project_names():
 
 
 def test_the_baseline_is_fetched_from_where_it_was_kept():
-    fetch, kept = STEPS["Fetch the baseline"], STEPS["Keep the reports"]["with"]
+    fetch, entries = STEPS["Fetch the baseline"], STEPS["Keep the reports"]["with"]
     workflow = (DOCS / "ci/github-actions.yml").read_text(encoding="utf-8").partition(".github/workflows/")[2]
 
-    assert f"--name {kept['name']} --dir {BASELINES['github'].parent}" in fetch["run"]
+    assert f"--name {entries['name']} --dir {BASELINES['github'].parent}" in fetch["run"]
     assert f"--workflow {workflow.partition(':')[0]} " in fetch["run"]
     assert fetch["if"] == "github.event_name == 'pull_request'"
     assert GITHUB[True]["push"]["branches"] == ["main"]  # YAML reads `on` as true
@@ -312,6 +312,6 @@ def test_pictures_are_small_and_of_three_widths():
 
 def test_every_picture_is_shown_somewhere():
     pages = [DOCS.parent / "README.md", *DOCS.glob("*.md")]
-    shown = "".join(page.read_text(encoding="utf-8") for page in pages)
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
 
-    assert [path.name for path in (DOCS / "pictures").glob("*.png") if f"pictures/{path.name})" not in shown] == []
+    assert [path.name for path in (DOCS / "pictures").glob("*.png") if f"pictures/{path.name})" not in text] == []

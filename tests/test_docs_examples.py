@@ -57,8 +57,10 @@ def candidates(block):
     """The suites and settings that a block may be a part of, by the names of their files."""
     inner = "".join(f"  {line}\n" for line in block.splitlines())
     item = f"cases:\n  -\n{''.join(f'    {line}' for line in block.splitlines(keepends=True))}"
-    whole = block if re.search(r"^cases:", block, re.MULTILINE) else f"{block}{CASE}"
-    yield from (("a.queryeval.yaml", suite) for suite in (whole, f"cases:\n{inner}", item, f"source:\n{inner}{CASE}"))
+    document = block if re.search(r"^cases:", block, re.MULTILINE) else f"{block}{CASE}"
+    yield from (
+        ("a.queryeval.yaml", suite) for suite in (document, f"cases:\n{inner}", item, f"source:\n{inner}{CASE}")
+    )
     yield "queryeval.yaml", block
 
 
@@ -122,7 +124,7 @@ def test_a_command_has_the_options_that_it_is_called_with(command, monkeypatch):
 def test_every_option_of_pytest_that_a_page_names_exists(name):
     parser = pytest.Parser(_ispytest=True)
     plugin.pytest_addoption(parser)
-    known = {option.names()[0] for option in parser.getgroup("queryeval").options}
+    options = {option.names()[0] for option in parser.getgroup("queryeval").options}
 
-    assert set(OPTION.findall(PAGES[name])) <= known
+    assert set(OPTION.findall(PAGES[name])) <= options
     assert set(re.findall(r"\b(queryeval_[a-z]+) ?=", PAGES[name])) <= parser._inidict.keys()

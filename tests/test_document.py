@@ -24,7 +24,7 @@ def parser(request, monkeypatch):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -318,7 +318,7 @@ def test_control_characters_are_reported_with_their_place():
     assert refusal("a: \x00").startswith("1:4: not YAML: ")
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 def test_bytes_that_are_not_utf8_are_reported_with_their_place():
     file("x.yaml").path.write_bytes("a: b\nc: é".encode() + b"\xff\n")
 
@@ -326,7 +326,7 @@ def test_bytes_that_are_not_utf8_are_reported_with_their_place():
         read_yaml(file("x.yaml"))
 
 
-@pytest.mark.usefixtures("here", "parser")
+@pytest.mark.usefixtures("working_folder", "parser")
 def test_byte_order_marks_and_carriage_returns_are_read_over():
     file("x.yaml").path.write_bytes(b"\xef\xbb\xbfa: |\r\n  x\r\n  y\r\nb: z\r\n")
 
@@ -335,7 +335,7 @@ def test_byte_order_marks_and_carriage_returns_are_read_over():
     assert json_value(document.root) == {"a": "x\ny\n", "b": "z"}
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 def test_too_large_files_are_refused(monkeypatch):
     monkeypatch.setattr(yaml_nodes, "MAX_YAML_BYTES", 1024 * 1024)
     file("x.yaml").path.write_bytes(b"a" * (1024 * 1024 + 1))
@@ -344,7 +344,7 @@ def test_too_large_files_are_refused(monkeypatch):
         read_yaml(file("x.yaml"))
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 def test_missing_files_and_folders_are_problems():
     with pytest.raises(CaseError, match=r"^none\.yaml: no such file: correct the path, which leads to /.*/none\.yaml$"):
         read_yaml(file("none.yaml"))
@@ -354,10 +354,10 @@ def test_missing_files_and_folders_are_problems():
         read_yaml(File(file("a").path / "\0", file("a").path))
 
 
-def test_a_pipe_is_refused_and_not_waited_for(here):
-    os.mkfifo(here / "pipe.yaml")
+def test_a_pipe_is_refused_and_not_waited_for(working_folder):
+    os.mkfifo(working_folder / "pipe.yaml")
     outcome = []
-    reading = threading.Thread(target=lambda: outcome.append(refused(here / "pipe.yaml")), daemon=True)
+    reading = threading.Thread(target=lambda: outcome.append(refused(working_folder / "pipe.yaml")), daemon=True)
 
     reading.start()
     reading.join(10)
@@ -371,13 +371,13 @@ def refused(path):
     return str(caught.value)
 
 
-@pytest.mark.usefixtures("here")
-def test_paths_are_shown_relative_below_the_current_folder_only(here, monkeypatch):
-    (here / "below").mkdir()
+@pytest.mark.usefixtures("working_folder")
+def test_paths_are_shown_relative_below_the_current_folder_only(working_folder, monkeypatch):
+    (working_folder / "below").mkdir()
 
-    assert str(file_at(here / "x.yaml").shown) == "x.yaml"
-    monkeypatch.chdir(here / "below")
-    assert file_at(here / "x.yaml").shown == here / "x.yaml"
+    assert str(file_at(working_folder / "x.yaml").shown) == "x.yaml"
+    monkeypatch.chdir(working_folder / "below")
+    assert file_at(working_folder / "x.yaml").shown == working_folder / "x.yaml"
 
 
 def as_yaml(value, indent=0):

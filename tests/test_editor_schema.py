@@ -159,7 +159,7 @@ MISTAKES = [
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -392,12 +392,12 @@ def strategy(shape, definitions):
     if "allOf" in shape:  # a reference beside a description
         return strategy(shape["allOf"][0], definitions)
     if "anyOf" in shape:
-        rest = {key: value for key, value in shape.items() if key != "anyOf"}
-        return st.one_of(strategy({**rest, **either}, definitions) for either in shape["anyOf"])
+        constraints = {key: value for key, value in shape.items() if key != "anyOf"}
+        return st.one_of(strategy({**constraints, **either}, definitions) for either in shape["anyOf"])
     if "enum" in shape:
         return st.sampled_from(shape["enum"])
     types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
-    return st.one_of(_of_type(each, shape, definitions) for each in types)
+    return st.one_of(_of_type(type_, shape, definitions) for type_ in types)
 
 
 def _of_type(type_, shape, definitions):

@@ -29,8 +29,8 @@ def engine(monkeypatch):
 
 
 def run_case(*golds, predicted="same", **changes):
-    known = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
-    return make_case(**(known | changes))
+    defaults = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
+    return make_case(**(defaults | changes))
 
 
 def rows(execution):
@@ -244,10 +244,10 @@ def test_a_threshold_can_limit_a_score_from_above(session, engine):
 
 
 def test_a_metric_gets_its_options_and_the_policy_of_the_case(session, engine, register):
-    seen = []
+    calls = []
 
     def ours(gold, predicted, *, alpha=0.5, policy=None):
-        seen.append((alpha, policy))
+        calls.append((alpha, policy))
         return 1.0
 
     register("ours", ours)
@@ -255,7 +255,7 @@ def test_a_metric_gets_its_options_and_the_policy_of_the_case(session, engine, r
 
     evaluate_case(run_case("gold", metrics=("ours",), options={"ours": {"alpha": 0.7}}, policy=policy), session)
 
-    assert seen == [(0.7, policy)]
+    assert calls == [(0.7, policy)]
 
 
 def test_a_metric_reads_executions_where_it_says_so(session, engine, register):

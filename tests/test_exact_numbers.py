@@ -101,8 +101,8 @@ def test_numbers_are_exact_where_they_can_be(x, y, equal):
 def test_tolerances_that_are_set_hold_for_decimals_but_not_between_integers(policy, x, y, equal):
     assert is_close(x, y, policy) is is_close(y, x, policy) is equal
     assert accepted([x], [y], policy) is equal
-    own = Policy(column_numbers=(ColumnNumbers("n", policy.rel, policy.abs),))
-    assert accepted([x], [y], own) is equal
+    column_policy = Policy(column_numbers=(ColumnNumbers("n", policy.rel, policy.abs),))
+    assert accepted([x], [y], column_policy) is equal
 
 
 def test_a_default_that_is_written_out_is_set(tmp_path, monkeypatch):

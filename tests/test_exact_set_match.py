@@ -174,7 +174,7 @@ def test_a_text_in_double_quotes_is_a_name_where_there_is_such_a_column():
 @pytest.mark.parametrize("times", [2, 3, 4])
 def test_tables_joined_with_themselves_may_come_in_any_order(times):
     names = [f"t{number}" for number in range(times)]
-    steps = [f"{one}.boss_id = {other}.id" for one, other in pairwise(names)]
+    steps = [f"{one}.boss_id = {partner}.id" for one, partner in pairwise(names)]
 
     def query(order, selected):
         tables = ", ".join(f"person {name}" for name in order)

@@ -102,9 +102,9 @@ def run(tmp_path_factory):
 def test_the_suite_prints_what_the_tutorial_shows(run):
     result = run("pytest", "examples/queryeval-cypher/suite")
 
-    shown = README.partition("$ pytest examples/queryeval-cypher/suite\n")[2].partition("```")[0]
+    text = README.partition("$ pytest examples/queryeval-cypher/suite\n")[2].partition("```")[0]
     assert result.returncode == 0, result.stdout + result.stderr
-    assert shows(shown, result.stdout), result.stdout
+    assert shows(text, result.stdout), result.stdout
 
 
 @pytest.mark.process
@@ -122,9 +122,9 @@ def test_mistakes_get_the_messages_that_the_tutorial_shows(run, tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     without_package = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
 
-    shown = README.partition("## Mistakes")[2].partition("```text\n")[2].partition("```")[0].splitlines()
-    assert [line for line in shown[:2] if line not in output] == [], output
-    assert shown[2] in without_package.stdout, without_package.stdout
+    text = README.partition("## Mistakes")[2].partition("```text\n")[2].partition("```")[0].splitlines()
+    assert [line for line in text[:2] if line not in output] == [], output
+    assert text[2] in without_package.stdout, without_package.stdout
 
 
 @pytest.mark.process

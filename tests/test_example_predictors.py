@@ -38,11 +38,11 @@ class Handler(BaseHTTPRequestHandler):
     """`/text` answers with the query alone, every other path with JSON."""
 
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(asked["id"])
-        query = TRANSLATE(SimpleNamespace(**asked))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(request["id"])
+        query = TRANSLATE(SimpleNamespace(**request))
         is_text = self.path == "/text"
-        body = query if is_text else json.dumps({"sql": query, "usage": {"words": len(asked["question"].split())}})
+        body = query if is_text else json.dumps({"sql": query, "usage": {"words": len(request["question"].split())}})
         self.send_response(200)
         self.send_header("Content-Type", "text/plain" if is_text else "application/json")
         self.send_header("Content-Length", str(len(body.encode())))
@@ -125,17 +125,17 @@ cases: questions/*.yaml
 """
     (folder / "http.queryeval.yaml").write_text(suite, encoding="utf-8")
 
-    with translator() as (url, asked):
+    with translator() as (url, requests):
         (service,) = run(folder, "http.queryeval.yaml", TRANSLATOR=url).values()
 
     assert scores(service) == scores(files["python.queryeval.yaml"])
-    assert sorted(asked) == sorted(service)
+    assert sorted(requests) == sorted(service)
     assert service["trees"]["prediction"]["metadata"] == {"words": 5}
 
 
 def test_a_service_may_be_named_on_the_command_line(folder, files):
-    with translator() as (url, asked):
+    with translator() as (url, requests):
         (service,) = run(folder, "python.queryeval.yaml", f"--queryeval-predictor={url}/text").values()
 
     assert scores(service) == scores(files["python.queryeval.yaml"])
-    assert sorted(asked) == sorted(service)
+    assert sorted(requests) == sorted(service)

@@ -102,9 +102,9 @@ def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
     without_rule = queryeval("merge", "report.json", cwd=tmp_path)
 
     assert files.keys() == {"rule.py", "conftest.py", "queryeval.yaml", "owners.queryeval.yaml"}
-    shown = GATE.findall((HERE.parent / "docs/extending.md").read_text(encoding="utf-8"))
-    assert GATE.findall(done.stdout) == shown, done.stdout + done.stderr
-    assert shown[0] in stopping.stdout, stopping.stdout + stopping.stderr
+    names = GATE.findall((HERE.parent / "docs/extending.md").read_text(encoding="utf-8"))
+    assert GATE.findall(done.stdout) == names, done.stdout + done.stderr
+    assert names[0] in stopping.stdout, stopping.stdout + stopping.stderr
     unknown_rule = "unknown rule 'min_of_groups': install the package that defines it"
     assert unknown_rule in without_rule.stdout, without_rule.stderr
     assert "json_equal of cases with owner ann: 1.000, needs at least 0.9 (2 cases)" in without_rule.stdout
@@ -186,11 +186,11 @@ def test_another_package_adds_a_command(tmp_path):
     run("--queryeval-report=report.json", cwd=tmp_path)
 
     counted = queryeval("count", "report.json", cwd=tmp_path)
-    listed = queryeval("--help", cwd=tmp_path)
+    process = queryeval("--help", cwd=tmp_path)
     broken = queryeval("uncounted", "report.json", cwd=tmp_path)
 
     assert (counted.returncode, counted.stdout) == (0, "3 cases\n"), counted.stderr
-    assert "count the cases of a report" in listed.stdout
+    assert "count the cases of a report" in process.stdout
     assert broken.returncode == 2
     assert broken.stderr.startswith("command 'uncounted' cannot be imported from queryeval_lookup.uncounted:COUNT: ")
     assert broken.stderr.count("\n") == 1

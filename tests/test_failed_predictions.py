@@ -15,7 +15,7 @@ JSON = "kind: json\nmetrics: [json_equal, structural_similarity, path_f1]\n"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

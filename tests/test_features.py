@@ -107,9 +107,9 @@ def test_the_features_of_sparql(text, features):
 
 
 def test_the_features_of_a_case_are_those_of_its_first_gold():
-    first, other = query("SELECT count(*) FROM a"), query("SELECT x FROM a ORDER BY x")
+    first, second = query("SELECT count(*) FROM a"), query("SELECT x FROM a ORDER BY x")
 
-    assert features_of(make_case(golds=(first, other))) == ("aggregate",)
+    assert features_of(make_case(golds=(first, second))) == ("aggregate",)
 
 
 @pytest.mark.feature("json")

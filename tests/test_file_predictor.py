@@ -24,7 +24,7 @@ OWN_KEYS = ("id", "predicted", "seconds", "trial")
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     """Messages name files from the current folder on."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -298,8 +298,8 @@ def test_a_file_without_ids_is_read_by_question(name, lines):
     predictor = predictions(*lines, name=name)
 
     assert answered(predictor, id="any", question="How many?\n") == "x"
-    told = f"{name}: no prediction for 'How much?': did you mean 'How many?'?"
-    assert no_answer(predictor, question="How much?") == told
+    message = f"{name}: no prediction for 'How much?': did you mean 'How many?'?"
+    assert no_answer(predictor, question="How much?") == message
 
 
 @pytest.mark.parametrize(
@@ -314,10 +314,10 @@ def test_key_says_that_questions_count(name, line):
 
 
 def test_a_question_may_come_again_with_the_same_answer_only():
-    same, other = ({"question": "How many?", "predicted": text} for text in ("x", "y"))
+    same, second = ({"question": "How many?", "predicted": text} for text in ("x", "y"))
 
     assert answered(predictions(same, same), question="How many?") == "x"
-    assert problem(same, same, other).startswith("preds.jsonl:3: 'How many?' was predicted on line 1 already")
+    assert problem(same, same, second).startswith("preds.jsonl:3: 'How many?' was predicted on line 1 already")
 
 
 def test_an_entry_serves_every_trial_unless_it_says_which():
@@ -399,8 +399,8 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
 
     predictor.register_cases(cases("singers-old", "singer-by-age"))
 
-    told = "preds.jsonl: no prediction for 'singer-by-age': did you mean 'singers-by-age'?"
-    assert no_answer(predictor, id="singer-by-age") == told
+    message = "preds.jsonl: no prediction for 'singer-by-age': did you mean 'singers-by-age'?"
+    assert no_answer(predictor, id="singer-by-age") == message
 
 
 @pytest.mark.parametrize(
@@ -414,8 +414,8 @@ def test_the_nearest_entry_is_found_among_many(id_, near):
     predictor.register_cases(cases(id_))
 
     add = ": add it, or correct one of the ids that no case has: 'q0', 'q1', 'q2' and 999 more"
-    told = f": did you mean '{near}'?" if near else add
-    assert no_answer(predictor, id=id_) == f"preds.jsonl: no prediction for '{id_}'{told}"
+    message = f": did you mean '{near}'?" if near else add
+    assert no_answer(predictor, id=id_) == f"preds.jsonl: no prediction for '{id_}'{message}"
 
 
 def test_entries_are_compared_up_to_a_bound_and_by_letters_beyond_it(monkeypatch):
@@ -431,8 +431,8 @@ def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
 
     predictor.register_cases(cases("a", "b", "c"))
 
-    told = "preds.jsonl: no prediction for 'c': the file has predictions for other cases only: add one for this case"
-    assert no_answer(predictor, id="c") == told
+    message = "preds.jsonl: no prediction for 'c': the file has predictions for other cases only: add one for this case"
+    assert no_answer(predictor, id="c") == message
 
 
 def test_a_value_is_no_query():
@@ -546,9 +546,9 @@ def test_a_pipe_is_refused_instead_of_waited_for():
 
 @pytest.mark.parametrize("name", ["p.jsonl", "p.json", "p.csv", "p.txt"])
 def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
-    told = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
+    message = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
 
-    assert told == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
+    assert message == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -662,15 +662,15 @@ def test_objects_and_mappings_have_names_of_their_own():
 
 def test_what_is_wrong_with_columns_is_said_with_the_names_of_the_file():
     columns = {"id": "No.", "predicted": "SQL", "seconds": "Time"}
-    known = "choose from No., Question, SQL, Seconds"
+    choices = "choose from No., Question, SQL, Seconds"
 
-    assert problem(*NUMBERED, name="b.csv", columns=columns) == f"b.csv:1: there is no column 'Time': {known}"
-    assert problem(*NUMBERED, name="b.csv", key="Nr", answer="SQL") == f"b.csv:1: there is no column 'Nr': {known}"
+    assert problem(*NUMBERED, name="b.csv", columns=columns) == f"b.csv:1: there is no column 'Time': {choices}"
+    assert problem(*NUMBERED, name="b.csv", key="Nr", answer="SQL") == f"b.csv:1: there is no column 'Nr': {choices}"
     assert problem({"No.": "a"}, columns={"id": "No.", "predicted": "SQL"}) == (
         "preds.jsonl:1: a prediction needs `SQL`: choose from No."
     )
-    told = problem("No.,SQL,Time", "1,SELECT 1,soon", name="b.csv", columns=columns)
-    assert told == "b.csv:2: `Time` is a number from 0 to 1,000,000,000"
+    message = problem("No.,SQL,Time", "1,SELECT 1,soon", name="b.csv", columns=columns)
+    assert message == "b.csv:2: `Time` is a number from 0 to 1,000,000,000"
 
 
 def test_a_header_below_a_title_is_named_and_found():
@@ -681,8 +681,8 @@ def test_a_header_below_a_title_is_named_and_found():
         "beside `path`, or in short `b.csv?header_row=…`"
     )
     assert answered(predictions(*title, name="b.csv", header_row=3), id="a") == "SELECT 1"
-    told = problem(*title, name="b.csv", header_row=2)
-    assert told == "b.csv: row 2 is empty: name the row that holds the headers"
+    message = problem(*title, name="b.csv", header_row=2)
+    assert message == "b.csv: row 2 is empty: name the row that holds the headers"
 
 
 def test_columns_win_over_the_layout_of_a_workbook_that_a_run_has_written(tmp_path):

@@ -13,7 +13,7 @@ CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -27,20 +27,20 @@ def gate_problem(line):
     return problem.partition(": ")[2]
 
 
-def test_a_suite_names_the_folders_whose_gates_apply(here):
+def test_a_suite_names_the_folders_whose_gates_apply(working_folder):
     folder("kind: sql\nsource: a.db\ngates:\n  - {metric: execution_accuracy, min: 0.85}\n")
     folder(
         "gates:\n  - {metric: pass_rate, where: {tag: 012, difficulty: hard, not: {kind: sparql}}, min: 0.6, max: 1}\n",
         "a/b",
     )
 
-    suite = load_suite(write(CASES, "a/b/s.queryeval.yaml"), root=here)
+    suite = load_suite(write(CASES, "a/b/s.queryeval.yaml"), root=working_folder)
 
-    assert [folder.path for folder in suite.folders] == [here, here / "a/b"]
+    assert [folder.path for folder in suite.folders] == [working_folder, working_folder / "a/b"]
     (top,), (low,) = (folder.gates for folder in suite.folders)
-    assert top.folder == here
+    assert top.folder == working_folder
     assert top.required == LIMITS | {"metric": "execution_accuracy", "min": 0.85}
-    assert low.folder == here / "a/b"
+    assert low.folder == working_folder / "a/b"
     where = {"tag": "012", "difficulty": "hard", "not": {"kind": "sparql"}}
     assert low.required == LIMITS | {"metric": "pass_rate", "where": where, "min": 0.6, "max": 1.0}
 
@@ -116,13 +116,13 @@ def test_wrong_gates_are_reported(line, message):
     )
 
 
-def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
+def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(working_folder):
     folder(
         "kind: sql\nsource: a.db\ngates:\n  - {no_regression: {metric: arity_f1}, where: {tag: x}}\n"
         "  - no_regression: {metric: pass_rate, alpha: 0.01, max_drop: 0.02}\n  - max_regressions: 3\n"
     )
 
-    ((usual, stated, regressions),) = (folder.gates for folder in load_suite(write(CASES), root=here).folders)
+    ((usual, stated, regressions),) = (folder.gates for folder in load_suite(write(CASES), root=working_folder).folders)
 
     assert usual.required == NO_REGRESSION | {"metric": "arity_f1", "where": {"tag": "x"}}
     rule = {"alpha": 0.01, "max_drop": 0.02}
@@ -134,10 +134,10 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
     }
 
 
-def test_a_gate_may_limit_the_sum_of_what_calls_tell(here):
+def test_a_gate_may_limit_the_sum_of_what_calls_tell(working_folder):
     folder("kind: sql\nsource: a.db\ngates:\n  - {metric: 'metadata[cost]', sum: {min: 1, max: 5}, where: {tag: x}}\n")
 
-    (((gate,),),) = [[folder.gates for folder in load_suite(write(CASES), root=here).folders]]
+    (((gate,),),) = [[folder.gates for folder in load_suite(write(CASES), root=working_folder).folders]]
 
     limits = {"min": 1.0, "max": 5.0}
     assert gate.required == LIMITS | limits | {"type": "sum", "metric": "metadata[cost]", "where": {"tag": "x"}}

@@ -119,10 +119,10 @@ def test_where_narrows_the_cases_by_every_group_it_names():
 
 
 def test_where_names_a_feature_of_gold():
-    joined, other = entry(scores={"f1": 0.25}, features=["join", "order"]), entry(scores={"f1": 1.0})
+    joined, second = entry(scores={"f1": 0.25}, features=["join", "order"]), entry(scores={"f1": 1.0})
 
-    assert result(gate(minimum=0.5, feature="join"), joined, other)["value"] == 0.25
-    assert result(gate(minimum=0.5, **{"not": {"feature": "join"}}), joined, other)["value"] == 1.0
+    assert result(gate(minimum=0.5, feature="join"), joined, second)["value"] == 0.25
+    assert result(gate(minimum=0.5, **{"not": {"feature": "join"}}), joined, second)["value"] == 1.0
 
 
 @pytest.mark.parametrize(("feature", "number"), [("join", 1), ("order", 0)])
@@ -179,15 +179,17 @@ SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
     st.sampled_from([(0.5, None), (None, 0.5), (0.25, 0.75), (0.0, None), (None, 1.0)]),
 )
 def test_a_gate_that_is_evaluated_early_is_what_any_rest_of_its_cases_would_make_it(scores, rest, limits):
-    asked = gate("valid_query", minimum=limits[0], maximum=limits[1])
+    limit_gate = gate("valid_query", minimum=limits[0], maximum=limits[1])
     ran = [entry(id=str(n), scores={"valid_query": value}) for n, value in enumerate(scores)]
     wholes = [
         [*ran, *(entry(id=f"rest-{n}", scores={"valid_query": value}) for n, value in enumerate(values))]
         for values in product((None, 0.0, 0.25, 0.5, 0.75, 1.0), repeat=rest)
     ]
 
-    early = result(asked, *ran, number=len(ran) + rest)
-    verdicts = {gate_result["ok"] for whole in wholes if (gate_result := result(asked, *whole))["value"] is not None}
+    early = result(limit_gate, *ran, number=len(ran) + rest)
+    verdicts = {
+        gate_result["ok"] for whole in wholes if (gate_result := result(limit_gate, *whole))["value"] is not None
+    }
 
     assert early["ok"] is (verdicts.pop() if len(verdicts) == 1 and early["value"] is not None else None)
 
@@ -197,10 +199,10 @@ def test_no_rest_settles_what_may_have_any_score():
 
 
 def test_a_cost_is_over_its_limit_whatever_the_rest_costs():
-    asked = gate("prediction_seconds", maximum=5)
+    limit_gate = gate("prediction_seconds", maximum=5)
 
     over, under = (
-        result(asked, entry(scores={"prediction_seconds": seconds}), number=2)["ok"] for seconds in (20.0, 0.0)
+        result(limit_gate, entry(scores={"prediction_seconds": seconds}), number=2)["ok"] for seconds in (20.0, 0.0)
     )
 
     assert (over, under) == (False, None)
@@ -340,10 +342,10 @@ def test_cases_that_did_not_run_have_no_values_of_a_group_that_is_not_registered
 
 
 def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():
-    asked = gate(minimum=0.85, maximum=0.99, difficulty="hard", **{"not": {"tag": "slow"}})
-    known = {"difficulty": "hard"}
+    limit_gate = gate(minimum=0.85, maximum=0.99, difficulty="hard", **{"not": {"tag": "slow"}})
+    hard = {"difficulty": "hard"}
 
-    gate_result = result(asked, *scored(0.75, 0.83, **known), entry(outcome="error", **known))
+    gate_result = result(limit_gate, *scored(0.75, 0.83, **hard), entry(outcome="error", **hard))
 
     assert gate_text(gate_result) == (
         "f1 of hard cases but not slow cases in music: "

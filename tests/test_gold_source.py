@@ -280,9 +280,9 @@ def test_a_gold_that_cannot_be_translated_is_an_error_with_its_place():
 )
 def test_wrong_use_is_one_error_with_its_place(monkeypatch, head, lines, message):
     install_engine(monkeypatch, {})
-    stated = {line.partition(":")[0] for line in lines}
-    gold = () if "gold_table" in stated else ("gold: SELECT 1",)
-    predicted = () if "predicted" in stated else ("predicted: SELECT 1",)
+    keys = {line.partition(":")[0] for line in lines}
+    gold = () if "gold_table" in keys else ("gold: SELECT 1",)
+    predicted = () if "predicted" in keys else ("predicted: SELECT 1",)
 
     assert problem(*gold, *lines, *predicted, head=head).startswith(message)
 
@@ -323,10 +323,10 @@ def test_a_cause_is_looked_for_by_the_translation_of_gold():
 def test_there_is_no_cause_where_the_translation_of_gold_answers_otherwise():
     gold = "gold: SELECT name FROM singer WHERE name LIKE 'a%'"  # in SQLite also Ana
     case = run(gold, "predicted: {translate: gold}", head=TO_DUCKDB)
-    other = run(gold, "predicted: SELECT age FROM singer WHERE name LIKE 'a%'", head=TO_DUCKDB)
+    second = run(gold, "predicted: SELECT age FROM singer WHERE name LIKE 'a%'", head=TO_DUCKDB)
 
     assert (case["outcome"], case["cause"]) == ("failed", None)
-    assert (other["outcome"], other["cause"]) == ("failed", None)
+    assert (second["outcome"], second["cause"]) == ("failed", None)
 
 
 @pytest.mark.feature("causes", "duckdb")
@@ -469,11 +469,11 @@ def test_what_is_written_on_the_page_runs_where_golds_do(tmp_path):
         head=f"{BOTH}reviews: reviews/*.jsonl\n",
     )
     with client_of(gold_review("SELECT name FROM artist")) as client:
-        shown = client.get("/cases/0").json()
+        document = client.get("/cases/0").json()
         answer = client.post("/cases/0/answer", json={"query": "SELECT name FROM singer WHERE age >= 50"}).json()
 
-    assert "CREATE TABLE singer" in shown["schema"]
-    assert [(group["query"], group["item"], group["request"]) for group in shown["answers"]] == [
+    assert "CREATE TABLE singer" in document["schema"]
+    assert [(group["query"], group["item"], group["request"]) for group in document["answers"]] == [
         ("SELECT name FROM artist", None, None)
     ]
     assert answer["outcome"] == "passed"

@@ -73,8 +73,8 @@ def term(text):
 
 
 def ordered(counts, *triples, bound=""):
-    known = frozenset(NAMES[name] for name in bound)
-    order = JoinOrder(counts).ordered([tuple(map(term, triple)) for triple in triples], known)
+    bound_names = frozenset(NAMES[name] for name in bound)
+    order = JoinOrder(counts).ordered([tuple(map(term, triple)) for triple in triples], bound_names)
     return [" ".join(str(part).removeprefix("urn:") for part in triple) for triple in order]
 
 

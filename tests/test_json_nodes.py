@@ -12,7 +12,7 @@ from pytest_queryeval.documents.values import json_value
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -78,7 +78,7 @@ def test_places_are_those_in_the_whole_text(text, place):
     assert json_refusal(text, line=0).startswith(f"{place}: not JSON: ")
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 @pytest.mark.parametrize("text", ['\ufeff{"a": 1}', '\ufeff \n{"a": 1}'])
 def test_a_byte_order_mark_before_json_is_no_part_of_it(text):
     file("x.json").path.write_text(text, encoding="utf-8")
@@ -108,13 +108,13 @@ def test_json_within_a_text_is_the_value_that_it_says(tree):
     assert json_value(json_within(Node(json.dumps(tree), 7, "literal", file()))) == tree
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 def test_every_line_of_json_is_read_or_reported():
     file("x.jsonl").path.write_bytes(b'\xef\xbb\xbf{"a": "\xe2\x80\xa8"}\r\n\r\n  \n{"a"\n\xff\n{"b": 2}')
 
     entries = list(read_jsonl(file("x.jsonl")))
 
-    assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in entries] == [
+    assert [str(entry) if isinstance(entry, CaseError) else (entry.line, json_value(entry)) for entry in entries] == [
         (1, {"a": "\u2028"}),
         "x.jsonl:4:5: not JSON: it ends too early: a value, a `]` or a `}` is missing: a line holds one JSON object",
         "x.jsonl:5:1: byte 0xff is not UTF-8: save the file as UTF-8",
@@ -122,7 +122,7 @@ def test_every_line_of_json_is_read_or_reported():
     ]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("working_folder")
 def test_too_long_lines_of_json_are_refused(monkeypatch):
     monkeypatch.setattr(document, "MAX_JSONL_LINE", 1024 * 1024)
     file("x.jsonl").path.write_bytes(b'{}\n"' + b"a" * 1024 * 1024 + b'"\n')

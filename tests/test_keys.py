@@ -9,7 +9,7 @@ from pytest_queryeval.suites.settings import STATED_SETTINGS
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -38,9 +38,9 @@ def test_names_that_other_tools_use_lead_to_keys(name, key):
     values.pop(key, None)
     case = "".join(f"    {written}: {value}\n" for written, value in values.items())
 
-    told = problems(f"{HEAD.replace('inline', 'a.py:b')}  - id: a\n{case}")
+    message = problems(f"{HEAD.replace('inline', 'a.py:b')}  - id: a\n{case}")
 
-    assert [problem.partition(": ")[2] for problem in told] == [f"unknown key '{name}': did you mean '{key}'?"]
+    assert [problem.partition(": ")[2] for problem in message] == [f"unknown key '{name}': did you mean '{key}'?"]
 
 
 @pytest.mark.parametrize(

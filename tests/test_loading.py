@@ -18,7 +18,7 @@ SETTINGS = "kind: sql\nsource: a.db\n"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -30,18 +30,18 @@ def test_the_least_that_works():
         "    gold: |\n      SELECT country, count(*) FROM singer GROUP BY country\n"
     )
 
-    here = Path.cwd()
+    working_folder = Path.cwd()
     assert loaded.id == "singers-per-country"
     assert str(loaded.location) == "s.queryeval.yaml:5"
     assert loaded.settings.kind == "sql"
     assert loaded.settings.source == Source(
-        name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=here
+        name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=working_folder
     )
     assert loaded.question == "How many singers are there per country?"
     assert loaded.golds == (QueryOrAnswer(query="SELECT country, count(*) FROM singer GROUP BY country\n"),)
     assert loaded.predicted is None
     assert loaded.settings.predictor == PredictorSpec(
-        kind="python", settings={"target": "predict.py:predict"}, folder=here
+        kind="python", settings={"target": "predict.py:predict"}, folder=working_folder
     )
     assert loaded.settings.metrics == KINDS["sql"].default_metrics
     assert loaded.settings.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
@@ -111,10 +111,10 @@ def test_nothing_is_said_of_settings_that_a_problem_hides():
     ]
 
 
-def test_paths_in_messages_are_absolute_outside_of_the_current_folder(here, monkeypatch):
+def test_paths_in_messages_are_absolute_outside_of_the_current_folder(working_folder, monkeypatch):
     path = write("kind: sql\n").absolute()
-    (here / "elsewhere").mkdir()
-    monkeypatch.chdir(here / "elsewhere")
+    (working_folder / "elsewhere").mkdir()
+    monkeypatch.chdir(working_folder / "elsewhere")
 
     with pytest.raises(SuiteError) as caught:
         load_cases(path)
@@ -180,9 +180,9 @@ def test_json_lines_hold_a_case_each():
         "s.queryeval.jsonl",
     )
 
-    assert [one.id for one in loaded] == ["12", "b"]
-    assert [str(one.location) for one in loaded] == ["s.queryeval.jsonl:1", "s.queryeval.jsonl:3"]
-    assert [one.tags for one in loaded] == [("all",), ("all", "one")]
+    assert [case.id for case in loaded] == ["12", "b"]
+    assert [str(case.location) for case in loaded] == ["s.queryeval.jsonl:1", "s.queryeval.jsonl:3"]
+    assert [case.tags for case in loaded] == [("all",), ("all", "one")]
     assert loaded[0].golds[0].query == "SELECT 1 -- x"
     assert loaded[0].metadata == {"a": 1.0}
 
@@ -219,13 +219,13 @@ def test_a_glob_names_files_with_one_case_or_a_list_each():
 
     loaded = load('kind: sql\nsource: a.db\ncases: "imf/**/*.yaml"\n')
 
-    assert [(one.id, str(one.location)) for one in loaded] == [
+    assert [(case.id, str(case.location)) for case in loaded] == [
         ("a1", "imf/2024/a.yaml:1"),
         ("a2", "imf/2024/a.yaml:2"),
         ("b", "imf/b.yaml:1"),
     ]
     assert loaded[2].golds == (QueryOrAnswer(query="SELECT 2"),)
-    assert [one.settings.source.folder.name for one in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
+    assert [case.settings.source.folder.name for case in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
 
 
 def test_problems_in_case_files_name_these_files():
@@ -245,7 +245,7 @@ def test_problems_in_case_files_name_these_files():
 def test_a_glob_may_lead_upwards():
     write("id: a\ngold: x\npredicted: y\n", "c/a.yaml")
 
-    assert [one.id for one in load("kind: sql\nsource: a.db\ncases: ../c/*.yaml\n", "d/s.queryeval.yaml")] == ["a"]
+    assert [case.id for case in load("kind: sql\nsource: a.db\ncases: ../c/*.yaml\n", "d/s.queryeval.yaml")] == ["a"]
 
 
 @pytest.mark.parametrize("pattern", ["c/*.yaml", '"\\0"', '"*\\0"'])
@@ -295,14 +295,14 @@ pieces = st.sampled_from(
 @example(HEAD + '  - {id: a, gold_file: "\\0.sql"}')
 @example(HEAD + '  - {id: a, gold_file: "é/..//.sql"}')
 @example("cases:\n  - {id: [a], gold: {a: b}, tags: {a: b}, kind: [sql], source: http://[}")
-def test_no_text_raises_anything_but_a_suite_error(here, text):
+def test_no_text_raises_anything_but_a_suite_error(working_folder, text):
     for name, content in (
         ("x.queryeval.yaml", text),
         ("y.queryeval.yaml", HEAD + "  - id: a\n    " + text.replace("\n", "\n    ")),
         ("z.queryeval.jsonl", text),
     ):
-        (here / name).write_bytes(content.encode())
-        assert is_read_or_refused(here / name)
+        (working_folder / name).write_bytes(content.encode())
+        assert is_read_or_refused(working_folder / name)
 
 
 json_values = st.recursive(
@@ -315,10 +315,10 @@ json_values = st.recursive(
 @pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=6))
-def test_no_value_of_any_key_raises_anything_but_a_suite_error(here, entries):
+def test_no_value_of_any_key_raises_anything_but_a_suite_error(working_folder, entries):
     for name, content in (
         ("x.queryeval.jsonl", json.dumps({"id": "a", "gold": "x", **entries})),
         ("y.queryeval.yaml", json.dumps({"cases": [{"id": "a", "gold": "x"}], **entries}, ensure_ascii=False)),
     ):
-        (here / name).write_text(content, encoding="utf-8", errors="replace")
-        assert is_read_or_refused(here / name)
+        (working_folder / name).write_text(content, encoding="utf-8", errors="replace")
+        assert is_read_or_refused(working_folder / name)

@@ -28,7 +28,7 @@ NO_ENGINE = "and no source in `sources` has this name"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 

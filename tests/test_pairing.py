@@ -26,7 +26,7 @@ TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accur
 
 
 def rows_close(left: tuple, right: tuple) -> bool:
-    return all(is_equal(cell, other, DEFAULT) for cell, other in zip(left, right, strict=True))
+    return all(is_equal(cell, partner, DEFAULT) for cell, partner in zip(left, right, strict=True))
 
 
 def most_pairs(golds: list[tuple], others: list[tuple], close: Callable[[tuple, tuple], bool] = rows_close) -> int:
@@ -273,9 +273,9 @@ def test_rows_whose_integers_have_other_sums_are_refused_before_the_tables_are_c
     columns = tuple(f"f{number}" for number in range(len(rows[0])))
     wrong = [[*row] for row in rows]
     wrong[0][0], wrong[1][0] = 1 - wrong[0][0], wrong[1][0] + 1
-    gold, other = (Table(columns=columns, rows=tuple(map(tuple, table))) for table in (rows, wrong))
+    gold, second = (Table(columns=columns, rows=tuple(map(tuple, table))) for table in (rows, wrong))
 
-    refused = Pair(gold, other, Policy())
+    refused = Pair(gold, second, Policy())
 
     assert not refused.is_equal
     assert "coded" not in refused.__dict__

@@ -186,10 +186,10 @@ def test_storable_text_can_be_written_as_utf8_and_only_surrogates_change(text):
 
 @given(VALUES)
 def test_any_value_becomes_plain_json(value):
-    made = to_jsonable(value)
+    entry = to_jsonable(value)
 
-    assert types_in(made) <= PLAIN_TYPES
-    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert types_in(entry) <= PLAIN_TYPES
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab"), st.lists, max_leaves=8))
@@ -221,10 +221,10 @@ def test_what_json_does_not_know_becomes_text(value, expected):
 
 @pytest.mark.parametrize(("value", "expected"), [(Level.HARD, 3), (Score(0.5), 0.5), (Word("ok"), "ok")])
 def test_subclasses_become_the_plain_type(value, expected):
-    made = to_jsonable(value)
+    entry = to_jsonable(value)
 
-    assert type(made) in PLAIN_TYPES
-    assert made == expected
+    assert type(entry) in PLAIN_TYPES
+    assert entry == expected
 
 
 @pytest.mark.parametrize("value", [10**200, -(10**5000)], ids=["200 digits", "5000 digits"])
@@ -248,16 +248,16 @@ def test_a_value_within_itself_ends_in_an_ellipsis():
 
 @given(SCALARS)
 def test_a_cell_is_a_scalar_and_its_text_is_short(value):
-    made = report_cell(value)
+    cell = report_cell(value)
 
-    assert type(made) in PLAIN_TYPES - {list, dict}
-    assert not isinstance(made, str) or len(made) <= CELL_CHARACTERS
-    json.dumps(made, allow_nan=False)
+    assert type(cell) in PLAIN_TYPES - {list, dict}
+    assert not isinstance(cell, str) or len(cell) <= CELL_CHARACTERS
+    json.dumps(cell, allow_nan=False)
 
 
 @pytest.mark.parametrize("value", ["x" * 5000, b"\xff" * 10_000_000, Decimal("9" * 5000)])
 def test_a_long_cell_ends_in_an_ellipsis(value):
-    made = report_cell(value)
+    cell = report_cell(value)
 
-    assert len(made) == CELL_CHARACTERS
-    assert made.endswith("…")
+    assert len(cell) == CELL_CHARACTERS
+    assert cell.endswith("…")

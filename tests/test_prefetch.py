@@ -160,8 +160,8 @@ def test_every_trial_is_a_call_of_its_own(calls, install):
 @pytest.mark.parametrize(("settings", "trials"), [({}, [1]), ({"all_trials": True}, [1, 2, 3])])
 def test_of_trials_that_may_stop_the_first_is_made_ahead_unless_all_are_needed(calls, install, settings, trials):
     system = AsyncSystem(said)
-    made = install(system, concurrency=1)
-    stopping, last = made(id="c0", trials=3, stops_trials=True), made(id="c1")
+    predictor = install(system, concurrency=1)
+    stopping, last = predictor(id="c0", trials=3, stops_trials=True), predictor(id="c1")
 
     calls.prefetch([stopping, last], **settings)
     calls.prediction(last, 1)
@@ -292,9 +292,9 @@ def test_a_coroutine_that_never_awaits_ends_its_predictor_with_an_error_that_nam
             let_go.wait(120)
         return case.question
 
-    blocking, other = AsyncSystem(blocks), AsyncSystem(said)
+    blocking, second = AsyncSystem(blocks), AsyncSystem(said)
     cases = questions(install(blocking, timeout=0.5, concurrency=1), 4)
-    others = questions(install(other, name="other"), 4)
+    others = questions(install(second, name="other"), 4)
     calls.prefetch([*cases, *others])
 
     assert texts(calls, cases[:1]) == ["q0"]
@@ -364,10 +364,10 @@ def test_a_worker_calls_functions_in_its_own_thread(install, lines):
 
 def test_each_suite_has_its_own_limits_for_one_predictor(calls, install):
     system = AsyncSystem(forever)
-    made = install(system, timeout=100)
-    hurried = made(id="b")
+    predictor = install(system, timeout=100)
+    hurried = predictor(id="b")
     hurried = change(hurried, predictor=replace(hurried.settings.predictor, timeout=0.1))
-    calls.prefetch([made(id="a"), hurried])
+    calls.prefetch([predictor(id="a"), hurried])
 
     with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
         calls.prediction(hurried, 1)
@@ -375,8 +375,8 @@ def test_each_suite_has_its_own_limits_for_one_predictor(calls, install):
 
 def test_the_least_concurrency_that_suites_state_holds(calls, install):
     system = AsyncSystem(said)
-    made = install(system, concurrency=6)
-    cases = questions(made, 12)
+    predictor = install(system, concurrency=6)
+    cases = questions(predictor, 12)
     cases[-1] = change(cases[-1], predictor=replace(cases[-1].settings.predictor, concurrency=2))
 
     calls.register_cases(cases)
@@ -480,8 +480,8 @@ def test_cases_that_suites_share_have_answers_of_their_own(calls, install):
     async def source(case, nth):
         return case.source
 
-    made = install(AsyncSystem(source))
-    cases = [made(id="same", source=Source(name=name, engine="fake", settings={}, folder=Path())) for name in "ab"]
+    predictor = install(AsyncSystem(source))
+    cases = [predictor(id="same", source=Source(name=name, engine="fake", settings={}, folder=Path())) for name in "ab"]
     calls.prefetch(cases)
 
     assert texts(calls, cases) == ["a", "b"]

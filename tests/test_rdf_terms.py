@@ -183,8 +183,8 @@ def test_a_graph_never_equals_the_rows_of_a_select_query():
 def results(folder, *cases):
     """The results of cases that the graph `a p b` is asked for."""
     (folder / "g.ttl").write_text("<http://e/a> <http://e/p> <http://e/b> .", encoding="utf-8")
-    stated = "\n".join(f"  - {{id: c{number}, {case}}}" for number, case in enumerate(cases))
-    suite = f"kind: sparql\nsource: g.ttl\nmetrics: [execution_accuracy, same_row_count, cell_f1]\ncases:\n{stated}\n"
+    text = "\n".join(f"  - {{id: c{number}, {case}}}" for number, case in enumerate(cases))
+    suite = f"kind: sparql\nsource: g.ttl\nmetrics: [execution_accuracy, same_row_count, cell_f1]\ncases:\n{text}\n"
     (folder / "s.queryeval.yaml").write_text(suite, encoding="utf-8")
     return [case["scores"] for case in evaluate(load_cases(folder))["cases"]]
 
@@ -217,10 +217,10 @@ def test_two_stored_tables_of_triples_are_tables(tmp_path):
 
 
 def test_blank_nodes_of_a_stored_graph_match_up_to_renaming():
-    stated = graph_table([(BlankNode("x"), P, Literal("5")), (BlankNode("y"), P, Literal("6")), (BlankNode("z"), P, A)])
+    table = graph_table([(BlankNode("x"), P, Literal("5")), (BlankNode("y"), P, Literal("6")), (BlankNode("z"), P, A)])
     graph = graph_table([(BlankNode("1"), P, typed("6")), (BlankNode("2"), P, typed("5.0")), (BlankNode("3"), P, A)])
 
-    assert execution_accuracy(stated, graph, policy=SPARQL) == 1.0
+    assert execution_accuracy(table, graph, policy=SPARQL) == 1.0
 
 
 def test_blank_nodes_are_known_by_numbers_beside_them_that_are_near():

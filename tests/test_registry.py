@@ -39,15 +39,15 @@ def module(tmp_path, monkeypatch):
 @pytest.fixture
 def install(monkeypatch):
     """Makes an entry point known, as an installed package does."""
-    asked = []
+    calls = []
 
     def add(name, value):
         def installed_entry_points():
-            asked.append(name)
+            calls.append(name)
             return EntryPoints([EntryPoint(name=name, value=value, group=GROUP)])
 
         monkeypatch.setattr(registry_module, "installed_entry_points", installed_entry_points)
-        return asked
+        return calls
 
     return add
 
@@ -189,14 +189,14 @@ def test_a_feature_that_lacks_a_module_is_not_called_missing():
 
 
 def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(install):
-    asked = install("theirs", "json:loads")
+    entry_point = install("theirs", "json:loads")
     registry = make(sqlite=1)
 
     assert registry["sqlite"] == 1
-    assert asked == []
+    assert entry_point == []
     assert "unknown" not in registry
     assert "theirs" in registry
-    assert asked == ["theirs"]
+    assert entry_point == ["theirs"]
 
 
 def test_registries_made_of_the_same_members_do_not_share_them():

@@ -61,18 +61,18 @@ def full_report():
         make_gate(type="max_regressions", min=None, max_regressions=0),
         make_gate(folder="elsewhere", cases=1, where={"kind": "sql"}),
     ]
-    known = {
+    defaults = {
         name: run[name]
         for name in ("name", "created", "environment", "predictor", "requested_paths", "collected", "unreadable_files")
     }
-    known |= {
+    defaults |= {
         "selected": False,
         "stopped": False,
         "interrupted": False,
         "baseline": compare_reports(earlier, run, path="main.json"),
     }
-    known["environment"] = known["environment"] | {"parts": [{"python": "3.11"}]}
-    return aggregate(after, gates=[evaluate_gate(gate, after, baseline=earlier) for gate in gates], about=known)
+    defaults["environment"] = defaults["environment"] | {"parts": [{"python": "3.11"}]}
+    return aggregate(after, gates=[evaluate_gate(gate, after, baseline=earlier) for gate in gates], about=defaults)
 
 
 def paths(value, path=()):
@@ -257,13 +257,13 @@ def test_no_interrupt_is_lost_while_a_report_is_checked(full):
 
 def test_a_report_with_a_rule_that_is_not_known_here_is_read_and_its_gate_not_evaluated_again(tmp_path):
     gate = make_gate(type="max_seconds", settings={"percentile": 95}, cases=1)
-    known = evaluate_gate(gate, (), mode="off") | {"value": 0.25, "n": 1, "ok": True, "reason": "", "ran": 1}
+    gate_result = evaluate_gate(gate, (), mode="off") | {"value": 0.25, "n": 1, "ok": True, "reason": "", "ran": 1}
     path = tmp_path / "base.json"
-    path.write_text(json.dumps(report_of([]) | {"gates": [known]}), encoding="utf-8")
+    path.write_text(json.dumps(report_of([]) | {"gates": [gate_result]}), encoding="utf-8")
 
     [read] = read_report(path)["gates"]
 
-    assert read == known
+    assert read == gate_result
     assert gate_text(read) == "max_seconds of pass_rate in suite: 0.250 (1 case)"
     merged = evaluate_gate(gate, [])
     assert (merged["ok"], merged["reason"]) == (None, "unknown rule 'max_seconds': install the package that defines it")

@@ -14,17 +14,17 @@ HINT = r"needs no-such-package: pip install 'pytest-queryeval\[absent\]'"
 
 
 def test_extras_are_those_of_the_package():
-    known = variables.packages_of_extras()
+    packages = variables.packages_of_extras()
 
-    assert known["duckdb"][0] == "duckdb"
-    assert {"sqlalchemy", "psycopg"} <= {name.lower() for name in known["postgres"]}
+    assert packages["duckdb"][0] == "duckdb"
+    assert {"sqlalchemy", "psycopg"} <= {name.lower() for name in packages["postgres"]}
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder to work in, in a world with two extras, of which one is not installed."""
-    known = {"absent": ("no-such-package",), "present": ("pytest", "PyYAML")}
-    monkeypatch.setattr(variables, "packages_of_extras", lambda: known)
+    packages = {"absent": ("no-such-package",), "present": ("pytest", "PyYAML")}
+    monkeypatch.setattr(variables, "packages_of_extras", lambda: packages)
     return enter(tmp_path, monkeypatch)
 
 

@@ -21,7 +21,7 @@ def predict(case):
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "predict.py").write_text(PREDICT)
 

@@ -23,20 +23,20 @@ def test_an_entry_of_spiders_file_is_a_schema_in_lower_case():
 
 
 def test_columns_as_an_engine_lists_them_are_the_same_schema():
-    listed = [
+    columns = [
         ("Singer", "Id", "INTEGER", None, None),
         ("Singer", "Name", None, None, None),
         ("Concert", "Id", "INTEGER", None, None),
         ("Concert", "Singer_Id", "INTEGER", "Singer", "ID"),
     ]
 
-    assert schema_of_columns(listed) == CONCERTS
+    assert schema_of_columns(columns) == CONCERTS
 
 
 def test_a_column_with_two_foreign_keys_is_one_column():
-    listed = [("a", "x", "int", "b", "y"), ("a", "x", "int", "c", "z")]
+    columns = [("a", "x", "int", "b", "y"), ("a", "x", "int", "c", "z")]
 
-    assert schema_of_columns(listed) == Schema(
+    assert schema_of_columns(columns) == Schema(
         tables={"a": ("x",)}, foreign_keys=((("a", "x"), ("b", "y")), (("a", "x"), ("c", "z")))
     )
 

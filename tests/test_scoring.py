@@ -22,33 +22,33 @@ def engine(monkeypatch):
 @pytest.fixture
 def same_text(register):
     """A metric of texts: 1 for the same text, a half otherwise. What it is asked about is kept."""
-    asked = []
+    calls = []
 
     @metric(input="queries")
     def compare(gold, predicted):
-        asked.append((gold, predicted))
+        calls.append((gold, predicted))
         return 1.0 if gold == predicted else 0.5
 
     register("same_text", compare)
-    return asked
+    return calls
 
 
 @pytest.fixture
 def timing(engine, monkeypatch):
     """An engine that tells the same times for all queries. What it is asked for is kept."""
-    asked = []
+    calls = []
 
     def time(gold, predicted, *, iterations, timeout):
-        asked.append((gold, predicted, iterations, timeout))
+        calls.append((gold, predicted, iterations, timeout))
         return Execution(query=None, answer=table(*[(4.0, 1.0)] * iterations))
 
     monkeypatch.setattr(engine, "time", time, raising=False)
-    return asked
+    return calls
 
 
 def run_case(*golds, predicted="same", **changes):
-    known = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
-    return make_case(**(known | changes))
+    defaults = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
+    return make_case(**(defaults | changes))
 
 
 def scores(session, *golds, **changes):
@@ -111,10 +111,10 @@ def test_without_a_source_an_empty_prediction_fails(session, same_text):
 
 @pytest.mark.parametrize("asked", [{"thresholds": {"arity_f1": Threshold(minimum=1)}}, {"metrics": ("arity_f1",)}])
 def test_without_a_source_a_metric_of_answers_is_an_error_of_the_case(session, same_text, asked):
-    known = {"source": None, "metrics": BY_TEXT, "thresholds": {}}
+    defaults = {"source": None, "metrics": BY_TEXT, "thresholds": {}}
 
     with pytest.raises(SourceError, match=r"^there is no source to run the query on: set `source`$"):
-        evaluate_case(run_case("gold", **(known | asked)), session)
+        evaluate_case(run_case("gold", **(defaults | asked)), session)
 
 
 def test_without_a_source_the_first_metric_that_is_asked_for_decides_between_golds(session, same_text):
@@ -175,11 +175,11 @@ def test_a_score_with_details_must_be_a_finite_number_too(session, engine, regis
 
 
 def test_a_metric_gets_what_it_names_of_policy_dialect_and_schema(session, engine, register):
-    seen = {}
+    calls = {}
 
     @metric(input="queries")
     def ours(gold, predicted, *, policy, dialect, schema, alpha=1):
-        seen.update(policy=policy, dialect=dialect, schema=schema, alpha=alpha)
+        calls.update(policy=policy, dialect=dialect, schema=schema, alpha=alpha)
         return 1.0
 
     register("ours", ours)
@@ -194,7 +194,7 @@ def test_a_metric_gets_what_it_names_of_policy_dialect_and_schema(session, engin
 
     evaluate_case(case, session)
 
-    assert seen == {"policy": Policy(case="ignore"), "dialect": "duckdb", "schema": SINGERS, "alpha": 2}
+    assert calls == {"policy": Policy(case="ignore"), "dialect": "duckdb", "schema": SINGERS, "alpha": 2}
 
 
 def test_options_that_a_metric_refuses_are_an_error_of_the_case(session, engine, register):
@@ -214,19 +214,19 @@ def test_options_that_a_metric_refuses_are_an_error_of_the_case(session, engine,
 @pytest.fixture
 def seen_schema(register):
     """What a metric gets as the schema."""
-    seen = []
-    register("ours", metric(input="queries")(lambda gold, predicted, *, schema: seen.append(schema)))
-    return seen
+    calls = []
+    register("ours", metric(input="queries")(lambda gold, predicted, *, schema: calls.append(schema)))
+    return calls
 
 
 def test_the_schema_is_the_sources_own_and_asked_for_once(session, engine, seen_schema, monkeypatch):
-    asked = []
-    monkeypatch.setattr(engine, "schema", lambda *, timeout: asked.append(timeout) or SINGERS, raising=False)
+    calls = []
+    monkeypatch.setattr(engine, "schema", lambda *, timeout: calls.append(timeout) or SINGERS, raising=False)
 
     for _ in range(2):
         evaluate_case(run_case("gold", metrics=("ours",)), session)
 
-    assert (seen_schema, asked) == ([SINGERS] * 2, [5.0])
+    assert (seen_schema, calls) == ([SINGERS] * 2, [5.0])
 
 
 def test_a_schema_that_the_suite_states_comes_before_the_sources(session, engine, seen_schema, monkeypatch):
@@ -247,10 +247,10 @@ def test_the_schema_is_empty_where_nothing_tells_it(session, engine, seen_schema
 def test_a_schema_that_cannot_be_listed_is_empty_with_a_note_and_asked_for_once(
     session, engine, seen_schema, monkeypatch
 ):
-    asked = []
+    calls = []
 
     def fail(*, timeout):
-        asked.append(timeout)
+        calls.append(timeout)
         raise SourceError("the tables cannot be listed")
 
     monkeypatch.setattr(engine, "schema", fail, raising=False)
@@ -259,7 +259,7 @@ def test_a_schema_that_cannot_be_listed_is_empty_with_a_note_and_asked_for_once(
 
     note = "schema: the tables cannot be listed; columns are compared by their names alone"
     assert [result.details["notes"] for result in results] == [[note], [note]]
-    assert (seen_schema, len(asked)) == ([Schema(), Schema()], 1)
+    assert (seen_schema, len(calls)) == ([Schema(), Schema()], 1)
 
 
 # Times
@@ -285,10 +285,10 @@ def test_what_is_wrong_or_fails_is_not_timed(session, engine, timing):
 
 
 def test_stated_answers_have_no_times(session, engine, timing):
-    stated, asked = answer(*ANSWERS["gold"]), query("gold")
+    stated, query_text = answer(*ANSWERS["gold"]), query("gold")
     changes = {"source": fake_source(), "metrics": ("ves", "r_ves")}
 
-    for gold, predicted in ((stated, asked), (asked, stated), (stated, stated)):
+    for gold, predicted in ((stated, query_text), (query_text, stated), (stated, stated)):
         scores = evaluate_case(make_case(golds=(gold,), predicted=predicted, **changes), session).scores
         assert (scores["ves"], scores["r_ves"]) == (None, None)
     assert timing == []

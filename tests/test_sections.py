@@ -71,8 +71,8 @@ def test_changes_since_the_baseline_have_the_same_cells_in_each_format():
 
 def test_sums_of_tokens_and_costs_have_the_same_cells_in_each_format():
     report = make_report(8)
-    told = {"mean": 12.5, "n": 8, "std": 1.0, "min": 1.0, "median": 2.0, "max": 6.0, "sum": 1_234_567.8, "p95": 5.6}
-    report["measures"] = {"prediction_seconds": told, "metadata[tokens]": told, "metadata[</td>]": told}
+    values = {"mean": 12.5, "n": 8, "std": 1.0, "min": 1.0, "median": 2.0, "max": 6.0, "sum": 1_234_567.8, "p95": 5.6}
+    report["measures"] = {"prediction_seconds": values, "metadata[tokens]": values, "metadata[</td>]": values}
 
     assert amounts_table(report).rows[0] == ("metadata[tokens]", "1,234,568", "12.5", "8")
     assert len(amounts_table(report).rows) == 2

@@ -139,9 +139,9 @@ def test_no_bet_can_be_expected_to_win_against_what_is_true(limit):
     before = sum(side._higher.values()), sum(side._lower.values())
     after = {}
     for score in (0.0, 1.0):
-        other = MeanTest(Threshold(minimum=limit), 1_000, ALPHA)
-        other.add(score)
-        after[score] = sum(other._min_test._higher.values()), sum(other._min_test._lower.values())
+        second = MeanTest(Threshold(minimum=limit), 1_000, ALPHA)
+        second.add(score)
+        after[score] = sum(second._min_test._higher.values()), sum(second._min_test._lower.values())
     for number in (0, 1):
         expected = limit * after[1.0][number] + (1.0 - limit) * after[0.0][number]
         assert math.isclose(expected, before[number], rel_tol=1e-6)

@@ -26,8 +26,8 @@ def engine(monkeypatch):
 
 
 def run_case(*golds, predicted="same", **changes):
-    known = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
-    return make_case(**(known | changes))
+    defaults = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
+    return make_case(**(defaults | changes))
 
 
 def rows(execution):

@@ -12,7 +12,7 @@ CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -60,15 +60,15 @@ def test_no_thresholds_can_be_asked_for_below_some():
     assert one("thresholds: {}\n").settings.thresholds == {}
 
 
-def test_sources_are_merged_by_name_and_start_in_the_folder_that_names_them(here):
+def test_sources_are_merged_by_name_and_start_in_the_folder_that_names_them(working_folder):
     folder("kind: sql\nsource: live\nsources: {live: {sqlite: top.db}, test: test.db}\n")
     folder("sources: {live: {sqlite: data/low.db}}\n", "a")
 
     assert one().settings.source == Source(
-        name="live", engine="sqlite", settings={"path": "data/low.db"}, folder=here / "a"
+        name="live", engine="sqlite", settings={"path": "data/low.db"}, folder=working_folder / "a"
     )
-    assert one("source: test\n").settings.source.folder == here
-    assert one("source: own.db\n").settings.source.folder == here / "a/b"
+    assert one("source: test\n").settings.source.folder == working_folder
+    assert one("source: own.db\n").settings.source.folder == working_folder / "a/b"
 
 
 def test_options_are_merged_by_metric():
@@ -97,12 +97,12 @@ def test_tags_are_added_up_once_each():
     assert loaded.tags == ("one", "two", "three", "four", "five")
 
 
-def test_the_predictor_starts_in_the_folder_that_names_it(here):
+def test_the_predictor_starts_in_the_folder_that_names_it(working_folder):
     folder("kind: sql\nsource: a.db\npredictor: predict.py:predict\n", "a")
 
     (loaded,) = load("cases:\n  - {id: a, gold: x}\n", "a/b/s.queryeval.yaml")
 
-    assert loaded.settings.predictor.folder == here / "a"
+    assert loaded.settings.predictor.folder == working_folder / "a"
 
 
 def test_metrics_of_a_folder_bind_the_kinds_that_have_them():
@@ -137,33 +137,33 @@ def test_a_case_may_have_a_kind_of_its_own():
 # Roots and files
 
 
-def test_folders_above_the_root_do_not_count(here):
+def test_folders_above_the_root_do_not_count(working_folder):
     folder("kind: sql\nsource: top.db\ntimeout: 1\n")
     folder("kind: sql\nsource: a.db\n", "a")
     path = write(CASES, "a/b/s.queryeval.yaml")
 
-    assert load_suite(path, root=here).cases[0].settings.timeout == 1
-    assert load_suite(path, root=here / "a").cases[0].settings.timeout == 30
+    assert load_suite(path, root=working_folder).cases[0].settings.timeout == 1
+    assert load_suite(path, root=working_folder / "a").cases[0].settings.timeout == 30
     assert load_cases(path, root=Path("a"))[0].settings.timeout == 30
 
 
-def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(here):
+def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(working_folder):
     folder("timeout: 1\n")
     folder("kind: sql\nsource: a.db\nmax_rows: 5\n", "a")
-    (here / "other").mkdir()
+    (working_folder / "other").mkdir()
 
-    (loaded,) = load_suite(write(CASES, "a/s.queryeval.yaml"), root=here / "other").cases
+    (loaded,) = load_suite(write(CASES, "a/s.queryeval.yaml"), root=working_folder / "other").cases
 
     assert (loaded.settings.timeout, loaded.settings.max_rows) == (30, 5)
 
 
-def test_the_root_is_the_current_folder_if_it_contains_the_path(here, monkeypatch):
+def test_the_root_is_the_current_folder_if_it_contains_the_path(working_folder, monkeypatch):
     folder("timeout: 1\n")
     folder("kind: sql\nsource: a.db\n", "a")
     path = write(CASES, "a/s.queryeval.yaml").absolute()
 
     assert load_cases(path)[0].settings.timeout == 1
-    (here / "other").mkdir()
+    (working_folder / "other").mkdir()
     monkeypatch.chdir("other")
     assert load_cases(path)[0].settings.timeout == 30
     assert load_cases(path.parent)[0].settings.timeout == 30
@@ -196,9 +196,9 @@ def test_problems_of_all_files_come_together():
     ]
 
 
-def test_a_folder_without_a_suite_and_a_path_that_is_not_there_are_problems(here):
+def test_a_folder_without_a_suite_and_a_path_that_is_not_there_are_problems(working_folder):
     with pytest.raises(SuiteError, match=r"no suite below: expected files named \*\.queryeval\.yaml"):
-        load_cases(here)
+        load_cases(working_folder)
     with pytest.raises(SuiteError, match=r"^none\.queryeval\.yaml: no such file: correct the path, which leads to /"):
         load_cases("none.queryeval.yaml")
 
@@ -219,7 +219,7 @@ def test_suites_are_known_by_their_names(name, is_suite):
     assert is_suite_file(Path(name)) is is_suite
 
 
-def test_each_folder_is_read_once_in_a_run(here, monkeypatch):
+def test_each_folder_is_read_once_in_a_run(working_folder, monkeypatch):
     folder("kind: sql\nsource: a.db\n")
     folder("timeout: 1\n", "a")
     read = []
@@ -228,7 +228,7 @@ def test_each_folder_is_read_once_in_a_run(here, monkeypatch):
     folders = {}
 
     for number in range(3):
-        load_suite(write(CASES, f"a/b/s{number}.queryeval.yaml"), root=here, folders=folders)
+        load_suite(write(CASES, f"a/b/s{number}.queryeval.yaml"), root=working_folder, folders=folders)
 
     assert read == ["queryeval.yaml", "a/queryeval.yaml"]
 
@@ -236,20 +236,20 @@ def test_each_folder_is_read_once_in_a_run(here, monkeypatch):
 # What is wrong in a folder
 
 
-def test_problems_of_a_folder_are_raised_for_every_file_below_it(here):
+def test_problems_of_a_folder_are_raised_for_every_file_below_it(working_folder):
     folder("kind: sql\nsource: a.db\n")
     folder("timout: 1\nmax_rows: none\ngold: x\n", "a")
     folders = {}
 
     for name in ("a/s.queryeval.yaml", "a/b/t.queryeval.yaml"):
         with pytest.raises(SuiteError) as caught:
-            load_suite(write(CASES, name), root=here, folders=folders)
+            load_suite(write(CASES, name), root=working_folder, folders=folders)
         assert str(caught.value).split("\n") == [
             "a/queryeval.yaml:1: unknown key 'timout': did you mean 'timeout'?",
             "a/queryeval.yaml:2: max_rows: expected a whole number from 1 on, found 'none'",
             "a/queryeval.yaml:3: 'gold' is not allowed in a folder's queryeval.yaml: it belongs in a case",
         ]
-    assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=here, folders=folders)
+    assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=working_folder, folders=folders)
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])

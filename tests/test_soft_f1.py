@@ -65,16 +65,16 @@ def all_pairings(golds: list[tuple], others: list[tuple]):
 
 def best_of_all(gold: Table, predicted: Table, *, same_first: bool) -> float:
     """The best F1 over all pairings; with `same_first`, over those that begin with rows that have the same cells."""
-    golds, others, pairs = distinct(gold), distinct(predicted), []
+    golds, predicted_rows, pairs = distinct(gold), distinct(predicted), []
     for row in list(golds) if same_first else ():
-        partner = next((other for other in others if Counter(other) == Counter(row)), None)
+        partner = next((partner for partner in predicted_rows if Counter(partner) == Counter(row)), None)
         if partner is not None:
             pairs.append((row, partner))
             golds.remove(row)
-            others.remove(partner)
-    rows, all_others = len(golds) + len(pairs), len(others) + len(pairs)
+            predicted_rows.remove(partner)
+    rows, all_others = len(golds) + len(pairs), len(predicted_rows) + len(pairs)
     return float(
-        max(as_defined(gold, predicted, pairs + rest, rows, all_others) for rest in all_pairings(golds, others))
+        max(as_defined(gold, predicted, pairs + rest, rows, all_others) for rest in all_pairings(golds, predicted_rows))
     )
 
 
@@ -241,7 +241,7 @@ def rows_with_a_wrong_column(number: int) -> tuple[Table, Table]:
 
 @given(st.lists(TOKENS, min_size=7, max_size=12), st.lists(TOKENS, min_size=2, max_size=12))
 def test_seven_and_more_rows_are_paired_as_well_as_by_any_assignment(golds: list[tuple], others: list[tuple]) -> None:
-    weights = [[len({*row} & {*other}) for other in others] for row in golds]
+    weights = [[len({*row} & {*partner}) for partner in others] for row in golds]
 
     actual = pair_rows(RowCells(width=3, cells=golds, reach=golds), others)
 

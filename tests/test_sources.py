@@ -17,7 +17,7 @@ NO_SOURCE = "no source: add `source` to the file, or state metrics and threshold
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 

@@ -34,8 +34,8 @@ def judge(request, tmp_path_factory):
         case = make_case(kind="sparql", source=source, thresholds={}, max_rows=100, timeout=30.0)
 
         def judged(gold, predicted, **changes):
-            stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
-            return evaluate_case(change(case, policy=Policy(text_numbers=True), **stated, **changes), session)
+            settings = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
+            return evaluate_case(change(case, policy=Policy(text_numbers=True), **settings, **changes), session)
 
         yield judged
 
@@ -121,11 +121,11 @@ def test_distinct_with_a_key_that_is_not_selected_wants_exactly_golds_order(judg
     gold = f"{P}SELECT DISTINCT ?team {PLAYERS} ORDER BY ?player"
 
     same = judge(gold, f"{P}SELECT ?t {{ VALUES (?t ?n) {{ (:red 1) (:blue 2) (:green 3) }} }} ORDER BY ?n")
-    other = judge(gold, f"{P}SELECT ?t {{ VALUES (?t ?n) {{ (:red 1) (:green 2) (:blue 3) }} }} ORDER BY ?n")
+    second = judge(gold, f"{P}SELECT ?t {{ VALUES (?t ?n) {{ (:red 1) (:green 2) (:blue 3) }} }} ORDER BY ?n")
 
     assert same.scores["execution_accuracy"] == 1
-    assert other.scores["execution_accuracy"] == 0
-    assert other.details["notes"] == [NO_KEYS]
+    assert second.scores["execution_accuracy"] == 0
+    assert second.details["notes"] == [NO_KEYS]
 
 
 @pytest.mark.parametrize(

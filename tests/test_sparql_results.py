@@ -49,7 +49,7 @@ TSV = f'?x\t?y\n<http://e/a>\t"5"^^<{XSD}integer>\n_:b0\t" hé\\t<llo> "@en\n\t"
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -169,31 +169,31 @@ def test_triple_terms_that_are_none_are_refused(suffix, text, reason):
 
 
 @pytest.mark.parametrize("name", ["a.srj", "a.srx", "a.tsv"])
-def test_a_case_reads_its_gold_from_a_stored_result(here, name):
+def test_a_case_reads_its_gold_from_a_stored_result(working_folder, name):
     text = {"a.srj": json.dumps(SRJ), "a.srx": SRX, "a.tsv": TSV}[name]
-    (here / name).write_text(text, encoding="utf-8")
+    (working_folder / name).write_text(text, encoding="utf-8")
 
-    (stated,) = case(f"gold_file: {name}", head=HEAD).golds
+    (stated_case,) = case(f"gold_file: {name}", head=HEAD).golds
 
-    assert stated.query is None
-    assert list(stated.answer.rows) == ROWS
-
-
-def test_csv_results_write_iris_bare(here):
-    (here / "a.csv").write_text("x,y\nhttp://e/a,5\n_:b0,text\n,urn:x:1\n", encoding="utf-8")
-
-    (stated,) = case("gold_file: a.csv", head=HEAD).golds
-
-    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "text"), (None, IRI("urn:x:1"))]
+    assert stated_case.query is None
+    assert list(stated_case.answer.rows) == ROWS
 
 
-def test_tables_in_a_suite_mark_iris_and_blank_nodes(here):
+def test_csv_results_write_iris_bare(working_folder):
+    (working_folder / "a.csv").write_text("x,y\nhttp://e/a,5\n_:b0,text\n,urn:x:1\n", encoding="utf-8")
+
+    (stated_case,) = case("gold_file: a.csv", head=HEAD).golds
+
+    assert stated_case.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "text"), (None, IRI("urn:x:1"))]
+
+
+def test_tables_in_a_suite_mark_iris_and_blank_nodes(working_folder):
     table = "gold_table: {columns: [x, y], rows: [['<http://e/a>', 5], ['_:b0', 'http://e/a']]}"
 
-    (stated,) = case(table, head=HEAD).golds
+    (stated_case,) = case(table, head=HEAD).golds
     (plain,) = case(table).golds
 
-    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), IRI("http://e/a"))]
+    assert stated_case.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), IRI("http://e/a"))]
     assert plain.answer.rows[0] == ("<http://e/a>", 5)
 
 
@@ -215,8 +215,8 @@ def test_terms_in_a_suite_are_written_as_in_sparql(written, term):
     assert stated_term(written) == term
 
 
-def test_a_broken_file_is_reported_at_its_key(here):
-    (here / "a.srx").write_text("<html/>", encoding="utf-8")
+def test_a_broken_file_is_reported_at_its_key(working_folder):
+    (working_folder / "a.srx").write_text("<html/>", encoding="utf-8")
 
     assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is not a SPARQL XML result: the element html")
 
@@ -238,6 +238,6 @@ def test_what_is_no_number_is_compared_as_text(text):
 
 def test_stored_and_executed_answers_are_equal_by_value():
     stored = read_results(json.dumps(SRJ), ".srj")
-    other = read_results(SRX.replace(">5<", ">05.0<").replace("integer", "decimal"), ".srx")
+    second = read_results(SRX.replace(">5<", ">05.0<").replace("integer", "decimal"), ".srx")
 
-    assert execution_accuracy(stored, other) == 1
+    assert execution_accuracy(stored, second) == 1

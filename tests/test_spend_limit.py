@@ -23,8 +23,8 @@ def prediction(seconds=0.0, **metadata):
 
 
 def spent(limit, *predictions):
-    for made in predictions:
-        limit.add(made)
+    for prediction in predictions:
+        limit.add(prediction)
     return limit.report()["sum"], limit.report()["unstated"], limit.is_reached
 
 

@@ -125,9 +125,11 @@ INSTEAD = {
 
 def on_each(engines, queries):
     """Each engine with the name of each query; a difference that is known must be there."""
-    known = {name: [pytest.mark.xfail(reason=reason, raises=AssertionError)] for name, reason in DIFFERENCES.items()}
+    expected_failures = {
+        name: [pytest.mark.xfail(reason=reason, raises=AssertionError)] for name, reason in DIFFERENCES.items()
+    }
     return [
-        pytest.param(engine, name, marks=known.get(name, []) if engine in CLICKHOUSE else [])
+        pytest.param(engine, name, marks=expected_failures.get(name, []) if engine in CLICKHOUSE else [])
         for engine in engines
         for name in queries
     ]
@@ -192,8 +194,8 @@ def test_named_columns_keep_their_names(opened, name):
 @pytest.mark.parametrize("name", DATABASES)
 @pytest.mark.parametrize(("query", "kind"), REFUSED.values(), ids=REFUSED)
 def test_what_is_wrong_with_a_query_has_the_same_kind_everywhere(opened, name, query, kind):
-    asked = INSTEAD.get(query, query) if name in CLICKHOUSE else query
-    execution = opened(name).execute(asked, timeout=0.5 if kind == "timeout" else 20, max_rows=1000)
+    query_text = INSTEAD.get(query, query) if name in CLICKHOUSE else query
+    execution = opened(name).execute(query_text, timeout=0.5 if kind == "timeout" else 20, max_rows=1000)
 
     assert execution.answer is None
     assert execution.error.kind == kind, execution.error

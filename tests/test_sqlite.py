@@ -214,12 +214,12 @@ def test_unreadable_file_is_a_source_error(run, tmp_path):
 
 
 def test_database_that_stays_locked_is_a_source_error(run, tmp_path):
-    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
-        other.execute("begin exclusive")
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as connection:
+        connection.execute("begin exclusive")
 
         with pytest.raises(SourceError, match="database is locked"):
             run("select * from concerts", timeout=0.5)
-        other.execute("rollback")
+        connection.execute("rollback")
 
     assert run("select count(*) from concerts").answer.rows == [(3,)]
 
@@ -227,19 +227,19 @@ def test_database_that_stays_locked_is_a_source_error(run, tmp_path):
 def test_lock_that_comes_after_the_first_query_is_a_source_error(run, tmp_path):
     run("select * from concerts", timeout=0.5)
 
-    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
-        other.execute("begin exclusive")
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as connection:
+        connection.execute("begin exclusive")
 
         with pytest.raises(SourceError, match="database is locked"):
             run("select * from concerts", timeout=0.5)
 
 
 def test_interrupted_write_is_a_source_error(run, tmp_path):
-    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
-        other.executescript("pragma cache_size = 1; begin; update concerts set city = hex(zeroblob(90000));")
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as connection:
+        connection.executescript("pragma cache_size = 1; begin; update concerts set city = hex(zeroblob(90000));")
         for end in ("", "-journal"):
             (tmp_path / f"torn.db{end}").write_bytes((tmp_path / f"concerts.db{end}").read_bytes())
-        other.execute("rollback")
+        connection.execute("rollback")
 
     with pytest.raises(SourceError, match=r"torn\.db"):
         run("select * from concerts", path="torn.db")

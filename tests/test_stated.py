@@ -10,7 +10,7 @@ COMPLETE = "write one cell for each column, `null` where there is no value"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 

@@ -32,8 +32,8 @@ def stop(*gates, cases=None, mode="complete", has_baseline=False):
 
 
 def ran(outcome="passed", path=PATH, **changes):
-    known = {"outcome": outcome, "path": path, "scores": {}, "kind": "sql"}
-    return entry(**known | {"fingerprint": FINGERPRINT | {"metrics": ["execution_accuracy"]}} | changes)
+    defaults = {"outcome": outcome, "path": path, "scores": {}, "kind": "sql"}
+    return entry(**defaults | {"fingerprint": FINGERPRINT | {"metrics": ["execution_accuracy"]}} | changes)
 
 
 def decision(early, pending):
@@ -125,14 +125,14 @@ def test_a_gate_counts_only_cases_that_request_its_metric():
 
 
 def test_more_limits_are_decided_later():
-    one, two = gate(minimum=0.5), gate(minimum=0.4, maximum=1.0)
-    alone, together = stop(one), stop(one, two)
+    first, second = gate(minimum=0.5), gate(minimum=0.4, maximum=1.0)
+    alone, together = stop(first), stop(first, second)
 
     for early in (alone, together):
         for _ in range(50):
             early.add(ran())
 
-    assert decision(alone, one)[1] < decision(together, one)[1]
+    assert decision(alone, first)[1] < decision(together, first)[1]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_a_gate_without_a_result_in_this_run_is_not_waited_for(pending, how, why
     assert stop(pending, **how).problem == why
     if how:
         return
-    other = gate(minimum=0.5, folder=".")
-    early = stop(pending, other)
+    second = gate(minimum=0.5, folder=".")
+    early = stop(pending, second)
     for _ in range(30):
         early.add(ran())
     assert early.is_decided
@@ -196,11 +196,11 @@ def test_without_a_gate_there_is_nothing_to_decide():
 def test_the_order_of_cases_depends_on_the_seed_and_on_nothing_else():
     names = [f"{PATH}::c{number}" for number in range(100)]
 
-    first, again, other = (sorted(names, key=lambda name: random_place(name, seed)) for seed in (0, 0, 1))
+    first, again, second = (sorted(names, key=lambda name: random_place(name, seed)) for seed in (0, 0, 1))
 
     assert first == again
-    assert sorted(other) == sorted(first)
-    assert sum(one == another for one, another in zip(first, other, strict=True)) < 10
+    assert sorted(second) == sorted(first)
+    assert sum(one == another for one, another in zip(first, second, strict=True)) < 10
     assert first != names
 
 

@@ -17,16 +17,16 @@ NUMBER = re.compile(r"(?<![\w.])\d\.\d{3}(?![\w.])")
 
 
 def report_of(*cases, gates=(), **about):
-    known = [
+    defaults = [
         {"message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case | {"nodeid": f"a::{case['id']}"}
         for case in cases
     ]
-    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=HEAD | about)
+    return aggregate(defaults, gates=[{"errors": 0} | gate for gate in gates], about=HEAD | about)
 
 
 def summary(*cases, width=80, verbosity=0, command="pytest", **about):
-    shown = summary_lines(report_of(*cases, **about), width=width, verbosity=verbosity, command=command)
-    return [line for line, _ in shown]
+    lines = summary_lines(report_of(*cases, **about), width=width, verbosity=verbosity, command=command)
+    return [line for line, _ in lines]
 
 
 def many_metrics(number=30):
@@ -81,19 +81,19 @@ def test_verbosity_shows_every_metric_of_a_group_in_blocks():
     lines = summary(*many_metrics(), verbosity=1)
 
     headers = [line for line in lines if line.startswith("tag ")]
-    shown = [name for header in headers for name in header.split() if name.startswith("metric_of")]
+    names = [name for header in headers for name in header.split() if name.startswith("metric_of")]
     assert len(headers) > 1
-    assert len(shown) == len(set(shown)) == 30
+    assert len(names) == len(set(names)) == 30
 
 
 def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
     cases = [entry(id=str(place), tags=[f"tag-{place:03}"]) for place in range(MAX_ROWS + 5)]
 
-    usual, whole = summary(*cases), summary(*cases, verbosity=1)
+    usual, full_summary = summary(*cases), summary(*cases, verbosity=1)
 
     assert len(column(usual, "tag")) == MAX_ROWS
     assert "… 5 tags more: -v, or a report" in usual
-    assert len(column(whole, "tag")) == MAX_ROWS + 5
+    assert len(column(full_summary, "tag")) == MAX_ROWS + 5
 
 
 def test_worst_cases_are_aligned_and_in_order():
@@ -342,9 +342,9 @@ def test_a_case_and_what_is_wrong_share_a_line_where_the_terminal_is_narrow():
     (line,) = lines[lines.index("worst cases (1 of 1)") + 1 :]
     assert line == "  a::a-case-with-a-long-name  missing 2 of 40 rows, duplica…"
 
-    whole = summary(case, width=60, verbosity=1)
+    full_summary = summary(case, width=60, verbosity=1)
 
-    assert whole[whole.index("worst cases (1 of 1)") + 1 :] == [
+    assert full_summary[full_summary.index("worst cases (1 of 1)") + 1 :] == [
         "  a::a-case-with-a-long-name  missing 2 of 40 rows,",
         "      duplicates differ: 1 row more often;",
         "      execution_accuracy 0.000 (needs at least 1)",

@@ -15,7 +15,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -35,7 +35,7 @@ def workbook(*rows, name="a.xlsx", **sheets):
 def rewritten(name, part, change):
     """The same archive, with a part changed."""
     with zipfile.ZipFile(name) as archive:
-        parts = {each: archive.read(each) for each in archive.namelist()}
+        parts = {name: archive.read(name) for name in archive.namelist()}
     parts[part] = change(parts[part].decode()).encode()
     with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
         for each, content in parts.items():
@@ -243,7 +243,7 @@ def test_a_document_type_is_refused(part, encoding):
     name = workbook(["id"], ["a"])
     entity = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
     with zipfile.ZipFile(name) as archive:
-        parts = {each: archive.read(each) for each in archive.namelist()}
+        parts = {name: archive.read(name) for name in archive.namelist()}
     text = parts[part].decode().partition("?>")
     parts[part] = (entity + (text[2] or text[0])).encode(encoding)
     with zipfile.ZipFile(name, "w") as archive:

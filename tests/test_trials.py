@@ -203,10 +203,13 @@ def stopping(evaluated, answers, **changes):
     ],
 )
 def test_trials_stop_once_the_rest_cannot_change_the_verdict(evaluated, answers, rule, outcome, made):
-    case, whole = stopping(evaluated, answers, trials_rule=rule), only(evaluated(*answers.split(), trials_rule=rule))
+    case, full_report = (
+        stopping(evaluated, answers, trials_rule=rule),
+        only(evaluated(*answers.split(), trials_rule=rule)),
+    )
 
     assert (case["outcome"], len(case["trials"])) == (outcome, made)
-    assert whole["outcome"] == outcome
+    assert full_report["outcome"] == outcome
 
 
 def test_of_many_trials_those_that_are_left_are_unlikely_to_change_the_verdict(evaluated):
@@ -261,13 +264,13 @@ def test_of_trials_that_stop_only_the_verdict_is_a_score_of_all(evaluated, rule,
 
 
 def test_the_report_counts_the_trials_that_were_needed(evaluated):
-    whole = evaluated("right", "wrong", "right", "right", trials_rule=0.5)
+    full_report = evaluated("right", "wrong", "right", "right", trials_rule=0.5)
     stopped = evaluated("right", "wrong", "right", "right", trials_rule=0.5, stops_trials=True)
 
-    assert "decided_trials" not in whole
+    assert "decided_trials" not in full_report
     assert stopped["decided_trials"] == {"after": 3, "of": 4}
     assert cases_text(stopped) == "1 case, 3 of 4 trials needed"
-    assert cases_text(aggregate([*whole["cases"], *stopped["cases"] * 2], gates=(), about=HEAD)) == (
+    assert cases_text(aggregate([*full_report["cases"], *stopped["cases"] * 2], gates=(), about=HEAD)) == (
         "3 cases, 6 of 8 trials needed"
     )
 
@@ -296,13 +299,13 @@ def test_a_case_that_needed_all_trials_was_not_decided_early(evaluated):
 
 def test_the_system_is_asked_no_more_often_than_trials_are_made(monkeypatch, tmp_path):
     install_engine(monkeypatch, ANSWERS)
-    asked = []
+    calls = []
 
     class Asked(Script):
         concurrency = 4
 
         async def predict(self, case, trial):
-            asked.append((case.id, trial))
+            calls.append((case.id, trial))
             return super().predict(case, trial)
 
         async def close(self):
@@ -325,4 +328,4 @@ def test_the_system_is_asked_no_more_often_than_trials_are_made(monkeypatch, tmp
 
     evaluate(cases)
 
-    assert sorted(asked) == sorted((name, trial) for name in "abc" for trial in (1, 2))
+    assert sorted(calls) == sorted((name, trial) for name in "abc" for trial in (1, 2))

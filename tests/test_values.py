@@ -3,7 +3,7 @@ from suites import case, enter, problem
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 

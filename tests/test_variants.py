@@ -42,8 +42,8 @@ def folder(tmp_path):
 
 
 def source_in(folder, variants="variants/*.sqlite", **settings):
-    known = {"path": "shop.sqlite", "variants": variants}
-    return Source(name="shop.sqlite", engine="sqlite", settings=known | settings, folder=folder)
+    paths = {"path": "shop.sqlite", "variants": variants}
+    return Source(name="shop.sqlite", engine="sqlite", settings=paths | settings, folder=folder)
 
 
 def plain_source(folder):
@@ -51,7 +51,7 @@ def plain_source(folder):
 
 
 def scored(source, gold, predicted, **changes):
-    known = {
+    defaults = {
         "source": source,
         "golds": (query(gold) if isinstance(gold, str) else gold,),
         "predicted": query(predicted) if isinstance(predicted, str) else predicted,
@@ -59,7 +59,7 @@ def scored(source, gold, predicted, **changes):
         "thresholds": {},
     }
     with Session() as session:
-        return evaluate_case(make_case(**known | changes), session)
+        return evaluate_case(make_case(**defaults | changes), session)
 
 
 def test_an_answer_that_is_right_by_accident_differs_on_a_variant(folder):

@@ -77,12 +77,12 @@ def test_right_is_what_the_policy_of_the_case_calls_right():
 
 @pytest.mark.parametrize("score", VES_METRICS)
 def test_the_number_of_iterations_goes_to_the_timer(score):
-    asked = []
+    calls = []
 
-    score(GOLD, SAME, timer=asked.append)
-    score(GOLD, SAME, timer=asked.append, iterations=7)
+    score(GOLD, SAME, timer=calls.append)
+    score(GOLD, SAME, timer=calls.append, iterations=7)
 
-    assert asked == [20, 7]
+    assert calls == [20, 7]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_a_slower_query_is_seen_where_every_second_run_is_disturbed():
 
 @pytest.mark.parametrize("score", [ves, r_ves])
 def test_details_tell_the_ratio_its_interval_and_the_median_seconds(score):
-    told = score(GOLD, SAME, timer=timer_of([(4.0, 2.0)] * 20)).details
+    details = score(GOLD, SAME, timer=timer_of([(4.0, 2.0)] * 20)).details
 
-    assert told == {
+    assert details == {
         "efficiency": {
             "ratio": 2.0,
             "interval": [2.0, 2.0],
@@ -140,11 +140,11 @@ def test_details_tell_the_ratio_its_interval_and_the_median_seconds(score):
 
 @pytest.mark.parametrize("score", [ves, r_ves])
 def test_details_tell_the_measured_ratio_also_where_it_counts_as_1(score):
-    told = score(GOLD, SAME, timer=timer_of([(0.9, 1.0)] * 8 + [(1.1, 1.0)] * 12)).details["efficiency"]
+    details = score(GOLD, SAME, timer=timer_of([(0.9, 1.0)] * 8 + [(1.1, 1.0)] * 12)).details["efficiency"]
 
-    assert told["ratio"] == pytest.approx(1.02)
-    assert told["interval"] == [pytest.approx(0.9), pytest.approx(1.1)]
-    assert told["counted_as"] == 1.0
+    assert details["ratio"] == pytest.approx(1.02)
+    assert details["interval"] == [pytest.approx(0.9), pytest.approx(1.1)]
+    assert details["counted_as"] == 1.0
 
 
 def test_equal_ratios_and_a_single_iteration_count():

@@ -117,11 +117,11 @@ def test_lines_are_left_out_only_where_a_page_says_so(output, is_shown):
 def run(command, folder):
     unset = ("CI", "BUILD_NUMBER")  # where they are set, pytest cuts no line to the width
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    known = {name: value for name, value in os.environ.items() if name not in unset}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=known | {"COLUMNS": "80", "PATH": path},
+        env=environment | {"COLUMNS": "80", "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -102,8 +102,8 @@ def without_times(value):
 def assert_same(report, expected):
     """Both reports are equal but for times; compared in parts, whose differences pytest can show."""
     entry, wanted = without_times(report), without_times(expected)
-    for case, other in zip(entry.pop("cases"), wanted.pop("cases"), strict=True):
-        assert case == other
+    for case, partner in zip(entry.pop("cases"), wanted.pop("cases"), strict=True):
+        assert case == partner
     assert entry == wanted
 
 
@@ -277,8 +277,8 @@ def test_a_case_that_kills_its_workers_is_an_error_and_the_others_are_right(tmp_
     expected = evaluate(cases)
     reason = "its worker died 3 times: exit status 3: evaluate it in a single process to see why"
     assert messages(report) == {"c16": f"{reason} ({cases[16].location})"}
-    others = [[case for case in entry["cases"] if case["id"] != "c16"] for entry in (report, expected)]
-    assert without_times(others[0]) == without_times(others[1])
+    without_value = [[case for case in entry["cases"] if case["id"] != "c16"] for entry in (report, expected)]
+    assert without_times(without_value[0]) == without_times(without_value[1])
 
 
 @pytest.mark.process
@@ -569,18 +569,18 @@ def test_a_lost_chunk_is_done_again_before_others_are_sent_too_far_ahead(monkeyp
 
 
 def test_a_call_shows_nothing_of_what_it_sends():
-    shown = []
+    values = []
 
     class Logging(InlineExecutor):
         def submit(self, *called):
-            shown.append(repr(called))
+            values.append(repr(called))
             return super().submit(*called)
 
     register_secret("swordfish-79")
 
     assert run_doubled(Logging(), ["swordfish-79"]) == ["swordfish-79" * 2]
-    assert shown
-    assert "swordfish" not in str(shown)
+    assert values
+    assert "swordfish" not in str(values)
 
 
 def test_no_items_have_no_results():

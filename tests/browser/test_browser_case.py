@@ -19,15 +19,22 @@ NO_ROWS = {"missing": [], "extra": [], "changed": [], "repeated": []}
 
 
 def side(query, columns=None, rows=(), count=None, **changes):
-    known = {"query": query, "columns": columns, "sample": [*rows], "seconds": 0.5, "error": None, "index": 0}
-    return known | {"row_count": None if columns is None else count or len(rows)} | changes
+    defaults = {"query": query, "columns": columns, "sample": [*rows], "seconds": 0.5, "error": None, "index": 0}
+    return defaults | {"row_count": None if columns is None else count or len(rows)} | changes
 
 
 def failed_case(id_, kind, gold, predicted, **changes):
-    known = next(case for case in make_report(60)["cases"] if case["kind"] == kind and case["difference"])
+    base_case = next(case for case in make_report(60)["cases"] if case["kind"] == kind and case["difference"])
     path = f"views/{kind}.queryeval.yaml"
-    known |= {"id": id_, "path": path, "nodeid": f"{path}::{id_}", "outcome": "failed", "details": {}, "cause": None}
-    return known | {"gold": gold, "predicted": predicted, "difference": None, "message": ""} | changes
+    base_case |= {
+        "id": id_,
+        "path": path,
+        "nodeid": f"{path}::{id_}",
+        "outcome": "failed",
+        "details": {},
+        "cause": None,
+    }
+    return base_case | {"gold": gold, "predicted": predicted, "difference": None, "message": ""} | changes
 
 
 COLUMNS = ["plan", "month", "income"]
@@ -261,7 +268,7 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
     browser = opened("rows")
 
     inside = browser.text("#case")
-    told = (
+    sentences = (
         "failed",
         "missing 29 of 31 rows",
         "execution_accuracy 0.000 (needs at least 1)",
@@ -269,8 +276,8 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
         "1 → <b>2</b>",
     )
     said = "Which months do you mean?\n<i>All?</i>"
-    asked = ("How many", "income is what was paid", said, "views/sql.queryeval.yaml:")
-    places = [inside.index(text) for text in (*told, *asked)]
+    query_text = ("How many", "income is what was paid", said, "views/sql.queryeval.yaml:")
+    places = [inside.index(text) for text in (*sentences, *query_text)]
     assert places == sorted(places)
     assert "SELECT 3" in browser.text("#case [data-section='repaired query']")
 
@@ -376,8 +383,8 @@ def test_json_has_a_member_a_line_on_both_sides_and_those_that_differ_are_marked
         ["$.more", None, '{"x": []}'],
         ["$.a['b c'][1]", "2", "3"],
     ]
-    whole = "return document.querySelector('#case [data-section=answers] details pre').textContent"
-    assert browser.run(whole).startswith("Here it is:\n```json")
+    script = "return document.querySelector('#case [data-section=answers] details pre').textContent"
+    assert browser.run(script).startswith("Here it is:\n```json")
 
 
 def test_what_is_no_json_is_shown_as_it_stands(opened):
@@ -502,16 +509,16 @@ def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, op
     assert f"of {len(CASES)}" in browser.text("#case header nav")  # the filtered list has regressions only
     browser.run("location.hash = `#show=all&${location.hash.slice(1)}`")
     browser.until(lambda: "wide" in browser.texts("#table tbody th a"))
-    listed = browser.texts("#table tbody th a")
-    place = listed.index("wide")
+    names = browser.texts("#table tbody th a")
+    place = names.index("wide")
 
     def press(key, title):
         browser.driver.switch_to.active_element.send_keys(key)
         browser.until(lambda: browser.text("#case-title") == title)
 
-    press(Keys.ARROW_LEFT, listed[place - 1])
-    assert f"{place} of {len(listed)}" in browser.text("#case header nav")
-    assert listed[place - 1] in browser.fragment()
+    press(Keys.ARROW_LEFT, names[place - 1])
+    assert f"{place} of {len(names)}" in browser.text("#case header nav")
+    assert names[place - 1] in browser.fragment()
     press(Keys.ARROW_RIGHT, "wide")
     browser.run("document.querySelector('#case [data-section=answers] .scroll').focus()")
     browser.driver.switch_to.active_element.send_keys(Keys.ARROW_LEFT)  # scrolls the table

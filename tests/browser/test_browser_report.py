@@ -73,9 +73,9 @@ def test_ten_thousand_cases_are_filtered(browser, large_page):
 
 def ids_by(report, key, *, down=False):
     """The ids in the order of a column: cases without a value last, and in the report's order where it is the same."""
-    known = [case for case in report["cases"] if key(case) is not None]
-    others = [case for case in report["cases"] if key(case) is None]
-    return [case["id"] for case in sorted(known, key=key, reverse=down) + others]
+    with_value = [case for case in report["cases"] if key(case) is not None]
+    without_value = [case for case in report["cases"] if key(case) is None]
+    return [case["id"] for case in sorted(with_value, key=key, reverse=down) + without_value]
 
 
 @pytest.mark.parametrize(
@@ -86,18 +86,18 @@ def test_ten_thousand_cases_are_sorted_at_once(browser, large, large_page, colum
     click = (
         "const from = performance.now(); document.querySelector(arguments[0]).click(); return performance.now() - from"
     )
-    shown = {}
+    values = {}
 
     milliseconds = [browser.run(click, f"#table [data-sort={column}]")]
-    shown["up"] = browser.texts(IDS)
+    values["up"] = browser.texts(IDS)
     milliseconds += [browser.run(click, f"#table [data-sort={column}]")]
-    shown["down"] = browser.texts(IDS)
+    values["down"] = browser.texts(IDS)
     browser.open(large_page, f"#show=all&sort={column}&page=17")
-    shown["within"] = browser.texts(IDS)
+    values["within"] = browser.texts(IDS)
 
     print(f"{column}: sorted in {max(milliseconds):.0f} ms")
     up, down = ids_by(large, key), ids_by(large, key, down=True)
-    assert shown == {"up": up[:100], "down": down[:100], "within": up[1_600:1_700]}
+    assert values == {"up": up[:100], "down": down[:100], "within": up[1_600:1_700]}
     assert max(milliseconds) < 2_000
 
 
@@ -135,11 +135,11 @@ def test_a_choice_stands_in_the_address_and_comes_back_with_it(browser, small_pa
     browser.driver.find_element(By.CSS_SELECTOR, "select[name=kind] option[value=json]").click()
     browser.driver.find_element(By.CSS_SELECTOR, "[data-show=all]").click()
     browser.driver.find_element(By.CSS_SELECTOR, "[data-sort=id]").click()
-    chosen, shown = browser.fragment(), browser.texts(IDS)
+    chosen, ids = browser.fragment(), browser.texts(IDS)
     browser.open(small_page, chosen)
 
     assert chosen == "#kind=json&show=all&sort=id"
-    assert browser.texts(IDS) == shown
+    assert browser.texts(IDS) == ids
     assert browser.run("return document.querySelector('select[name=kind]').value") == "json"
 
 
@@ -147,13 +147,13 @@ def test_a_column_sorts_both_ways_with_empty_cells_last(browser, small, small_pa
     metric = "execution_accuracy"
     browser.open(small_page, f"#show=all&sort={metric}&order=desc")
     column = browser.texts("#table thead th").index(f"{metric}↓")
-    known = sorted((case["scores"][metric] for case in small["cases"] if metric in case["scores"]), reverse=True)
+    values = sorted((case["scores"][metric] for case in small["cases"] if metric in case["scores"]), reverse=True)
 
-    shown = browser.run(
+    cells = browser.run(
         "return Array.from(document.querySelectorAll('#table tbody tr'), r => r.cells[arguments[0]].innerText)", column
     )
 
-    assert shown == [f"{score:.3f}" for score in known][: len(shown)] + [""] * (len(shown) - len(known))
+    assert cells == [f"{score:.3f}" for score in values][: len(cells)] + [""] * (len(cells) - len(values))
     assert browser.run("return document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "descending"
 
 
@@ -365,8 +365,8 @@ def long_case(kind, piece, known):
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
 def test_long_texts_of_any_form_are_shown_whole(browser, written, part):
     pieces = ("'", '"', "`", "(", "/*", "<", "<a", "\\", "'\\", "a b ", "--\n", "1e")
-    known = next(case for case in make_report(60)["cases"] if case["gold"])
-    cases = [long_case(kind, piece, known) for kind in ("sql", "sparql", "json") for piece in pieces[part::3]]
+    base_case = next(case for case in make_report(60)["cases"] if case["gold"])
+    cases = [long_case(kind, piece, base_case) for kind in ("sql", "sparql", "json") for piece in pieces[part::3]]
     texts_shown = "return Array.from(document.querySelectorAll('#case .sides pre'), pre => pre.textContent)"
     browser.open(written(f"long{part}", aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})))
 

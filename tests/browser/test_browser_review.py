@@ -323,8 +323,8 @@ def test_answers_of_an_audit_are_judged_by_question_and_query_alone(browser, sho
 
 @pytest.mark.slow
 def test_two_browsers_decide_at_once_and_no_decision_is_lost_or_doubled(browser, shop, server, tmp_path):
-    with started(tmp_path) as other:
-        browsers = {"fay": browser, "gus": other}
+    with started(tmp_path) as second_server:
+        browsers = {"fay": browser, "gus": second_server}
         for reviewer, reviewing in browsers.items():
             begin(reviewing, server, reviewer)
         with ThreadPoolExecutor() as pool:

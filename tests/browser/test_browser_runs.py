@@ -99,14 +99,14 @@ def test_the_cases_are_found_filtered_and_opened(browser, comparison):
     browser.open(comparison)
     regressed = browser.texts("#table tbody th")
     browser.run("document.querySelector('[data-show=others]').click()")
-    others = browser.texts("#table tbody th")
+    headings = browser.texts("#table tbody th")
 
     browser.run("document.querySelector('#table tbody a').click()")
     browser.until(lambda: browser.run("return document.getElementById('case').open"))
 
     assert regressed
-    assert others
-    assert set(regressed).isdisjoint(others)
+    assert headings
+    assert set(regressed).isdisjoint(headings)
     chips = browser.texts("dialog .sides h3 .chip")
     assert len(chips) == 3
     assert set(chips) == {"passed", "failed"}

@@ -9,8 +9,12 @@ from pytest_queryeval.text.formatting import escape_invisible
 
 def opened_case(browser, written, name, **changes):
     """Open the page of a case of SQL that has these changes."""
-    known = next(case for case in make_report(60)["cases"] if case["kind"] == "sql" and case["difference"])
-    case = known | {side: known[side] | changes.pop(side, {}) for side in ("gold", "predicted", "prediction")} | changes
+    base_case = next(case for case in make_report(60)["cases"] if case["kind"] == "sql" and case["difference"])
+    case = (
+        base_case
+        | {side: base_case[side] | changes.pop(side, {}) for side in ("gold", "predicted", "prediction")}
+        | changes
+    )
     browser.open_case(
         written(name, aggregate([case], gates=(), about=HEAD | {"created": "2025-01-01"})), case["nodeid"]
     )
@@ -19,7 +23,7 @@ def opened_case(browser, written, name, **changes):
 def test_numbers_beyond_those_of_javascript_are_shown_and_compared_exactly(browser, written):
     rows = [["a", 9007199254740993, 12345678901234567890], ["b", 1.0, -0.5], ["c", "9007199254740993", 1e22]]
     others = [["a", 9007199254740992, 12345678901234567890], ["b", 1, -0.5], ["c", 9007199254740993, 10**22]]
-    pairs = [{"gold": row, "predicted": other} for row, other in zip(rows, others, strict=True)]
+    pairs = [{"gold": row, "predicted": partner} for row, partner in zip(rows, others, strict=True)]
     opened_case(
         browser,
         written,
@@ -63,11 +67,11 @@ def test_queries_are_shown_without_blank_lines_around_them(browser, written):
     queries = {"gold": {"query": "\n \n  SELECT 1\n\n    FROM a\n\n \n"}, "predicted": {"query": "\r\n\tSELECT 1 "}}
     opened_case(browser, written, "blank", **queries)
 
-    shown = browser.run(
+    cells = browser.run(
         "return [...document.querySelectorAll('#case [data-section=queries] pre')].map(pre => pre.textContent)"
     )
 
-    assert shown == ["SELECT 1\n\n  FROM a", "SELECT 1 "]
+    assert cells == ["SELECT 1\n\n  FROM a", "SELECT 1 "]
 
 
 def test_the_page_escapes_the_same_characters_as_every_other_format(browser, written):

@@ -72,7 +72,7 @@ def unbound_equals_the_empty_text(gold: Side, predicted: Side, metric: str) -> b
 
 def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bool:
     """D17: two terms, one on each side, are one number in different texts; at least one has a number's datatype."""
-    golds, others = (
+    golds, predicted_rows = (
         {
             (value, str(term["value"]))
             for row in side["bindings"]
@@ -82,9 +82,9 @@ def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bo
         for side in (gold, predicted)
     )
     return any(
-        text != other_text and quantity_of(value) == quantity_of(other) and SPARQL.near(value, other)
+        text != other_text and quantity_of(value) == quantity_of(partner) and SPARQL.near(value, partner)
         for value, text in golds
-        for other, other_text in others
+        for partner, other_text in predicted_rows
     )
 
 
@@ -98,8 +98,8 @@ def types_of(side: Side) -> dict[str, set[str]]:
 
 def iris_equal_literals(gold: Side, predicted: Side, metric: str) -> bool:
     """D18: one text is an IRI on one side and a literal on the other."""
-    golds, others = types_of(gold), types_of(predicted)
-    return any("uri" in golds[text] ^ others[text] for text in golds.keys() & others.keys())
+    golds, predicted_rows = types_of(gold), types_of(predicted)
+    return any("uri" in golds[text] ^ predicted_rows[text] for text in golds.keys() & predicted_rows.keys())
 
 
 def blank_nodes_are_compared_by_label(gold: Side, predicted: Side, metric: str) -> bool:

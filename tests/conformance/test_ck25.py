@@ -39,15 +39,15 @@ def run(conformance: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """Runs each distinct query once, on one engine with the fallback."""
     settings = {"files": FILES, "engine": ["oxigraph", "rdflib"]}
     source = Source(name="ck25", engine="rdf", settings=settings, folder=conformance / "ck25")
-    known: dict[str, Execution] = {}
+    executions: dict[str, Execution] = {}
     with pytest.MonkeyPatch.context() as patch, Hosts() as hosts:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         engine = ENGINES["rdf"].open(source, hosts)
 
         def execute(query: str) -> Execution:
-            if query not in known:
-                known[query] = engine.execute(query, timeout=30.0, max_rows=100_000)
-            return known[query]
+            if query not in executions:
+                executions[query] = engine.execute(query, timeout=30.0, max_rows=100_000)
+            return executions[query]
 
         yield execute
         engine.close()
@@ -126,14 +126,14 @@ def test_scores_equal_the_published_ones_but_for_named_defects(pairs: list[Pair]
     differing, unexplained = set(), []
     for pair in pairs:
         for name, published in (pair["scores"] or {}).items():
-            known = pytest.approx(published, abs=1e-9)
+            expected = pytest.approx(published, abs=1e-9)
             gold, predicted = run(pair["gold"]).answer, run(pair["predicted"]).answer
-            if (scores := score(name, gold, predicted)) == known:
+            if (scores := score(name, gold, predicted)) == expected:
                 continue
             differing.add(pair["id"])
             chosen = [choice_in_memory(query, run, in_memory) for query in (pair["gold"], pair["predicted"])]
             explained = (*with_columns_of_some_row(gold, predicted), chosen)
-            if not any(score(name, *tables) == known for tables in explained):
+            if not any(score(name, *tables) == expected for tables in explained):
                 unexplained.append((pair["id"], name, published, scores))
 
     assert unexplained == []

@@ -28,7 +28,7 @@ def selection(value: Any) -> Selection:
 
 
 def terms(selection: Selection) -> list[Term]:
-    return [term for one in selection.datasets for dimension in one.dimensions for term in dimension.terms]
+    return [term for dataset in selection.datasets for dimension in dataset.dimensions for term in dimension.terms]
 
 
 def one_thing_in_gold(gold: Selection, _: Selection, by_dataset: bool) -> bool:
@@ -38,8 +38,10 @@ def one_thing_in_gold(gold: Selection, _: Selection, by_dataset: bool) -> bool:
 
 def version_of_gold(gold: Selection, predicted: Selection, by_dataset: bool) -> bool:
     """D21: to the records `A:B(9.0.0)` is another dataset than gold's `A:B`."""
-    versions = {one.id for one in predicted.datasets if one.id.endswith(")")} - {one.id for one in gold.datasets}
-    return by_dataset and any(id_.rpartition("(")[0] in {one.id for one in gold.datasets} for id_ in versions)
+    versions = {dataset.id for dataset in predicted.datasets if dataset.id.endswith(")")} - {
+        dataset.id for dataset in gold.datasets
+    }
+    return by_dataset and any(id_.rpartition("(")[0] in {dataset.id for dataset in gold.datasets} for id_ in versions)
 
 
 DIFFERENCES = {"D21 terms": one_thing_in_gold, "D21 versions": version_of_gold}
@@ -65,7 +67,11 @@ def our_reading(reference: dict[str, Any]) -> tuple[float, float, float]:
 def compared(gold: Selection, predicted: Selection, reference: dict[str, Any], *, by_dataset: bool) -> list[str]:
     """What differs from the record, whose dimensions without any term are none to us."""
     matching = match_dimensions(gold, predicted, by_dataset=by_dataset)
-    dimensions = {name: one for name, one in reference["per_dimension"].items() if one["tp"] or one["fp"] or one["fn"]}
+    dimensions = {
+        name: counts
+        for name, counts in reference["per_dimension"].items()
+        if counts["tp"] or counts["fp"] or counts["fn"]
+    }
     macro = [score(gold, predicted, by_dataset=by_dataset).value for score in (macro_precision, macro_recall, macro_f1)]
     differing = [] if macro == pytest.approx(our_reading(reference), abs=1e-9) else ["macro figures"]
     if matching.keys() != dimensions.keys():
@@ -121,8 +127,8 @@ def test_a_version_in_the_prediction_alone_explains_its_difference(records: Reco
             continue
         struck += 1
         bare = json.loads(json.dumps(record["selection"]))
-        for one in bare:
-            one["dataset_id"] = one["dataset_id"].partition("(")[0]
+        for dataset in bare:
+            dataset["dataset_id"] = dataset["dataset_id"].partition("(")[0]
 
         assert match_dimensions(gold, predicted, by_dataset=True) == match_dimensions(
             gold, selection(bare), by_dataset=True

@@ -43,7 +43,7 @@ def drawn(structure: Structure) -> list[tuple[Dimension, str]]:
     """Fifty codes: each dimension in turn, and codes of it by chance."""
     dice = random.Random(5)
     dimensions = structure.datasets[0].dimensions
-    return [(one, dice.choice(list(one.codes or ()))) for _ in range(10) for one in dimensions]
+    return [(dimension, dice.choice(list(dimension.codes or ()))) for _ in range(10) for dimension in dimensions]
 
 
 def corrupted(structure: Structure) -> Iterator[tuple[Dimension, str, str]]:
@@ -73,8 +73,8 @@ def test_the_dataflow_of_the_imf_has_its_codelists(imf: Structure) -> None:
     (dataset,) = imf.datasets
 
     assert (dataset.id, dataset.version) == (CPI, "4.0.0")
-    assert {one.id: len(one.codes or ()) for one in dataset.dimensions} == CODES
-    assert list(CODES) == [one.id for one in dataset.dimensions]
+    assert {dimension.id: len(dimension.codes or ()) for dimension in dataset.dimensions} == CODES
+    assert list(CODES) == [dimension.id for dimension in dataset.dimensions]
     assert (dataset.dimensions[0].codes or {})["MEX"] == "Mexico"
 
 
@@ -83,23 +83,31 @@ def test_the_structure_of_the_ecb_stands_alone(files: list[Path]) -> None:
         (dataset,) = structure_of_files(files[0]).datasets
 
     assert (dataset.id, dataset.version) == ("ECB:ECB_EXR1", "1.0")
-    assert [one.id for one in dataset.dimensions] == ["FREQ", "CURRENCY", "CURRENCY_DENOM", "EXR_TYPE", "EXR_SUFFIX"]
-    assert {one.codes for one in dataset.dimensions} == {None}
+    assert [dimension.id for dimension in dataset.dimensions] == [
+        "FREQ",
+        "CURRENCY",
+        "CURRENCY_DENOM",
+        "EXR_TYPE",
+        "EXR_SUFFIX",
+    ]
+    assert {dimension.codes for dimension in dataset.dimensions} == {None}
 
 
 def test_fifty_real_codes_are_known(imf: Structure) -> None:
-    assert [(one.id, code) for one, code in drawn(imf) if told(one, code, imf)] == []
+    assert [(dimension.id, code) for dimension, code in drawn(imf) if told(dimension, code, imf)] == []
 
 
 def test_fifty_corrupted_codes_are_told_mostly_with_the_right_one(imf: Structure) -> None:
-    sentences = [(one, code, wrong, told(one, wrong, imf)) for one, code, wrong in corrupted(imf)]
+    sentences = [(dimension, code, wrong, told(dimension, wrong, imf)) for dimension, code, wrong in corrupted(imf)]
 
     assert len(sentences) == 50
     assert [wrong for _, _, wrong, messages in sentences if len(messages) != 1] == []
-    long = [(one, code, wrong, messages[0]) for one, code, wrong, messages in sentences if len(code) > 1]
-    missed = [(one, wrong) for one, code, wrong, messages in long if f"did you mean '{code}'" not in messages]
+    long = [(dimension, code, wrong, messages[0]) for dimension, code, wrong, messages in sentences if len(code) > 1]
+    missed = [
+        (dimension, wrong) for dimension, code, wrong, messages in long if f"did you mean '{code}'" not in messages
+    ]
     assert len(missed) <= 10
-    assert [wrong for one, wrong in missed if rivals(one, wrong) < 2] == []
+    assert [wrong for dimension, wrong in missed if rivals(dimension, wrong) < 2] == []
     letters = [(code, messages[0]) for _, code, _, messages in sentences if len(code) == 1]
     assert [code for code, message in letters if f"'{code}'" not in message.partition("choose from")[2]] == []
 
@@ -107,7 +115,7 @@ def test_fifty_corrupted_codes_are_told_mostly_with_the_right_one(imf: Structure
 def rivals(dimension: Dimension, wrong: str) -> int:
     """How many codes differ from a wrong one in one letter."""
     alike = [code for code in dimension.codes or () if len(code) == len(wrong)]
-    return sum(sum(one != other for one, other in zip(code, wrong, strict=True)) == 1 for code in alike)
+    return sum(sum(one != partner for one, partner in zip(code, wrong, strict=True)) == 1 for code in alike)
 
 
 def test_a_real_key_selects_the_right_terms(imf: Structure) -> None:
@@ -115,7 +123,7 @@ def test_a_real_key_selects_the_right_terms(imf: Structure) -> None:
 
     (dataset,) = read_data_query(path, imf).datasets
 
-    terms = {one.name: [(term.id, term.name) for term in one.terms] for one in dataset.dimensions}
+    terms = {dimension.name: [(term.id, term.name) for term in dimension.terms] for dimension in dataset.dimensions}
     assert dataset.id == "IMF.STA:CPI(4.0.0)"
     assert terms == {
         "COUNTRY": [("MEX", "Mexico"), ("USA", "United States")],
@@ -129,14 +137,18 @@ def test_a_real_key_selects_the_right_terms(imf: Structure) -> None:
 
 def test_terms_of_the_recorded_targets_have_the_names_of_the_codelists(records: Records, imf: Structure) -> None:
     targets = [dataset for record in records("sdmx_cases.jsonl") for dataset in record["target"] or ()]
-    stated = {
+    stated_codes = {
         (dimension["dimension_name"], value["id"], value["name"])
         for dataset in targets
         for dimension in dataset["dimensions"]
         for value in dimension["values"]
         if dataset["dataset_id"] == CPI and {"id", "name"} <= value.keys()
     }
-    known = {(one.id, code, name) for one in imf.datasets[0].dimensions for code, name in (one.codes or {}).items()}
+    codes_of_structure = {
+        (dimension.id, code, name)
+        for dimension in imf.datasets[0].dimensions
+        for code, name in (dimension.codes or {}).items()
+    }
 
-    assert len(stated) >= 50
-    assert stated - known == set()
+    assert len(stated_codes) >= 50
+    assert stated_codes - codes_of_structure == set()

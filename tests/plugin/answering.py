@@ -61,8 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
     service: Answering
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        body = self.service.respond(asked)
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.service.respond(request)
         try:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

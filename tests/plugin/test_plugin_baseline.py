@@ -460,9 +460,9 @@ def test_golds_whose_answers_changed_with_the_data_are_told_apart_from_changes_o
     sentence = "changed besides the system: gold's answer changed in 12 cases: "
     assert sentence in " ".join(run.text.split())
     for name in ("report.md", "report.html"):
-        shown = html.unescape(Path(name).read_text(encoding="utf-8")).replace("`", "")
-        assert "gold's answer changed in 12 cases" in shown, name
-    digests = {one["id"]: one["fingerprint"]["gold_answers"] for one in run.report["cases"]}
+        text = html.unescape(Path(name).read_text(encoding="utf-8")).replace("`", "")
+        assert "gold's answer changed in 12 cases" in text, name
+    digests = {case["id"]: case["fingerprint"]["gold_answers"] for case in run.report["cases"]}
     assert digests["failed"] is None
     assert len({*digests.values()}) == 14
 
@@ -473,7 +473,7 @@ def test_digests_of_golds_are_those_of_a_recording(suite, run_and_parse):
     recorded = run_and_parse("--queryeval-record=recorded").report["cases"]
     replayed = run_and_parse("--queryeval-replay=recorded").report["cases"]
 
-    digests = [[one["fingerprint"]["gold_answers"] for one in cases] for cases in (recorded, replayed)]
+    digests = [[case["fingerprint"]["gold_answers"] for case in cases] for cases in (recorded, replayed)]
     assert digests[0] == digests[1]
     assert None not in digests[0]
 
@@ -508,11 +508,11 @@ def test_a_metric_of_ones_own_of_which_lower_is_better_misses_the_gate_by_a_rise
     write("conftest.py", WORDS)
     write("queryeval.yaml", "gates: [{no_regression: {metric: words}}]")
     long = f"{GOLD}   ORDER BY 1"
-    asked = {"metrics": ["execution_accuracy", "words"], "on_miss": "xfail"}
-    suite(*(case(f"c{number}", **asked) for number in range(8)))
+    settings = {"metrics": ["execution_accuracy", "words"], "on_miss": "xfail"}
+    suite(*(case(f"c{number}", **settings) for number in range(8)))
     earlier()
 
-    suite(*(case(f"c{number}", long, **asked) for number in range(8)))
+    suite(*(case(f"c{number}", long, **settings) for number in range(8)))
     worse = run_and_parse(BASELINE)
 
     assert worse.report["metrics"]["words"]["better"] == "lower"

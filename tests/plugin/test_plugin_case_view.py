@@ -248,7 +248,7 @@ def test_what_is_sent_of_the_schema_is_a_part_of_what_is_recorded(suite, run_and
     Path("singers.sql").write_text(f"{SCRIPT}CREATE TABLE more (a);")
     again = run_and_parse("--queryeval-record=rec")
 
-    assert [asked["id"] for asked in service.sent] == ["whole"]
+    assert [request["id"] for request in service.sent] == ["whole"]
     assert again.case("whole")["predicted"]["query"] == WRONG
 
 

@@ -122,10 +122,10 @@ def test_markers_are_listed_nowhere_but_where_cases_have_them(suite, run):
     suite(case("one", tags=["nightly"]))
 
     unknown = run("--strict-markers", "-m", "nightly", "--collect-only", "-q")
-    other = run("-m", "not nightly", "-q")
+    second = run("-m", "not nightly", "-q")
 
     assert unknown.ret == 0
-    assert other.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert second.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def test_case_is_chosen_by_keyword_and_by_node_id(suite, run):
@@ -304,6 +304,6 @@ def test_a_conversation_is_selected_by_its_name(write, run):
 def test_verbose_run_shows_node_ids_as_they_are_also_with_dots(suite, run, workers):
     suite(case("q1.10"), case("v1.2", WRONG))
 
-    shown = [word for line in run("-v", *workers).outlines for word in line.split() if word.startswith("a.query")]
+    names = [word for line in run("-v", *workers).outlines for word in line.split() if word.startswith("a.query")]
 
-    assert {word for word in shown if "::" in word} == {"a.queryeval.yaml::q1.10", "a.queryeval.yaml::v1.2"}
+    assert {word for word in names if "::" in word} == {"a.queryeval.yaml::q1.10", "a.queryeval.yaml::v1.2"}

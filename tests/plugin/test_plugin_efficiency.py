@@ -33,7 +33,7 @@ def write_text_suite(write):
         write("conftest.py", SAME_TEXT)
         lines = [f"{key}: {json.dumps(value)}" for key, value in {"kind": "sql", **BY_TEXT, **settings}.items()]
         cases = [case("same"), case("differs", INVALID), case("empty", "")]
-        return write("a.queryeval.yaml", "\n".join((*lines, "cases:", *(f"  - {json.dumps(one)}" for one in cases))))
+        return write("a.queryeval.yaml", "\n".join((*lines, "cases:", *(f"  - {json.dumps(case)}" for case in cases))))
 
     return write_suite
 

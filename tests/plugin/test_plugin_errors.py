@@ -101,8 +101,8 @@ def test_a_missing_database_makes_no_calls_and_keeps_what_is_stated(suite, write
 def test_no_case_is_shown_the_prediction_of_another_one(suite, write, run_and_parse):
     write("predict.py", ASKED)
     broken = {"sqlite": {"script": "gone.sql"}}
-    stated = case("stated", WRONG, gold_table={"columns": ["a"], "rows": [[1]]})
-    suite(stated, unpredicted("asked"), source=broken, predictor="predict.py:predict")
+    stated_case = case("stated", WRONG, gold_table={"columns": ["a"], "rows": [[1]]})
+    suite(stated_case, unpredicted("asked"), source=broken, predictor="predict.py:predict")
 
     run = run_and_parse()
 

@@ -39,8 +39,8 @@ def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pyte
     write("conftest.py", "from noting import note\ndef pytest_unconfigure(): note('end')\n")
     predict = f"from noting import note\ndef predict(case):\n    note('case')\n    {end}\n    return {GOLD!r}\n"
     write("predict.py", predict)
-    asked = [unpredicted(name, question="Who sings?") for name in ("one", "two")]
-    suite(*asked, name="b.queryeval.yaml", predictor="predict.py:predict")
+    questions = [unpredicted(name, question="Who sings?") for name in ("one", "two")]
+    suite(*questions, name="b.queryeval.yaml", predictor="predict.py:predict")
     for name in "ac":
         write(f"test_{name}.py", TEST)
 

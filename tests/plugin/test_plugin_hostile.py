@@ -53,7 +53,7 @@ def hostile_suite(write):
     def write_cases(*cases):
         write("hostile.sql", SCRIPT)
         write("queryeval.yaml", SETTINGS)
-        write("a.queryeval.jsonl", "".join(f"{json.dumps(one)}\n" for one in cases))
+        write("a.queryeval.jsonl", "".join(f"{json.dumps(case)}\n" for case in cases))
 
     return write_cases
 

@@ -45,8 +45,8 @@ UNTIDY = "def pytest_runtest_teardown(item):\n    if item.name == 'untidy': rais
 def test_crashed_worker_loses_no_other_case_and_its_own_is_an_error(suite, write, run_and_parse):
     write("predict.py", SUICIDE)
     write("queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: fatal}, min: 0.1}]")
-    others = [unpredicted(f"case-{number}") for number in range(6)]
-    suite(*others[:3], unpredicted("crash", tags=["fatal"]), *others[3:], predictor="predict.py:predict")
+    further_cases = [unpredicted(f"case-{number}") for number in range(6)]
+    suite(*further_cases[:3], unpredicted("crash", tags=["fatal"]), *further_cases[3:], predictor="predict.py:predict")
 
     run = run_and_parse("-n2")
 
@@ -78,8 +78,8 @@ def test_gates_are_evaluated_on_the_last_results(suite, write, run_and_parse):
     write("conftest.py", UNTIDY)
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.7}, {metric: execution_accuracy, min: 0.9}]")
     good = [f"case-{number}" for number in range(5)]
-    others = [unpredicted("lucky"), case("bad", WRONG), case("untidy")]
-    suite(*map(case, good), *others, predictor="predict.py:predict")
+    further_cases = [unpredicted("lucky"), case("bad", WRONG), case("untidy")]
+    suite(*map(case, good), *further_cases, predictor="predict.py:predict")
 
     run = run_and_parse("--reruns=1")
 

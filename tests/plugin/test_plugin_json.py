@@ -23,7 +23,7 @@ def json_suite(write):
         ]
         write("queryeval.yaml", json.dumps(settings))
         write("schema.json", json.dumps(schema))
-        write("a.queryeval.jsonl", "".join(f"{json.dumps(one)}\n" for one in cases))
+        write("a.queryeval.jsonl", "".join(f"{json.dumps(case)}\n" for case in cases))
 
     return write_cases
 

@@ -19,11 +19,11 @@ def predict(case):
 def asked(pytester, suite, write):
     """Write a suite with misses of three kinds; returns what was asked since the last call."""
     write("predict.py", COUNTING)
-    known = unpredicted("bad-known", xfail="joins are hard")
+    known_failure = unpredicted("bad-known", xfail="joins are hard")
     failing = unpredicted("bad-failing", on_miss="fail")
     suite(
         *(unpredicted(f"good-{number}") for number in range(4)),
-        *(unpredicted("bad-missed"), known, failing),
+        *(unpredicted("bad-missed"), known_failure, failing),
         predictor="predict.py:predict",
         on_miss="xfail",
     )

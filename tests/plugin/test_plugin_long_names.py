@@ -24,8 +24,8 @@ SETTINGS = {
 @pytest.mark.feature("duckdb", "sparql_endpoint")
 def test_names_in_suites_are_errors_with_a_place(suite, run_and_parse):
     for name, (settings, _) in SETTINGS.items():
-        made = unpredicted(name) if "predictor" in settings else case(name)
-        suite(made, name=f"{name}.queryeval.yaml", **settings)
+        entry = unpredicted(name) if "predictor" in settings else case(name)
+        suite(entry, name=f"{name}.queryeval.yaml", **settings)
 
     run = run_and_parse("--continue-on-collection-errors")
 

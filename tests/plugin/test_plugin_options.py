@@ -48,12 +48,12 @@ def test_a_sample_is_taken_of_what_is_selected(suite, run_and_parse):
     suite(*(case(f"a{n}") for n in range(8)), *(case(f"b{n}") for n in range(3)))
 
     run = run_and_parse("--queryeval-sample=5:3", "-k", "b", "--queryeval-limit=2")
-    whole = run_and_parse("--queryeval-sample=99")
+    full_run = run_and_parse("--queryeval-sample=99")
 
     assert len(run.outcomes) == 2
     assert {id_[0] for id_ in run.outcomes} == {"b"}
-    assert len(whole.outcomes) == 11
-    assert whole.report["selected"] is False
+    assert len(full_run.outcomes) == 11
+    assert full_run.report["selected"] is False
 
 
 @pytest.mark.parametrize("sample", ["0", "-1", "many", "", "5:", "5:x", "5:-1", "1.5", "\N{SUPERSCRIPT TWO}"])
@@ -256,11 +256,11 @@ def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, 
     write("report.json", "an older one")
 
     mistaken = run("--queryeval-report=report.json", "nowhere")
-    kept = (pytester.path / "report.json").read_text(encoding="utf-8")
+    text = (pytester.path / "report.json").read_text(encoding="utf-8")
     run("--queryeval-report=report.json")
 
     assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
-    assert kept == "an older one"
+    assert text == "an older one"
     assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
 
 

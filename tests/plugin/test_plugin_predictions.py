@@ -86,9 +86,9 @@ def test_after_the_first_failure_no_call_is_made(suite, run_and_parse, service):
     run = run_and_parse("-x")
 
     assert run.outcomes == {"case-0": "failed"}
-    asked = len(service.asked)
+    count = len(service.asked)
     time.sleep(0.3)
-    assert len(service.asked) == asked < 100
+    assert len(service.asked) == count < 100
 
 
 @pytest.mark.feature("http_predictor")
@@ -111,7 +111,7 @@ def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
 
 @pytest.mark.feature("http_predictor")
 def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
-    with Answering(lambda asked: time.sleep(100 if asked["id"] == "hangs" else 0) or GOLD) as service:
+    with Answering(lambda request: time.sleep(100 if request["id"] == "hangs" else 0) or GOLD) as service:
         write("conftest.py", TOUCH)
         suite(unpredicted("done"), unpredicted("hangs"), unpredicted("after"), predictor={"http": service.url})
         command = [sys.executable, "-m", "pytest", "--queryeval-report=report.json", "-v"]
@@ -157,8 +157,8 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
 
 def test_cases_that_ask_their_predictor_nothing_warn_once_for_each_file(suite, write, run):
     write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
-    asked = unpredicted("c", question="How many?")
-    suite(unpredicted("a"), unpredicted("b"), asked, predictor="predict.py:predict")
+    questions = unpredicted("c", question="How many?")
+    suite(unpredicted("a"), unpredicted("b"), questions, predictor="predict.py:predict")
 
     message = "*case 'a' asks the predictor nothing (so does 1 more case): add `question`*"
     run("-Wdefault").stdout.fnmatch_lines([message])

@@ -20,7 +20,7 @@ TIMES_OF_QUERIES = ("seconds", "execution_seconds")
 
 @pytest.fixture
 def service():
-    with Answering(lambda asked: ANSWERS[asked["id"].partition("-")[0]]) as started:
+    with Answering(lambda request: ANSWERS[request["id"].partition("-")[0]]) as started:
         yield started
 
 

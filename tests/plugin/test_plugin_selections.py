@@ -185,9 +185,9 @@ def test_file_that_lacks_an_extra_leaves_nothing_out(suite, write, run_and_parse
     suite(case("b"), name="b.queryeval.yaml", requires="duckdb")
     monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: False)
 
-    whole, part = run_and_parse(), run_and_parse("a.queryeval.yaml")
+    full_run, part = run_and_parse(), run_and_parse("a.queryeval.yaml")
 
-    assert (verdicts(whole.report), counts(whole.report)) == ([True], [(1, 1)])
+    assert (verdicts(full_run.report), counts(full_run.report)) == ([True], [(1, 1)])
     assert (verdicts(part.report), counts(part.report)) == ([True], [(1, 1)])
 
 
@@ -255,9 +255,9 @@ def test_gate_over_a_mapping_of_files_counts_the_cases_of_each(suite, write, run
     write("parts/one.yaml", f"{{id: one, gold: '{GOLD}', predicted: '{GOLD}'}}")
     write("parts/two.yaml", f"{{id: two, gold: '{GOLD}', predicted: '{GOLD}'}}")
 
-    whole, part = run_and_parse(), run_and_parse("-k", "one")
+    full_run, part = run_and_parse(), run_and_parse("-k", "one")
 
-    assert (verdicts(whole.report), counts(whole.report)) == ([True], [(2, 2)])
+    assert (verdicts(full_run.report), counts(full_run.report)) == ([True], [(2, 2)])
     assert (verdicts(part.report), counts(part.report)) == ([None], [(1, 2)])
 
 

@@ -86,7 +86,7 @@ def merged(report_of, tmp_path, *parts):
 
 @pytest.mark.feature("report_files", "sdmx")
 def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
-    one = run_and_parse()
+    first = run_and_parse()
     parts = [
         shard(1, "a"),
         shard(2, "b", "-m", "nightly"),
@@ -96,9 +96,9 @@ def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_pa
 
     status, report = merged(report_of, tmp_path, *reversed(parts))
 
-    assert status == one.result.ret == 1
-    assert timeless(report) == timeless(one.report)
-    assert list(report) == list(one.report)
+    assert status == first.result.ret == 1
+    assert timeless(report) == timeless(first.report)
+    assert list(report) == list(first.report)
     assert [gate["ok"] for gate in report["gates"]] == [False, False, False, True, False, True, False, False, True]
     assert {"spider_table", "dimensions"} <= report.keys()
     assert [name for name, number in report["totals"].items() if not number] == ["not_run"]  # that needs an option
@@ -106,7 +106,7 @@ def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_pa
 
 @pytest.mark.feature("report_files")
 def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
-    one = run_and_parse("b")
+    first = run_and_parse("b")
     file = "b/b.queryeval.yaml"
 
     _, report = merged(
@@ -116,21 +116,21 @@ def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report
         shard(2, *(f"{file}::{name}" for name in ("later", "known", "better"))),
     )
 
-    (gate,) = [gate for gate in one.report["gates"] if gate["folder"] == "b"]
+    (gate,) = [gate for gate in first.report["gates"] if gate["folder"] == "b"]
     assert [gate for gate in report["gates"] if gate["folder"] == "b"] == [gate]
-    assert timeless(report["cases"]) == timeless(one.report["cases"])
+    assert timeless(report["cases"]) == timeless(first.report["cases"])
     assert report["selected"] is False
 
 
 @pytest.mark.feature("report_files", "sdmx")
 @pytest.mark.parametrize("selection", [(), ("-m", "nightly"), ("--queryeval-limit=4",), ("a/a.queryeval.yaml::good",)])
 def test_one_shard_alone_is_judged_as_its_run(suites, run_and_parse, shard, report_of, tmp_path, selection):
-    one = run_and_parse(*selection)
+    first = run_and_parse(*selection)
 
     status, report = merged(report_of, tmp_path, shard(1, *selection))
 
-    assert timeless(report) == timeless(one.report)
-    assert status == one.result.ret
+    assert timeless(report) == timeless(first.report)
+    assert status == first.result.ret
 
 
 def test_a_shard_judges_nothing_and_keeps_what_its_gates_ask_for(suites, shard, report_of):

@@ -20,7 +20,7 @@ KEPT = [
 
 @pytest.fixture
 def service():
-    with Answering(lambda asked: {"sql": GOLD, "steps": STEPS}) as started:
+    with Answering(lambda request: {"sql": GOLD, "steps": STEPS}) as started:
         yield started
 
 

@@ -195,11 +195,11 @@ def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_
     numbers()
     write("pytest.ini", "[pytest]\nqueryeval_stop = decided:4\n")
 
-    stopped, whole = run_and_parse(), run_and_parse("--queryeval-stop=off")
+    stopped, full_run = run_and_parse(), run_and_parse("--queryeval-stop=off")
 
     assert stopped.report["stop"]["seed"] == 4
-    assert "stop" not in whole.report
-    assert whole.report["totals"]["passed"] == 120
+    assert "stop" not in full_run.report
+    assert full_run.report["totals"]["passed"] == 120
 
 
 def test_a_value_of_the_ini_file_that_cannot_be_read_is_a_usage_error(numbers, write, run):

@@ -250,9 +250,9 @@ def test_environment_tells_the_engines_that_ran(suite, write, run_and_parse):
     suite(case("one"))
     suite(case("other", GOLD, skip="later"), name="b.queryeval.yaml", source={"duckdb": {"script": "singers.sql"}})
     write("people.ttl", "<http://a/b> <http://a/c> 1 .")
-    asked = "SELECT ?s WHERE { ?s ?p 1 }"
+    query_text = "SELECT ?s WHERE { ?s ?p 1 }"
     triples = {"kind": "sparql", "source": {"rdf": {"files": "people.ttl", "engine": "rdflib"}}}
-    suite({"id": "graph", "gold": asked, "predicted": asked}, name="c.queryeval.yaml", **triples)
+    suite({"id": "graph", "gold": query_text, "predicted": query_text}, name="c.queryeval.yaml", **triples)
 
     engines = run_and_parse().report["environment"]["engines"]
 
@@ -333,9 +333,9 @@ def test_progress_in_a_pipe_has_lines_of_its_own(suite, run, monkeypatch, option
 
     result = run(option)
 
-    told = [line for line in result.outlines if "queryeval: " in line and " s left" in line]
-    assert len(told) >= 3
-    assert all(line.startswith("queryeval: ") for line in told)
+    lines = [line for line in result.outlines if "queryeval: " in line and " s left" in line]
+    assert len(lines) >= 3
+    assert all(line.startswith("queryeval: ") for line in lines)
 
 
 def test_quieter_run_tells_no_progress(suite, run, monkeypatch):

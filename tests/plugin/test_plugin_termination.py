@@ -253,5 +253,5 @@ def test_recorded_run_is_resumed_after_a_crash(pytester, suite, write, run_and_p
     run = run_and_parse("--queryeval-record=rec")
 
     assert run.report["totals"]["passed"] == 6
-    asked = (pytester.path / "asked").read_text().split()
-    assert asked == [f"case-{number}" for number in (0, 1, 2, 3, 3, 4, 5)]
+    calls = (pytester.path / "asked").read_text().split()
+    assert calls == [f"case-{number}" for number in (0, 1, 2, 3, 3, 4, 5)]

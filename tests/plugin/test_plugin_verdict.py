@@ -119,10 +119,10 @@ def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run):
 
     result = run()
 
-    told = [line for line in result.outlines if "QueryEvalWarning" in line]
-    assert len(told) == 1
-    assert "with `on_miss: xfail` and no gate, no wrong answer can fail the run" in told[0]
-    assert "a.queryeval.yaml:3: " in told[0]
+    lines = [line for line in result.outlines if "QueryEvalWarning" in line]
+    assert len(lines) == 1
+    assert "with `on_miss: xfail` and no gate, no wrong answer can fail the run" in lines[0]
+    assert "a.queryeval.yaml:3: " in lines[0]
 
 
 SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"

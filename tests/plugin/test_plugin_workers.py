@@ -109,7 +109,7 @@ def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_
     alone = run_and_parse(*arguments)
     pytester.path.joinpath("asked").unlink()
     shared = run_and_parse(*arguments, "-n2", "--queryeval-record=rec")
-    asked = pytester.path.joinpath("asked").read_text().splitlines()
+    calls = pytester.path.joinpath("asked").read_text().splitlines()
     replayed = run_and_parse(*arguments, "--queryeval-replay=rec")
 
     assert alone.report["totals"]["cases"] == 24
@@ -125,8 +125,8 @@ def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_
     assert "errors 10" in shared.text  # for other plugins
     assert re.search("^queryeval: 24 of 24 cases, ", shared.text, re.MULTILINE)
 
-    assert sorted(asked) == sorted(["a", "a", "b", "free", *(f"refused-{number}" for number in range(8))])
-    assert pytester.path.joinpath("asked").read_text().splitlines() == asked
+    assert sorted(calls) == sorted(["a", "a", "b", "free", *(f"refused-{number}" for number in range(8))])
+    assert pytester.path.joinpath("asked").read_text().splitlines() == calls
     assert {case["id"]: case["scores"] for case in replayed.report["cases"]} == {
         case["id"]: case["scores"] for case in shared.report["cases"]
     }
@@ -176,7 +176,7 @@ def test_a_warning_of_a_suite_is_shown_once(suite, run):
 
 @pytest.mark.feature("http_predictor")
 def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run):
-    with Answering(lambda asked: GOLD) as service:
+    with Answering(lambda request: GOLD) as service:
         suite(unpredicted("a"), unpredicted("b"), predictor={"http": service.url, "concurrency": 1})
 
         result = run("-n2", "--queryeval-concurrency=1")
@@ -217,7 +217,7 @@ def test_a_worker_runs_nothing_that_workers_cannot_do_and_says_why(suite, write,
 
 @pytest.mark.feature("http_predictor")
 def test_a_worker_calls_for_the_case_at_hand_only(suite, summary_of_worker):
-    with Answering(lambda asked: GOLD, seconds=0.02) as service:
+    with Answering(lambda request: GOLD, seconds=0.02) as service:
         suite(*(unpredicted(f"case-{number}") for number in range(8)), predictor={"http": service.url})
 
         summary_of_worker()

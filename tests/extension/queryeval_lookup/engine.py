@@ -12,8 +12,8 @@ class Dictionary:
         self._entries = entries
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        word, _, rest = query.strip().partition(" ")
-        keys = list(self._entries) if word == "ALL" else [key.strip() for key in rest.split(",") if key.strip()]
+        word, _, tail = query.strip().partition(" ")
+        keys = list(self._entries) if word == "ALL" else [key.strip() for key in tail.split(",") if key.strip()]
         if word not in ("GET", "ALL") or any(key not in self._entries for key in keys):
             return Execution(query=query, error=Failure(kind="invalid", message="no such key"), engine="dictionary")
         rows = [(key, self._entries[key]) for key in keys[:max_rows]]

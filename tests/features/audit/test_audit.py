@@ -253,13 +253,13 @@ def test_a_draw_has_known_probabilities_and_tells_nothing_of_gold_or_system(fold
 def test_a_seed_decides_on_the_draw(folder):
     write(run_of(60, 20))
 
-    first, again, other = (
+    first, again, second = (
         draw("report.json", number=number, path=path)
         for number, path in ((20, "a.jsonl"), ("20:0", "b.jsonl"), ("20:1", "c.jsonl"))
     )
 
     assert first == again
-    assert first != other
+    assert first != second
 
 
 def test_each_case_is_drawn_as_often_as_its_probability_says(folder):
@@ -759,7 +759,7 @@ def test_reports_in_another_order_than_at_the_draw_are_told(folder, capsys):
     report, lines = audit(capsys, "large.json", "small.json")
 
     reason = "cases with the verdicts of the two reports swapped: give them in the order of the draw"
-    differing = sum(one["outcome"] != two["outcome"] for one, two in zip(first, second, strict=True))
+    differing = sum(case["outcome"] != two["outcome"] for case, two in zip(first, second, strict=True))
     assert report["not_counted"] == {reason: differing}
     assert f"not counted: {differing} {reason}" in lines
 

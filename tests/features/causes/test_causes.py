@@ -541,8 +541,8 @@ def test_the_search_ends_with_its_budget(monkeypatch, session):
 
 def test_the_search_ends_where_edits_make_few_queries(monkeypatch, cause_of):
     predicted = f"SELECT {', '.join(['1'] * 500)} FROM singer"  # the same query whichever column is left out
-    applied, made = [], SqlEdits.applied
-    monkeypatch.setattr(SqlEdits, "applied", lambda edits, numbers: applied.append(numbers) or made(edits, numbers))
+    applied, original = [], SqlEdits.applied
+    monkeypatch.setattr(SqlEdits, "applied", lambda edits, numbers: applied.append(numbers) or original(edits, numbers))
 
     assert cause_of(predicted, f"{NAMES} WHERE age > 40") is None
     assert len(applied) == MAX_COMBINATIONS
@@ -642,10 +642,10 @@ def test_secrets_are_removed_from_causes(database, session, monkeypatch):
     result = evaluate_case(case, session)
     hidden = replace(result.cause, repaired_query="password=hunter2-hunter2")
 
-    told = result_json(replace(result, cause=hidden), nodeid="a::a", path="a", outcome="failed")
+    entry = result_json(replace(result, cause=hidden), nodeid="a::a", path="a", outcome="failed")
 
-    assert "hunter2" not in json.dumps(told["cause"])
-    assert MARK in told["cause"]["repaired_query"]
+    assert "hunter2" not in json.dumps(entry["cause"])
+    assert MARK in entry["cause"]["repaired_query"]
 
 
 @pytest.mark.parametrize(

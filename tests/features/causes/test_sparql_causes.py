@@ -36,11 +36,11 @@ def cause_of(tmp_path_factory):
     with Session() as session:
 
         def found(predicted, gold):
-            stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
-            case = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **stated)
+            settings = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
+            case = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **settings)
             cause = find_cause(evaluate_case(case, session), session)
             if isinstance(cause, Cause) and cause.repaired_query is not None:
-                again = {**stated, "predicted": QueryOrAnswer(query=cause.repaired_query)}
+                again = {**settings, "predicted": QueryOrAnswer(query=cause.repaired_query)}
                 repaired = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **again)
                 assert evaluate_case(repaired, session).scores["execution_accuracy"] == 1
             return cause

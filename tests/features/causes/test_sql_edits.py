@@ -119,10 +119,10 @@ def told(edits):
         *(
             (
                 f"SELECT 1 FROM singer WHERE {one}",
-                f"SELECT 1 FROM singer WHERE {other}",
+                f"SELECT 1 FROM singer WHERE {partner}",
                 edit.replace(" ", " WHERE ", 1),
             )
-            for one, other, edit in CONDITIONS
+            for one, partner, edit in CONDITIONS
         ),
     ],
 )

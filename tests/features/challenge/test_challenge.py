@@ -53,8 +53,8 @@ def challenge(make):
 
     def challenge(*pair, **changes):
         with Session() as session:
-            shown = evaluate_case(make(*pair, **changes), session).shown
-        return shown.challenge, shown.scores["challenged_accuracy"]
+            record = evaluate_case(make(*pair, **changes), session).shown
+        return record.challenge, record.scores["challenged_accuracy"]
 
     return challenge
 
@@ -298,7 +298,7 @@ def test_a_challenge_is_kept_by_queries_schema_and_policy(challenge, monkeypatch
     monkeypatch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=find))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     first, again = challenge(OLD, NOT_YOUNG), challenge(OLD, NOT_YOUNG)
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (cached,) = (tmp_path / "cache").rglob("*.json")
 
     assert [encode_challenge(result) for result, _ in (first, again)] == [encode_challenge(first[0])] * 2
     assert len(searched) == 1
@@ -306,7 +306,7 @@ def test_a_challenge_is_kept_by_queries_schema_and_policy(challenge, monkeypatch
     (tmp_path / "more.sql").write_text(SCRIPT.replace("age INTEGER", "age INTEGER NOT NULL"), encoding="utf-8")
     challenge(OLD, NOT_YOUNG, script="more.sql")
     assert len(searched) == 3
-    kept.write_text("{", encoding="utf-8")
+    cached.write_text("{", encoding="utf-8")
     assert challenge(OLD, NOT_YOUNG)[0].verdict == "refuted"
     assert len(searched) == 4
 

@@ -109,11 +109,11 @@ def rules(findings):
 
 
 def test_every_rule_has_a_function_with_a_description():
-    known = {**GOLD_RULES, **SUITE_RULES}
+    rules_of_check = {**GOLD_RULES, **SUITE_RULES}
 
     found_in_reading = {"review-conflict", "review-future", "review-stale"}
-    assert known.keys() == CHECK_RULES.keys() - found_in_reading
-    assert all(rule.__doc__.startswith("Find ") for rule in known.values())
+    assert rules_of_check.keys() == CHECK_RULES.keys() - found_in_reading
+    assert all(rule.__doc__.startswith("Find ") for rule in rules_of_check.values())
 
 
 def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check):
@@ -459,14 +459,14 @@ def test_stored_answers_are_examined_without_a_run(check):
 def test_settings_without_effect_are_found(check, folder, suite, stale):
     findings = check(suite + cases("gold: SELECT name FROM product"), "--no-run", folder=f"{ONE}{folder}\n")[1]
 
-    assert [one["message"].split("`")[1] for one in findings] == ([stale] if stale else [])
-    assert [one["rule"] for one in findings] == ["stale-setting"] * len(findings)
+    assert [finding["message"].split("`")[1] for finding in findings] == ([stale] if stale else [])
+    assert [finding["rule"] for finding in findings] == ["stale-setting"] * len(findings)
 
 
 def test_settings_of_a_case_are_judged_too(check):
     findings = check(cases("gold: {x: 1}, compare: {case: ignore}, allow_empty: true"), folder="kind: json\n")[1]
 
-    assert [one["message"].split("`")[1] for one in findings] == ["compare: case", "allow_empty"]
+    assert [finding["message"].split("`")[1] for finding in findings] == ["compare: case", "allow_empty"]
     assert rules(findings) == [("stale-setting", "c0")] * 2
 
 
@@ -496,7 +496,7 @@ def test_duplicates_in_a_spreadsheet_are_named_by_their_rows(check):
 
     findings = check("cases: {file: q.csv}\n", "--no-run", folder=ONE)[1]
 
-    assert [(one["path"], one["line"], one["message"].partition(": ")[0]) for one in findings] == [
+    assert [(finding["path"], finding["line"], finding["message"].partition(": ")[0]) for finding in findings] == [
         ("q.csv", 3, "the question is that of 'a' (q.csv, row 2)"),
         ("q.csv", 4, "gold is that of 'a' (q.csv, row 2), which has another question"),
     ]
@@ -583,7 +583,7 @@ def test_names_of_columns_that_gold_lacks_are_found_and_nothing_is_compared_by_t
     findings = check(suite, folder=ONE)[1]
 
     assert rules(findings) == ([("unknown-column", "c0")] if problem else [])
-    assert all(one["message"] == f"compare: gold_columns: {problem}" for one in findings)
+    assert all(finding["message"] == f"compare: gold_columns: {problem}" for finding in findings)
 
 
 NUMBERS = "compare: {numbers: {columns: {PRICE: {abs: 1}, prise: {abs: 1}}}}"
@@ -598,7 +598,7 @@ def test_tolerances_of_columns_that_no_gold_below_has_are_found(check):
 
     findings = check(suite, folder=f"{ONE}{NUMBERS}\n")[1]
 
-    assert [(one["path"], one["case"], one["message"].split("`")[1]) for one in findings] == [
+    assert [(finding["path"], finding["case"], finding["message"].split("`")[1]) for finding in findings] == [
         ("queryeval.yaml", None, "compare: numbers: columns: prise"),
         ("s.queryeval.yaml", "c2", "compare: numbers: columns: prise"),
     ]
@@ -623,7 +623,7 @@ def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
 
     findings = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
 
-    assert [each["message"] for each in findings] == [
+    assert [finding["message"] for finding in findings] == [
         f"{correct} write `allow_empty: true`",
         f"{correct} move the case to YAML: `queryeval import table`, and write `allow_empty: true`",
     ]
@@ -687,7 +687,7 @@ def test_a_column_with_a_tolerance_that_no_gold_has_is_told_with_those_that_ther
     columns = "{numbers: {columns: {pricee: {abs: 1}, total: {abs: 1}}}}"
     suite = cases(f"gold: 'SELECT name, price FROM product', compare: {columns}")
 
-    messages = [one["message"] for one in check(suite, folder=ONE)[1]]
+    messages = [finding["message"] for finding in check(suite, folder=ONE)[1]]
 
     assert messages == [
         "`compare: numbers: columns: pricee`: no gold below has this column: did you mean 'price'?",

@@ -21,9 +21,9 @@ def parsed(line):
     assert line.isprintable()
     assert line.startswith("::")
     head, _, message = line[2:].partition("::")
-    name, _, stated = head.partition(" ")
+    name, _, attributes = head.partition(" ")
     unescaped = {}
-    for part in stated.split(","):
+    for part in attributes.split(","):
         key, _, value = part.partition("=")
         for code, sign in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
             value = value.replace(code, sign)
@@ -38,8 +38,8 @@ def workspace(tmp_path, monkeypatch):
 
 
 def annotations(root, *cases, gates=()):
-    known = [case | {"message": case["message"] or "f1 0.000"} for case in cases]
-    report = aggregate(known, gates=[evaluate_gate(gate, known) for gate in gates], about=HEAD)
+    defaults = [case | {"message": case["message"] or "f1 0.000"} for case in cases]
+    report = aggregate(defaults, gates=[evaluate_gate(gate, defaults) for gate in gates], about=HEAD)
     return [parsed(line) for line in annotation_lines(report, root)]
 
 

@@ -35,8 +35,8 @@ def verdict_of(text):
 
 
 def shown(*cases, gates=()):
-    known = [{"message": ""} | case | {"nodeid": f"a::{case['id']}"} for case in cases]
-    return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=HEAD)).decode()
+    defaults = [{"message": ""} | case | {"nodeid": f"a::{case['id']}"} for case in cases]
+    return render_markdown(aggregate(defaults, gates=[{"errors": 0} | gate for gate in gates], about=HEAD)).decode()
 
 
 def test_verdict_comes_first_with_the_rule_that_decided():
@@ -253,12 +253,12 @@ def test_what_matters_most_fits_a_comment_and_is_whole(longest_text):
 
 @pytest.mark.long
 def test_every_list_that_is_cut_says_how_much_is_missing(longest_text):
-    head, _, rest = longest_text.partition(REST)
+    head, _, tail = longest_text.partition(REST)
 
-    listed = head.count("| error |")
-    assert f"\n\n… and {10_000 - listed:,} more\n" in head
-    assert f"The other {10_000 - listed:,} cases that did not pass:" in rest
-    assert f"\n\n… and {10_000 - listed - rest.count('| error |'):,} more\n" in rest
+    count = head.count("| error |")
+    assert f"\n\n… and {10_000 - count:,} more\n" in head
+    assert f"The other {10_000 - count:,} cases that did not pass:" in tail
+    assert f"\n\n… and {10_000 - count - tail.count('| error |'):,} more\n" in tail
     assert f"\n\n… and {1_000 - head.count('- gate '):,} more\n" in head
 
 
@@ -275,8 +275,8 @@ def test_a_list_that_is_not_cut_says_nothing_of_the_kind():
 def test_all_cases_that_did_not_pass_are_told_where_there_is_room():
     text = shown(*(entry(id=str(place), line=place, outcome="failed", message="m") for place in range(MAX_LISTED + 7)))
 
-    head, _, rest = text.partition(REST)
-    assert (head.count("| failed |"), rest.count("| failed |")) == (MAX_LISTED, 7)
+    head, _, tail = text.partition(REST)
+    assert (head.count("| failed |"), tail.count("| failed |")) == (MAX_LISTED, 7)
 
 
 @pytest.mark.long
@@ -295,14 +295,14 @@ def test_what_had_no_room_at_all_is_named(longest):
 
 def flipping(nodeid, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
-    known = {
+    defaults = {
         "id": nodeid,
         "nodeid": nodeid,
         "question": "",
         "scores": {"m": score},
         "fingerprint": FINGERPRINT | {"golds": "0"} | fingerprint,
     }
-    return entry(**known, outcome="passed" if score else "failed", message="")
+    return entry(**defaults, outcome="passed" if score else "failed", message="")
 
 
 def against_baseline(before, after, **versions):
@@ -333,7 +333,7 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
 
     text = render_markdown(against_baseline(before, after, version="1.1")).decode()
 
-    told = [
+    sentences = [
         "## ",
         "**FAILED: ",
         "Pass rate **50.0 %** (95 % interval 9.5 to 90.5), 0.0 points in 2 cases of the baseline\n",
@@ -348,7 +348,7 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
         f"|\n|{9 * '---|'}\n| `pass_rate` | 0.500 |",
         "| `m` | 0.500 | 0.500 |",
     ]
-    places = [text.index(part) for part in told]
+    places = [text.index(part) for part in sentences]
     assert places == sorted(places)
     assert all(line.startswith("|") for line in text.splitlines() if "\\|" in line)
 
@@ -377,7 +377,7 @@ def much_changed():
 @pytest.mark.long
 def test_many_flips_and_changes_leave_room_for_everything_else(much_changed):
     text = render_markdown(much_changed).decode()
-    head, _, rest = text.partition(REST)
+    head, _, tail = text.partition(REST)
 
     assert (len(head) < MAX_COMMENT_BYTES, len(text.encode()) <= MAX_BYTES) == (True, True)
     assert "No room for" not in text
@@ -386,7 +386,7 @@ def test_many_flips_and_changes_leave_room_for_everything_else(much_changed):
     assert f" and {6_666 - MAX_EXAMPLES:,} more\n" in head
     assert f" and {2_500 - MAX_NAMES:,} more\n" in head
     assert head.count("| failed |") == MAX_LISTED
-    assert rest.count("| failed |") > 4_000
+    assert tail.count("| failed |") > 4_000
 
 
 def test_flips_of_the_longest_names_are_told():

@@ -257,11 +257,11 @@ def test_a_secret_in_stderr_is_taken_out_before_it_is_cut(tmp_path):
     (tmp_path / "fails.py").write_text("import os, sys\nsys.exit(190 * 'x' + os.environ['MODEL_API_KEY'])")
     env = {"MODEL_API_KEY": "planted-8f2c61e0"}
 
-    kept = answer(program(tmp_path, code, env=env)).metadata["stderr"]
-    told = fault(opened(tmp_path, run=[sys.executable, "fails.py"], env=env))
+    stderr = answer(program(tmp_path, code, env=env)).metadata["stderr"]
+    message = fault(opened(tmp_path, run=[sys.executable, "fails.py"], env=env))
 
-    assert "planted" not in kept
-    assert "planted" not in str(told)
+    assert "planted" not in stderr
+    assert "planted" not in str(message)
 
 
 def test_an_exit_code_is_an_error_with_the_last_lines_of_stderr(tmp_path):

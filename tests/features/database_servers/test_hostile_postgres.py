@@ -91,10 +91,10 @@ def test_lock_that_a_function_takes_ends_with_its_query(cluster, battery):
     engine, _ = battery
 
     execution = engine("owner").execute("select keep_lock()", timeout=5, max_rows=10)
-    kept = cluster.sql("select count(*) from pg_locks where locktype = 'advisory'")
+    locks = cluster.sql("select count(*) from pg_locks where locktype = 'advisory'")
 
     assert execution.error is None
-    assert kept == [(0,)]
+    assert locks == [(0,)]
 
 
 def test_query_that_is_stopped_runs_no_longer_on_the_server(cluster, battery):

@@ -129,9 +129,9 @@ def run(hosts, cluster):
 def test_values_are_equal_where_postgresql_says_so(run, gold, predicted, equal):
     assert run(f"select {gold} = {predicted}").answer.rows == [(equal,)]
 
-    golds, others = (run(f"select {value}").answer for value in (gold, predicted))
+    golds, predicted_rows = (run(f"select {value}").answer for value in (gold, predicted))
 
-    assert execution_accuracy(golds, others) == equal
+    assert execution_accuracy(golds, predicted_rows) == equal
 
 
 def test_select_gives_columns_and_rows_as_tuples(run):
@@ -235,8 +235,8 @@ def test_rows_of_another_query_are_not_mixed_in_after_too_many(run):
 
 
 def test_a_lock_that_another_holds_is_a_time_out(run, cluster):
-    with cluster.connect("owner") as other:
-        other.execute("begin; lock table tickets in access exclusive mode")
+    with cluster.connect("owner") as connection:
+        connection.execute("begin; lock table tickets in access exclusive mode")
 
         error = run("select * from tickets", timeout=0.5).error
 
@@ -305,8 +305,8 @@ def test_variables_of_the_environment_and_settings_of_a_role_change_no_values(cl
         monkeypatch.setenv(name, value)
     cluster.sql("alter role reader set datestyle = 'German'; alter role reader set intervalstyle = 'sql_standard'")
 
-    with Hosts() as own:
-        engine = opened(own, cluster.url("reader"))
+    with Hosts() as hosts_of_test:
+        engine = opened(hosts_of_test, cluster.url("reader"))
         ((span, day, moment, text),) = engine.execute(values, timeout=5, max_rows=1).answer.rows
         table = engine.execute("select count(*) from concerts", timeout=5, max_rows=1).answer.rows
     cluster.sql("alter role reader reset all")
@@ -424,15 +424,15 @@ def test_query_with_which_a_server_goes_down_is_not_sent_to_it_again(run, ended)
 
 
 def test_child_that_is_killed_leaves_no_query_running(cluster):
-    with Hosts() as own:
-        engine = opened(own, cluster.url())
+    with Hosts() as hosts_of_test:
+        engine = opened(hosts_of_test, cluster.url())
         engine.execute("select 1", timeout=5, max_rows=1)
-        asked = threading.Thread(target=lambda: engine.execute("select pg_sleep(30)", timeout=60, max_rows=1))
-        asked.start()
+        thread = threading.Thread(target=lambda: engine.execute("select pg_sleep(30)", timeout=60, max_rows=1))
+        thread.start()
         time.sleep(RETRY_SECONDS + 0.2)  # a child that dies sooner has a successor that is sent the query again
         began = cluster.backends()
-        os.kill(own.shared(Host("postgresql", Path())).pid, signal.SIGKILL)
-        asked.join(30)
+        os.kill(hosts_of_test.shared(Host("postgresql", Path())).pid, signal.SIGKILL)
+        thread.join(30)
 
     assert began == 1
     wait_for(lambda: cluster.backends() == 0)
@@ -467,8 +467,8 @@ def test_password_of_any_characters_lets_us_in(hosts, cluster):
 
 @pytest.mark.usefixtures("impatient")
 def test_server_that_never_answers_is_a_source_error_in_time(cluster):
-    with Hosts() as own, socket.create_server((HOST, 0)) as silent:
-        engine = opened(own, f"postgresql://owner@{HOST}:{silent.getsockname()[1]}/music")
+    with Hosts() as hosts_of_test, socket.create_server((HOST, 0)) as silent:
+        engine = opened(hosts_of_test, f"postgresql://owner@{HOST}:{silent.getsockname()[1]}/music")
         began = time.monotonic()
 
         with pytest.raises(SourceError, match=r"no answer within 1 s; nor does it answer SELECT 1"):

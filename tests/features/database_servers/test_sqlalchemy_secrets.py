@@ -130,10 +130,10 @@ def test_the_password_is_not_in_the_list_of_processes(cluster, hosts):
     assert engine.execute("select 1", timeout=5, max_rows=1).error is None
 
     child = Path(f"/proc/{hosts.shared(Host('postgresql', Path())).pid}")
-    listed = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
+    content = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
 
-    assert b"host_child.py" in listed
-    assert hidden(listed.decode(errors="replace"), cluster)
+    assert b"host_child.py" in content
+    assert hidden(content.decode(errors="replace"), cluster)
 
 
 def opened(hosts, url):

@@ -52,13 +52,13 @@ def trino(hosts):
 
 
 def test_query_has_its_limit_as_a_property_of_its_session(trino):
-    engine, asked = trino
+    engine, requests = trino
 
     execution = engine.execute("select id, name from nation", timeout=SECONDS, max_rows=10)
 
     assert execution.error is None, execution.error
     assert (execution.answer.columns, execution.answer.rows) == (("id", "name"), [(1, "Graz"), (2, None)])
-    query = asked[-1]
+    query = requests[-1]
     assert query.body == "select id, name from nation"
     assert query.headers["x-trino-session"] == f"query_max_run_time={SECONDS * 1000}ms"
     assert (query.headers["x-trino-catalog"], query.headers["x-trino-schema"]) == ("tpch", "tiny")
@@ -85,20 +85,20 @@ def test_error_of_trino_is_one_of_the_query(trino):
     ],
 )
 def test_what_does_more_than_read_never_reaches_trino(trino, query):
-    engine, asked = trino
+    engine, requests = trino
 
     assert engine.execute(query, timeout=SECONDS, max_rows=10).error.kind == "unsafe"
-    assert asked == []
+    assert requests == []
 
 
 def test_late_query_is_given_up(trino):
-    engine, asked = trino
+    engine, requests = trino
     engine.execute("select 1", timeout=SECONDS, max_rows=10)
 
     error = engine.execute("select endless from nation", timeout=1, max_rows=10).error
 
     assert error.kind == "timeout"
-    assert [each.headers["x-trino-session"] for each in asked if "endless" in each.body] == [
+    assert [request.headers["x-trino-session"] for request in requests if "endless" in request.body] == [
         "query_max_run_time=1000ms"
     ]
 
@@ -113,18 +113,18 @@ def test_late_query_is_given_up(trino):
 )
 def test_database_is_told_the_limit_before_each_query(name, commands):
     child = pytest.importorskip("pytest_queryeval.features.database_servers.sqlalchemy_child")
-    told = []
+    lines = []
 
     def told_to(text):
-        told.append(text)
+        lines.append(text)
         return SimpleNamespace(close=lambda: None)
 
     stand_in = SimpleNamespace(
-        dialect=SimpleNamespace(name=name), exec_driver_sql=told_to, rollback=lambda: told.append("rollback")
+        dialect=SimpleNamespace(name=name), exec_driver_sql=told_to, rollback=lambda: lines.append("rollback")
     )
     child.begin(stand_in, 2.5)
 
-    assert told == ["rollback", *commands]
+    assert lines == ["rollback", *commands]
 
 
 @pytest.mark.parametrize(

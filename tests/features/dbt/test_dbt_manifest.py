@@ -13,7 +13,7 @@ QUERY = "FROM {{ ref('fct_sales') }}"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

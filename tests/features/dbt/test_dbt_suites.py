@@ -47,7 +47,7 @@ def plain(query):
 
 
 @pytest.fixture
-def here(built_example, tmp_path, monkeypatch):
+def working_folder(built_example, tmp_path, monkeypatch):
     """A folder beside the project."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bakery").symlink_to(built_example / "bakery")
@@ -55,8 +55,8 @@ def here(built_example, tmp_path, monkeypatch):
 
 
 def suite(*queries, source="{dbt: bakery}", head=""):
-    stated = [{"id": f"c{n}", "question": f"{n}?", "gold": g, "predicted": p} for n, (g, p) in enumerate(queries)]
-    text = f"kind: sql\nsource: {source}\n{head}cases: {json.dumps(stated)}\n"
+    entries = [{"id": f"c{n}", "question": f"{n}?", "gold": g, "predicted": p} for n, (g, p) in enumerate(queries)]
+    text = f"kind: sql\nsource: {source}\n{head}cases: {json.dumps(entries)}\n"
     return load_cases(write(text))
 
 
@@ -73,7 +73,7 @@ def scores(*queries, **settings):
     ]
 
 
-def test_golds_with_ref_and_predictions_without_give_the_verdicts_of_plain_queries(here):
+def test_golds_with_ref_and_predictions_without_give_the_verdicts_of_plain_queries(working_folder):
     direct = scores(*((plain(gold), predicted) for gold, predicted in QUERIES), source="bakery/bakery.duckdb")
 
     assert scores(*QUERIES) == direct
@@ -81,7 +81,7 @@ def test_golds_with_ref_and_predictions_without_give_the_verdicts_of_plain_queri
     assert {outcome for outcome, *_ in direct} == {"passed", "failed"}
 
 
-def test_predictions_with_ref_give_the_same_verdicts_as_well(here):
+def test_predictions_with_ref_give_the_same_verdicts_as_well(working_folder):
     swapped = [(predicted, gold) for gold, predicted in QUERIES if "daily_revenu" not in predicted]
 
     assert [row[:2] for row in scores(*swapped)] == [
@@ -89,7 +89,7 @@ def test_predictions_with_ref_give_the_same_verdicts_as_well(here):
     ]
 
 
-def test_variables_in_predictions_are_never_expanded(here, monkeypatch):
+def test_variables_in_predictions_are_never_expanded(working_folder, monkeypatch):
     monkeypatch.setenv("DBT_TOKEN", "tr0ub4dor-and-3")
     monkeypatch.setenv("WAREHOUSE", "tr0ub4dor-and-4")
     attacks = [
@@ -111,13 +111,13 @@ def test_variables_in_predictions_are_never_expanded(here, monkeypatch):
     assert "tr0ub4dor" not in json.dumps(report)
 
 
-def test_queries_may_only_read(here):
+def test_queries_may_only_read(working_folder):
     (case,) = evaluate(suite(("SELECT 1", "DROP TABLE {{ ref('dim_shops') }}")))["cases"]
 
     assert case["predicted"]["error"]["kind"] == "unsafe"
 
 
-def test_an_unknown_model_is_an_unknown_table(here):
+def test_an_unknown_model_is_an_unknown_table(working_folder):
     wrong = ("SELECT count(*) FROM {{ ref('dim_shops') }}", "SELECT count(*) FROM {{ ref('dim_shop') }}")
     (case,) = evaluate(suite(wrong))["cases"]
 
@@ -128,7 +128,7 @@ def test_an_unknown_model_is_an_unknown_table(here):
     assert case["cause"]["edits"][0]["label"] == "unknown-table"
 
 
-def test_a_gold_with_an_unknown_model_is_told_at_its_line(here):
+def test_a_gold_with_an_unknown_model_is_told_at_its_line(working_folder):
     (case,) = evaluate(suite(("SELECT * FROM {{ ref('dim_shop') }}", "SELECT 1")))["cases"]
 
     message = "unknown relation {{ ref('dim_shop') }}: no model 'dim_shop': did you mean 'dim_shops'?"
@@ -151,13 +151,13 @@ def test_a_gold_with_an_unknown_model_is_told_at_its_line(here):
         ),
     ],
 )
-def test_a_gold_that_names_no_table_has_one_remedy(here, expression, message):
+def test_a_gold_that_names_no_table_has_one_remedy(working_folder, expression, message):
     (case,) = evaluate(suite((f"SELECT * FROM {{{{ {expression} }}}}", "SELECT 1")))["cases"]
 
     assert case["message"] == f"gold query failed (invalid): {message} (s.queryeval.yaml:3)"
 
 
-def test_a_column_that_a_gold_with_ref_does_not_find_is_told_by_the_database(here):
+def test_a_column_that_a_gold_with_ref_does_not_find_is_told_by_the_database(working_folder):
     (case,) = evaluate(suite(("SELECT twn FROM {{ ref('dim_shops') }}", "SELECT 1")))["cases"]
 
     assert "town" in case["message"]
@@ -175,13 +175,13 @@ def test_a_manifest_that_is_older_than_a_model_is_the_error_of_its_source(bakery
     assert {case["message"] for case in cases} == {f"{stale} (s.queryeval.yaml:2)"}
 
 
-def test_the_report_has_the_queries_that_ran(here):
+def test_the_report_has_the_queries_that_ran(working_folder):
     (case,) = evaluate(suite(QUERIES[0]))["cases"]
 
     assert case["gold"]["query"] == 'SELECT town, count(*) FROM "dim_shops" GROUP BY town'
 
 
-def test_systems_are_given_the_tables_with_their_descriptions(here):
+def test_systems_are_given_the_tables_with_their_descriptions(working_folder):
     (case,) = suite(QUERIES[0])
 
     with Session() as session:
@@ -192,11 +192,11 @@ def test_systems_are_given_the_tables_with_their_descriptions(here):
     assert "COMMENT ON COLUMN \"fct_sales\".kind IS 'bread, pastry or cake';" in schema
 
 
-def test_a_recording_has_the_answers_of_the_queries_that_ran(here):
+def test_a_recording_has_the_answers_of_the_queries_that_ran(working_folder):
     cases = suite(*QUERIES)
     answers = []
     for replay in (False, True):
-        with Session(recording=Recording(here / "recorded", replay=replay, root=here)) as session:
+        with Session(recording=Recording(working_folder / "recorded", replay=replay, root=working_folder)) as session:
             executions = [session.execute_cached(case.golds[0], case) for case in cases]
         answers.append([(execution.query, list(map(tuple, execution.table.rows))) for execution in executions])
     recorded, replayed = answers
@@ -205,7 +205,7 @@ def test_a_recording_has_the_answers_of_the_queries_that_ran(here):
     assert recorded[0][0] == 'SELECT town, count(*) FROM "dim_shops" GROUP BY town'
 
 
-def test_difficulty_and_features_are_those_of_the_query_without_ref(here):
+def test_difficulty_and_features_are_those_of_the_query_without_ref(working_folder):
     joined = suite(QUERIES[-1])[0]
     unknown = suite(("SELECT * FROM {{ ref('nothing') }} ORDER BY 1", "SELECT 1"))[0]
 
@@ -213,7 +213,7 @@ def test_difficulty_and_features_are_those_of_the_query_without_ref(here):
     assert difficulty_of(unknown) is None or features_of(unknown) == ()
 
 
-def test_golds_are_measured_and_right_answers_challenged_on_small_databases(here):
+def test_golds_are_measured_and_right_answers_challenged_on_small_databases(working_folder):
     (case,) = suite(
         ("SELECT town FROM {{ ref('dim_shops') }}", "SELECT DISTINCT town FROM dim_shops WHERE shop_id > 0")
     )
@@ -229,8 +229,10 @@ def test_golds_are_measured_and_right_answers_challenged_on_small_databases(here
     assert challenge.verdict == "refuted"
 
 
-def test_golds_of_a_project_are_translated_for_another_database(here):
-    (here / "other.sql").write_text("CREATE TABLE dim_shops (town TEXT); INSERT INTO dim_shops VALUES ('Lunz');")
+def test_golds_of_a_project_are_translated_for_another_database(working_folder):
+    (working_folder / "other.sql").write_text(
+        "CREATE TABLE dim_shops (town TEXT); INSERT INTO dim_shops VALUES ('Lunz');"
+    )
     text = """\
 kind: sql
 gold_source: {dbt: bakery}
@@ -247,10 +249,12 @@ cases:
     assert case["predicted"]["query"].startswith('SELECT DISTINCT town FROM "dim_shops" WHERE LOWER(town) LIKE')
 
 
-def test_two_projects_on_one_database_are_two_sources(here, built_example):
-    shutil.copytree(EXAMPLE / "bakery", here / "copy", ignore=MADE)
-    profiles = (here / "copy/profiles.yml").read_text()
-    (here / "copy/profiles.yml").write_text(profiles.replace("bakery.duckdb", f"{built_example}/bakery/bakery.duckdb"))
+def test_two_projects_on_one_database_are_two_sources(working_folder, built_example):
+    shutil.copytree(EXAMPLE / "bakery", working_folder / "copy", ignore=MADE)
+    profiles = (working_folder / "copy/profiles.yml").read_text()
+    (working_folder / "copy/profiles.yml").write_text(
+        profiles.replace("bakery.duckdb", f"{built_example}/bakery/bakery.duckdb")
+    )
 
     first, second = (suite(QUERIES[0], source=f"{{dbt: {name}}}")[0].settings.source for name in ("bakery", "copy"))
 

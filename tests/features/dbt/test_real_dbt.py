@@ -56,13 +56,13 @@ def rename(project):
 
 
 def test_the_manifest_of_the_example_is_the_one_that_dbt_makes(built):
-    made = manifest_of(built / "bakery")
+    manifest = manifest_of(built / "bakery")
     make_manifest = runpy.run_path(str(EXAMPLE / "make_manifest.py"))
 
-    stated, made = manifest_of(EXAMPLE / "bakery"), make_manifest["without_machine"](made)
-    del stated["metadata"]["dbt_version"], made["metadata"]["dbt_version"]
+    stated, manifest = manifest_of(EXAMPLE / "bakery"), make_manifest["without_machine"](manifest)
+    del stated["metadata"]["dbt_version"], manifest["metadata"]["dbt_version"]
 
-    assert made == stated
+    assert manifest == stated
 
 
 def test_the_database_of_the_example_is_the_one_that_dbt_makes(built, built_example):

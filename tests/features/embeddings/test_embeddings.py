@@ -74,27 +74,27 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path):
     from sentence_transformers import SentenceTransformer, util
 
     model = SentenceTransformer(str(model_folder()), local_files_only=True)
-    pairs = [(one, other) for one in VALUES for other in VALUES if one != other]
+    pairs = [(one, partner) for one in VALUES for partner in VALUES if one != partner]
     vectors = {text: model.encode(text, convert_to_tensor=True, show_progress_bar=False) for text in VALUES}
 
     cosines = embedder_in(tmp_path).similarities(pairs)
 
     assert cosines == pytest.approx(
-        [util.cos_sim(vectors[one], vectors[other]).item() for one, other in pairs], abs=1e-5
+        [util.cos_sim(vectors[one], vectors[partner]).item() for one, partner in pairs], abs=1e-5
     )
 
 
 def test_what_was_prepared_is_not_encoded_again(tmp_path, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.embeddings.PROGRESS_SECONDS", 600.0)  # whatever the load
-    told = []
-    ours = embedder_in(tmp_path, told)
+    lines = []
+    ours = embedder_in(tmp_path, lines)
 
     ours.prepare(["Bound", "Not Bound", "Bound"])
-    assert told == [f"embedding model {model_folder()} is being loaded", "texts to embed: 2"]
+    assert lines == [f"embedding model {model_folder()} is being loaded", "texts to embed: 2"]
     ours.similarities([("Bound", "Not Bound"), ("Lisbon", "Lisbon")])
-    assert len(told) == 2
+    assert len(lines) == 2
     ours.similarities([("Bound", "Lisbon")])
-    assert told[2:] == ["texts to embed: 1"]
+    assert lines[2:] == ["texts to embed: 1"]
 
 
 def test_a_second_run_loads_no_model(tmp_path):
@@ -107,13 +107,13 @@ def test_a_second_run_loads_no_model(tmp_path):
 
 
 def test_identical_texts_need_no_model(tmp_path):
-    told = []
-    ours = embedder_in(tmp_path, told, model=tmp_path / "there is none")
+    lines = []
+    ours = embedder_in(tmp_path, lines, model=tmp_path / "there is none")
 
     assert ours.similarities([("a", "a"), ("", ""), ("\ud800", "\ud800")]) == [1.0, 1.0, 1.0]
     assert ours.similarities([]) == []
     ours.prepare([])
-    assert told == []
+    assert lines == []
 
 
 def test_nothing_is_printed_or_logged_and_settings_stay(tmp_path, capfd, caplog):
@@ -145,13 +145,13 @@ def test_processes_that_need_the_same_texts_load_one_model_in_silence_and_withou
 def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(embeddings, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr("pytest_queryeval.features.embeddings.model.BATCH_TOKENS", 64)
-    told = []
+    lines = []
 
-    embedder_in(tmp_path, told).prepare([f"value {number}" for number in range(1, 101)])
+    embedder_in(tmp_path, lines).prepare([f"value {number}" for number in range(1, 101)])
 
-    assert told[1] == "texts to embed: 100"
-    assert told[-1] == "texts embedded: 100 of 100"
-    done = [int(line.split()[2]) for line in told[2:]]
+    assert lines[1] == "texts to embed: 100"
+    assert lines[-1] == "texts embedded: 100 of 100"
+    done = [int(line.split()[2]) for line in lines[2:]]
     assert done == sorted(set(done))
     assert len(done) > 3
 
@@ -160,21 +160,21 @@ def test_another_model_at_the_same_place_has_vectors_of_its_own(tmp_path):
     folder = linked_model(tmp_path / "model")
     embedder_in(tmp_path / "cache", model=folder).prepare(["Bound"])
     replaced(folder / "1_Pooling" / "config.json", json.dumps({"embedding_dimension": 384, "pooling_mode": "cls"}))
-    told = []
+    lines = []
 
-    other = embedder_in(tmp_path / "cache", told, model=folder).similarities([("Bound", "Not Bound")])
+    second = embedder_in(tmp_path / "cache", lines, model=folder).similarities([("Bound", "Not Bound")])
 
-    assert told[1:] == ["texts to embed: 2"]
-    assert other != embedder_in(tmp_path / "cache").similarities([("Bound", "Not Bound")])
+    assert lines[1:] == ["texts to embed: 2"]
+    assert second != embedder_in(tmp_path / "cache").similarities([("Bound", "Not Bound")])
 
 
 def test_the_same_model_at_another_place_has_the_same_vectors(tmp_path):
     embedder_in(tmp_path / "cache").prepare(["Bound", "Not Bound"])
-    told = []
+    lines = []
 
-    embedder_in(tmp_path / "cache", told, model=linked_model(tmp_path / "model")).prepare(["Bound", "Not Bound"])
+    embedder_in(tmp_path / "cache", lines, model=linked_model(tmp_path / "model")).prepare(["Bound", "Not Bound"])
 
-    assert told == []
+    assert lines == []
 
 
 def test_a_cache_that_is_damaged_meanwhile_costs_time_only(tmp_path):

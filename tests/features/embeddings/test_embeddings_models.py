@@ -56,8 +56,8 @@ def runs(tmp_path, before="", **environment):
 
 
 def refused(model, folder):
-    told = []
-    embedder = Embedder(str(model), tell=told.append, folder=folder)
+    lines = []
+    embedder = Embedder(str(model), tell=lines.append, folder=folder)
     errors = []
     for _ in range(2):
         with pytest.raises(EmbeddingError) as caught:
@@ -65,7 +65,7 @@ def refused(model, folder):
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     assert "\n" not in errors[0]
-    assert len(told) <= 1
+    assert len(lines) <= 1
     return errors[0]
 
 
@@ -73,9 +73,9 @@ def refused(model, folder):
     "model", ["/no/such", "./none", "../none", "~/none", "a/b/c", "https://host.example/x", "a\0b"]
 )
 def test_a_folder_that_is_not_there_is_not_asked_for_at_the_hub(tmp_path, model):
-    shown = model.replace("\0", "\\x00")
+    text = model.replace("\0", "\\x00")
 
-    assert refused(model, tmp_path) == f"embedding_model '{shown}': no such folder"
+    assert refused(model, tmp_path) == f"embedding_model '{text}': no such folder"
 
 
 def test_a_folder_without_a_model_is_not_loaded(tmp_path):
@@ -127,9 +127,9 @@ def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
     (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
 
     with runs(tmp_path, before=without) as ask:
-        told, said = ask(tmp_path / "model")
+        lines, said = ask(tmp_path / "model")
 
-    assert len(told) == 1
+    assert len(lines) == 1
     assert set(said) == {
         f"embedding_model '{tmp_path / 'model'}': needs sentence-transformers: pip install 'pytest-queryeval[semantic]'"
     }
@@ -139,20 +139,20 @@ def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
 @pytest.mark.slow
 def test_a_model_of_the_hub_is_fetched_once_and_a_hub_out_of_reach_is_tried_once(tmp_path):
     with ExitStack() as process:
-        with hub() as (url, asked):
+        with hub() as (url, requests):
             ask = process.enter_context(runs(tmp_path, HF_ENDPOINT=url))
-            told, said = ask("org/mini")
-            assert told == ["embedding model org/mini is being loaded", "texts to embed: 2"]
-            assert any(path.endswith("/model.safetensors") for path in asked)
-            asked.clear()
+            lines, said = ask("org/mini")
+            assert lines == ["embedding model org/mini is being loaded", "texts to embed: 2"]
+            assert any(path.endswith("/model.safetensors") for path in requests)
+            requests.clear()
 
             assert ask("org/mini") == [[], said]
-            told, _ = ask("org/mini", "Lisbon")
-            assert told == ["embedding model org/mini is being loaded", "texts to embed: 1"]
-            assert asked == []
+            lines, _ = ask("org/mini", "Lisbon")
+            assert lines == ["embedding model org/mini is being loaded", "texts to embed: 1"]
+            assert requests == []
 
-        told, said = ask("org/mini2")
-        assert told == ["embedding model org/mini2 is being loaded"]
+        lines, said = ask("org/mini2")
+        assert lines == ["embedding model org/mini2 is being loaded"]
         assert len(set(said)) == 1
         assert said[0].startswith(
             "embedding_model 'org/mini2': it is not a folder, not in the local cache of models, and cannot"
@@ -164,11 +164,11 @@ def test_a_model_of_the_hub_is_fetched_once_and_a_hub_out_of_reach_is_tried_once
         reference = snapshot.parents[1] / "refs" / "main"
         reference.parent.mkdir()
         reference.write_text(COMMIT, encoding="utf-8")
-        told, said = ask("mini", folder="vectors of mini")
-        assert told == ["embedding model mini is being loaded", "texts to embed: 2"]
+        lines, said = ask("mini", folder="vectors of mini")
+        assert lines == ["embedding model mini is being loaded", "texts to embed: 2"]
         assert ask("mini", folder="vectors of mini") == [[], said]
 
         reference.write_text("d" * 40, encoding="utf-8")
         snapshot.rename(snapshot.with_name("d" * 40))
-        told, _ = ask("mini", folder="vectors of mini")
-        assert told[1:] == ["texts to embed: 2"]
+        lines, _ = ask("mini", folder="vectors of mini")
+        assert lines[1:] == ["texts to embed: 2"]

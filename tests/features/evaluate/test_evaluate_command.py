@@ -414,8 +414,8 @@ def test_what_weakens_a_suite_is_told(folder, evaluate):
 def test_a_suite_whose_extra_is_missing_is_left_out(folder, evaluate, monkeypatch):
     write(GOOD)
     write(f"requires: absent{GOOD}", "pages.queryeval.yaml")
-    known = {"absent": ("no-such-package",)}
-    monkeypatch.setattr("pytest_queryeval.suites.variables.packages_of_extras", lambda: known)
+    packages = {"absent": ("no-such-package",)}
+    monkeypatch.setattr("pytest_queryeval.suites.variables.packages_of_extras", lambda: packages)
 
     status, report, output = evaluate(".")
 
@@ -544,8 +544,8 @@ def test_another_root_folder_can_be_given(folder, evaluate):
 
 @pytest.mark.process
 def test_options_are_those_of_the_plugin(capsys):
-    asked = [sys.executable, "-m", "pytest", "--help"]
-    of_pytest = subprocess.run(asked, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "300"})
+    command = [sys.executable, "-m", "pytest", "--help"]
+    of_pytest = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "300"})
     with pytest.raises(SystemExit):
         main(["evaluate", "--help"])
 

@@ -196,10 +196,10 @@ def test_cases_that_did_not_pass_come_first_and_say_what_is_wrong():
 
 
 def test_times_of_what_was_not_run_are_empty():
-    known = case(1, prediction=timed(0.0))
-    stated = {"gold": known["gold"] | {"seconds": 0}, "predicted": known["predicted"] | {"seconds": 0}}
+    base_case = case(1, prediction=timed(0.0))
+    timed_sides = {"gold": base_case["gold"] | {"seconds": 0}, "predicted": base_case["predicted"] | {"seconds": 0}}
 
-    for each in (known | stated, skipped()):
+    for each in (base_case | timed_sides, skipped()):
         (row,) = cases(make_report(each))
         assert [row[name] for name in TIMES_AND_PLACE[:3]] == [None, None, None]
 
@@ -209,9 +209,9 @@ def test_the_cause_of_a_wrong_answer_has_a_column_where_a_case_has_one():
         {"label": "wrong-join-type", "clause": "FROM", "change": "JOIN → LEFT JOIN"},
         {"label": "wrong-value", "clause": "WHERE", "change": "=30 → 40"},
     ]
-    known = case(1, outcome="failed", cause={"edits": edits, "repaired_query": None})
+    base_case = case(1, outcome="failed", cause={"edits": edits, "repaired_query": None})
 
-    table = cases(make_report(known, case(2)))
+    table = cases(make_report(base_case, case(2)))
 
     assert [row["cause"] for row in table] == [
         "FROM: JOIN → LEFT JOIN (wrong-join-type)\nWHERE: =30 → 40 (wrong-value)",
@@ -288,14 +288,14 @@ def test_headers_say_which_metric_they_show():
 def test_percent_correct_counts_cases_in_error_as_wrong_and_says_of_how_many_it_is():
     right, skipped = {"scores": {"execution_accuracy": 1.0}}, {"outcome": "skipped", "scores": {}}
     error = {"outcome": "error", "scores": {}, "fingerprint": {"metrics": ["execution_accuracy"]}}
-    other = error | {"fingerprint": {"metrics": ["valid_query"]}}
+    second = error | {"fingerprint": {"metrics": ["valid_query"]}}
 
     total = summary(
         make_report(
             *(case(n, **right) for n in range(6)),
             case(7, **error),
             case(8, **error),
-            case(9, **other),
+            case(9, **second),
             case(10, **skipped),
         )
     )["Total"]
@@ -529,8 +529,8 @@ def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
 
 def flipping(number, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
-    known = {"scores": {"soft_f1": score}, "outcome": "passed" if score else "failed"}
-    return case(number, **known, fingerprint=FINGERPRINT | fingerprint)
+    defaults = {"scores": {"soft_f1": score}, "outcome": "passed" if score else "failed"}
+    return case(number, **defaults, fingerprint=FINGERPRINT | fingerprint)
 
 
 def against_baseline(before, after):
@@ -576,9 +576,9 @@ def test_long_lists_of_a_comparison_are_cut_and_say_so():
 
 
 def test_statistics_have_the_trials():
-    known = case()
+    base_case = case()
     trials = [
-        {"passed": passed, "prediction": known["prediction"], "predicted": known["predicted"]}
+        {"passed": passed, "prediction": base_case["prediction"], "predicted": base_case["predicted"]}
         for passed in (True, False)
     ]
 
@@ -637,10 +637,10 @@ def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide():
     own_columns = ("Question ID", "VQL Generated", "Ground Truth VQL", "llm_time", "Predictor")
     plain_columns = ("id", "question", "gold", "predicted", "difficulty", "source", "tags", "file")
     pairs = zip(records(workbook["Details"]), records(workbook["Cases"]), strict=True)
-    shown = [{row[name] for name in own_columns} | {plain[name] for name in plain_columns} for row, plain in pairs]
+    names = [{row[name] for name in own_columns} | {plain[name] for name in plain_columns} for row, plain in pairs]
 
-    assert [texts for texts in shown if len(texts) != 1] == []
-    assert sorted(text.removesuffix(" ") for (text,) in shown) == sorted(map(visible, HOSTILE))
+    assert [texts for texts in names if len(texts) != 1] == []
+    assert sorted(text.removesuffix(" ") for (text,) in names) == sorted(map(visible, HOSTILE))
 
 
 @costly

@@ -14,7 +14,7 @@ from pytest_queryeval.predictors import PREDICTORS
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     """Messages name files from the current folder on."""
     monkeypatch.chdir(tmp_path)
 

@@ -36,7 +36,7 @@ HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 
 
 def case(id_="a", value=1.0, **changes):
-    known = {
+    defaults = {
         "id": id_,
         "nodeid": f"music/s.queryeval.yaml::{id_}",
         "question": "",
@@ -45,7 +45,7 @@ def case(id_="a", value=1.0, **changes):
         "outcome": "passed" if value else "failed",
         **dict.fromkeys(("gold", "predicted", "difference", "prediction")),
     }
-    return entry(**known | changes)
+    return entry(**defaults | changes)
 
 
 def report(*cases):
@@ -116,8 +116,8 @@ def test_many_reports_are_a_leaderboard_with_the_best_first(write, capsys):
 
     main(["compare", "weak.json", "best.json", "good.json", "-o", "out.json", "-o", "out.md", "-o", "out.html"])
 
-    first, by, _, *rest = capsys.readouterr().out.splitlines()
-    rows = [line.split() for line in rest[:3]]
+    first, by, _, *lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines[:3]]
     assert first == "best is best with 1.000; good may be as good"
     assert by == "3 systems by the mean of pass_rate over 10 cases"
     assert [row[:2] for row in rows] == [["best", "1"], ["good", "2"], ["weak", "3"]]
@@ -224,8 +224,8 @@ def test_a_leaderboard_tells_what_was_asked_otherwise_systems_alike_together(wri
 
     main(["compare", "best.json", "eased.json", "edited.json", "too.json", "-o", "out.md"])
 
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("changed besides")]
-    assert told == [
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("changed besides")]
+    assert lines == [
         "changed besides the system in eased against best: thresholds lowered: f1 (2 cases)",
         "changed besides the system in edited, too against best: gold edited (1 case)",
     ]
@@ -280,19 +280,19 @@ BOTH = {"f1": 1.0, "valid_query": 1.0}
     ids=["skipped", "xfail", "metrics"],
 )
 def test_what_is_asked_less_is_told_whichever_system_is_the_best(eased, what):
-    whole = asked("b") | {"scores": BOTH}
-    told = [{"what": what, "cases": [whole["nodeid"]]}]
+    full_case = asked("b") | {"scores": BOTH}
+    sentences = [{"what": what, "cases": [full_case["nodeid"]]}]
 
-    best = leaderboard({"eased": report(asked("a"), eased), "whole": report(asked("a", 0.0), whole)})["systems"]
-    other = leaderboard({"eased": report(asked("a", 0.0), eased), "whole": report(asked("a"), whole)})["systems"]
+    best = leaderboard({"eased": report(asked("a"), eased), "whole": report(asked("a", 0.0), full_case)})["systems"]
+    second = leaderboard({"eased": report(asked("a", 0.0), eased), "whole": report(asked("a"), full_case)})["systems"]
 
     assert [(system["name"], system["changes"], system["eased"]) for system in best] == [
         ("eased", [], []),
-        ("whole", [], told),
+        ("whole", [], sentences),
     ]
-    assert [(system["name"], system["changes"], system["eased"]) for system in other] == [
+    assert [(system["name"], system["changes"], system["eased"]) for system in second] == [
         ("whole", [], []),
-        ("eased", told, []),
+        ("eased", sentences, []),
     ]
 
 
@@ -369,11 +369,15 @@ def test_differences_and_their_p_equal_those_of_every_choice_of_signs(values, te
     steps = [min(1.0, raw[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
     adjusted = {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
     assert differing.keys() == values.keys() - {"a"}
-    assert {name: own["p"] for name, own in differing.items()} == pytest.approx(adjusted)
-    assert {own["test"] for own in differing.values()} == {test}
+    assert {name: difference["p"] for name, difference in differing.items()} == pytest.approx(adjusted)
+    assert {difference["test"] for difference in differing.values()} == {test}
     changes = {name: sum(own) / len(own) for name, own in differences.items()}
-    assert {name: own["change"] for name, own in differing.items()} == pytest.approx(changes)
-    assert all(own["ci95"][0] <= own["change"] <= own["ci95"][1] for own in differing.values() if own["ci95"])
+    assert {name: difference["change"] for name, difference in differing.items()} == pytest.approx(changes)
+    assert all(
+        difference["ci95"][0] <= difference["change"] <= difference["ci95"][1]
+        for difference in differing.values()
+        if difference["ci95"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -392,10 +396,10 @@ def test_the_first_line_says_what_is_significant(write, capsys, others, found):
 
 
 def test_of_one_case_nothing_but_the_difference_is_known():
-    best, other = leaderboard({"a": report(*scores(0.75)), "b": report(*scores(0.5))}, "f1")["systems"]
+    best, second = leaderboard({"a": report(*scores(0.75)), "b": report(*scores(0.5))}, "f1")["systems"]
 
     assert best["score"] == {"mean": 0.75, "n": 1, "ci95": None}
-    assert other["difference"] == {"change": -0.25, "ci95": None, "p": 1.0, "test": "sign_flip"}
+    assert second["difference"] == {"change": -0.25, "ci95": None, "p": 1.0, "test": "sign_flip"}
 
 
 def test_identical_systems_are_level(write, capsys):
@@ -411,7 +415,7 @@ def test_identical_systems_are_level(write, capsys):
 
 
 def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
-    whole = report(case("a"), case("b"), case("c"), case("d", 0.0), case("e"))
+    full_report = report(case("a"), case("b"), case("c"), case("d", 0.0), case("e"))
     part = report(
         case("a", 0.0),
         case("b", outcome="skipped", scores={}),
@@ -420,7 +424,7 @@ def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
     )
     without = report(case("a", scores={"other": 1.0}))
 
-    board = leaderboard({"whole": whole, "part": part, "without": without}, "f1")
+    board = leaderboard({"whole": full_report, "part": part, "without": without}, "f1")
 
     assert (board["cases"], board["scored"], board["common"]) == (5, 5, 1)
     assert [
@@ -437,10 +441,10 @@ def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
 
 
 def test_cases_that_were_not_run_are_named_and_not_counted():
-    whole = report(case("a"), case("b", 0.0))
+    full_report = report(case("a"), case("b", 0.0))
     stopped = report(case("a"), case("b", outcome="not_run", scores={}))
 
-    board = leaderboard({"whole": whole, "stopped": stopped})
+    board = leaderboard({"whole": full_report, "stopped": stopped})
 
     reasons = {system["name"]: system["left_out"] for system in board["systems"]}
     assert reasons["stopped"] == {"not run": ["music/s.queryeval.yaml::b"]}
@@ -766,8 +770,8 @@ def test_a_page_has_the_cases_that_differ_regressed_ones_first_with_the_answers_
     assert page_data["systems"] == ["a", "b", "c"]
     assert page_data["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
     assert page_data["why"] == ["c is wrong", "b is wrong", "b is wrong"]
-    assert [own["predicted"]["query"] for own in details[0]["systems"]] == ["a2", "b2", "c2"]
-    assert [own["outcome"] for own in details[0]["systems"]] == ["passed", "failed", "failed"]
+    assert [case["predicted"]["query"] for case in details[0]["systems"]] == ["a2", "b2", "c2"]
+    assert [case["outcome"] for case in details[0]["systems"]] == ["passed", "failed", "failed"]
     assert details[0]["systems"][2]["predicted"]["sample"] == [["#2"]]
     page = Tags(Path("out.html").read_text(encoding="utf-8"))
     assert {"data-show": "regressed", "aria-current": "true"}.items() <= next(
@@ -1007,8 +1011,8 @@ def test_render_keeps_a_baseline(write):
     write("base.json", case())
     main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
     changes = json.loads(Path("comparison.json").read_bytes())["baseline"]
-    whole = aggregate([case()], gates=(), about=head | {"baseline": changes})
-    write_report(whole, Path("whole.json"))
+    full_report = aggregate([case()], gates=(), about=head | {"baseline": changes})
+    write_report(full_report, Path("whole.json"))
 
     main(["render", "whole.json", "-o", "again.json", "-o", "again.md"])
 

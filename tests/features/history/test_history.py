@@ -33,7 +33,7 @@ OUTCOMES = {PASSES: "passed", FAILS: "failed", "e": "error", "s": "skipped", "x"
 
 
 def case(number, outcome, **changes):
-    known = {
+    defaults = {
         "id": f"c{number}",
         "nodeid": f"music/s.queryeval.yaml::c{number}",
         "question": "",
@@ -42,7 +42,7 @@ def case(number, outcome, **changes):
         "scores": {"f1": float(outcome)} if outcome in "01" else {},
         **dict.fromkeys(("gold", "predicted", "difference", "prediction")),
     }
-    return entry(**known | changes)
+    return entry(**defaults | changes)
 
 
 def run(day, outcomes, *, gates=(), better=None, **about):
@@ -59,7 +59,7 @@ def runs(*outcomes, **about):
 
 
 def sentences(found):
-    return [text_sentence(each) for each in findings(found)]
+    return [text_sentence(finding) for finding in findings(found)]
 
 
 def test_runs_are_in_the_order_of_their_times_whatever_their_zones_and_names_are():
@@ -71,7 +71,7 @@ def test_runs_are_in_the_order_of_their_times_whatever_their_zones_and_names_are
 
     timeline = history(reports)
 
-    assert [each["name"] for each in timeline["runs"]] == ["first", "second", "third"]
+    assert [run["name"] for run in timeline["runs"]] == ["first", "second", "third"]
 
 
 def test_one_report_at_a_time_is_held():
@@ -93,7 +93,7 @@ def test_one_report_at_a_time_is_held():
 def test_a_copy_of_a_report_counts_once():
     timeline = history([("a.json", run(0, "1")), ("copy.json", run(0, "1")), ("b.json", run(1, "1"))])
 
-    assert [each["path"] for each in timeline["runs"]] == ["a.json", "b.json"]
+    assert [run["path"] for run in timeline["runs"]] == ["a.json", "b.json"]
     assert timeline["repeated"] == ["copy.json"]
 
 
@@ -169,7 +169,7 @@ def test_a_gate_is_missed_since_the_first_run_of_the_last_ones():
 
     timeline = history(reports)
 
-    assert [(each["since"], each["met"]) for each in timeline["missed_gates"]] == [(2, 1)]
+    assert [(gate["since"], gate["met"]) for gate in timeline["missed_gates"]] == [(2, 1)]
     assert sentences(timeline)[0] == (
         "the gate pass_rate in music: 0.500, needs at least 0.6 (2 cases), was last met in model 1 of 2025-03-02 09:30 "
         "and is missed since model 2 of 2025-03-03 09:30; against the run before it has 0 fixes, 1 regression; "
@@ -183,7 +183,7 @@ def test_a_gate_that_was_not_evaluated_says_nothing():
 
     timeline = history(reports)
 
-    assert [(each["since"], each["met"]) for each in timeline["missed_gates"]] == [(0, None)]
+    assert [(gate["since"], gate["met"]) for gate in timeline["missed_gates"]] == [(0, None)]
     assert sentences(timeline)[0] == "no run has met the gate pass_rate in music: 0.000, needs at least 0.6 (2 cases)"
 
 
@@ -199,7 +199,7 @@ def test_a_gate_with_another_limit_is_the_same_one():
 
     timeline = history(reports)
 
-    assert [(each["since"], each["gate"]["min"]) for each in timeline["missed_gates"]] == [(0, 0.6)]
+    assert [(gate["since"], gate["gate"]["min"]) for gate in timeline["missed_gates"]] == [(0, 0.6)]
 
 
 def test_changes_besides_the_system_are_named():
@@ -217,7 +217,7 @@ def test_changes_besides_the_system_are_named():
 def test_after_a_run_that_was_stopped_no_case_is_added():
     timeline = history([("0", run(0, "1", stopped=True)), ("1", run(1, "11")), ("2", run(2, "111"))])
 
-    assert [len(each["step"]["added"]) for each in timeline["runs"][1:]] == [0, 1]
+    assert [len(run["step"]["added"]) for run in timeline["runs"][1:]] == [0, 1]
 
 
 def test_runs_without_a_case_in_common_are_not_compared():
@@ -241,8 +241,8 @@ def test_runs_without_a_case_in_common_are_not_compared():
 def test_a_case_flips_between_right_and_wrong_and_an_error_is_wrong():
     timeline = runs("0111", "1s11", "0 1e", "0111")
 
-    assert [(each["nodeid"][-2:], each["flips"]) for each in timeline["cases"]] == [("c0", 2), ("c3", 2)]
-    assert [each["outcomes"] for each in timeline["cases"]] == [
+    assert [(case["nodeid"][-2:], case["flips"]) for case in timeline["cases"]] == [("c0", 2), ("c3", 2)]
+    assert [case["outcomes"] for case in timeline["cases"]] == [
         ["failed", "passed", "failed", "failed"],
         ["passed", "passed", "error", "passed"],
     ]
@@ -252,7 +252,7 @@ def test_a_case_flips_between_right_and_wrong_and_an_error_is_wrong():
 def test_cases_that_flip_most_come_first_then_those_that_are_wrong_now():
     timeline = runs("1100", "0111", "1010")
 
-    assert [each["nodeid"][-2:] for each in timeline["cases"]] == ["c3", "c0", "c1", "c2"]
+    assert [case["nodeid"][-2:] for case in timeline["cases"]] == ["c3", "c0", "c1", "c2"]
 
 
 def test_of_many_cases_the_first_are_kept_and_all_are_counted():
@@ -342,7 +342,7 @@ def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys
 
     out = capsys.readouterr()
     output = json.loads(out.out)
-    assert [each["name"] for each in output["runs"]] == ["model 0", "model 1", "model 2"]
+    assert [run["name"] for run in output["runs"]] == ["model 0", "model 1", "model 2"]
     assert [text.partition(": ")[0] for text in output["skipped"]] == [
         "reports/half.json",
         "reports/note.json",
@@ -394,7 +394,7 @@ def test_several_paths_and_a_metric_are_given(folder, capsys):
     main(["history", "reports/0/report.json", "reports/2", "reports/0", "--by", "f1", "--json"])
 
     output = json.loads(capsys.readouterr().out)
-    assert [each["name"] for each in output["runs"]] == ["model 0", "model 2"]
+    assert [run["name"] for run in output["runs"]] == ["model 0", "model 2"]
     assert output["metric"] == "f1"
 
 
@@ -421,9 +421,9 @@ class Tags(HTMLParser):
 def hostile():
     """Runs all texts of which would like to act, the second with an edited gold, a lost gate and other outcomes."""
     first, second = (make_report(60, hostile=True) for _ in range(2))
-    for number, own in enumerate(second["cases"]):
-        own["fingerprint"] |= {"golds": "other"} if own["fingerprint"] else {}
-        own["outcome"] = "failed" if own["outcome"] == "passed" and number % 2 else own["outcome"]
+    for number, case in enumerate(second["cases"]):
+        case["fingerprint"] |= {"golds": "other"} if case["fingerprint"] else {}
+        case["outcome"] = "failed" if case["outcome"] == "passed" and number % 2 else case["outcome"]
     head = {"created": "2025-04-01T09:30:00+00:00", "name": HOSTILE[1]}
     after = aggregate(second["cases"], gates=(), about=second | head)
     return history([(HOSTILE[0], first | {"name": HOSTILE[0]}), (HOSTILE[4], after)])
@@ -495,9 +495,9 @@ def test_only_the_metric_and_those_of_gates_have_a_red_dot():
     gates = [{"metric": "f1", "min": 0.6}]
     reports = []
     for day, letter in enumerate("10"):
-        made = run(day, letter * 20, gates=gates)
-        made["metrics"]["other"] = made["metrics"]["f1"]
-        reports.append((str(day), made))
+        report = run(day, letter * 20, gates=gates)
+        report["metrics"]["other"] = report["metrics"]["f1"]
+        reports.append((str(day), report))
 
     page = history_page(history(reports, "pass_rate")).decode()
 

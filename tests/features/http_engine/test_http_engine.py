@@ -95,7 +95,7 @@ def opened(hosts, folder, **settings):
 
 
 def said(body, status=200):
-    return lambda asked: Said(body, status)
+    return lambda request: Said(body, status)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -158,9 +158,9 @@ def test_pages_are_fetched_as_each_names_the_next(execute, database):
         execution = execute(running.url, QUERIES["all"], **SETTINGS["trino"])
 
     assert [row[0] for row in execution.answer.rows] == [1, 2, 3, 4, 5, 6, 7]
-    assert [asked.method for asked in running.asked] == ["POST", "GET", "GET", "GET", "GET", "GET"]
-    assert [asked.body for asked in running.asked] == [QUERIES["all"], "", "", "", "", ""]
-    assert {asked.headers["x-trino-user"] for asked in running.asked} == {"tester"}
+    assert [request.method for request in running.asked] == ["POST", "GET", "GET", "GET", "GET", "GET"]
+    assert [request.body for request in running.asked] == [QUERIES["all"], "", "", "", "", ""]
+    assert {request.headers["x-trino-user"] for request in running.asked} == {"tester"}
 
 
 def test_no_more_pages_are_fetched_than_rows_are_allowed(execute, database):
@@ -183,12 +183,12 @@ def test_pages_are_counted_up_to_one_without_rows(execute, database, size, reque
 
 
 def test_numbers_of_pages_start_at_one(execute):
-    with serving(lambda asked: Said({"rows": [[1]] * (len(running.asked) < 3)})) as running:
+    with serving(lambda request: Said({"rows": [[1]] * (len(running.asked) < 3)})) as running:
         settings = {"method": "GET", "params": {"q": "{query}", "page": "{page}"}, "rows": "$.rows", "page_size": 1}
         answer = execute(running.url, **settings).answer
 
     assert answer.rows == [(1,), (1,)]
-    assert [asked.parameters["page"] for asked in running.asked] == ["1", "2", "3"]
+    assert [request.parameters["page"] for request in running.asked] == ["1", "2", "3"]
 
 
 HOSTILE = [
@@ -204,9 +204,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("query", HOSTILE)
 def test_query_stays_one_value_wherever_it_is_put(execute, query):
-    seen = {"json": {"sql": "{query}", "nested": [{"a": "<{query}>"}], "top": "{limit}", "rest": "{other}"}}
+    settings = {"json": {"sql": "{query}", "nested": [{"a": "<{query}>"}], "top": "{limit}", "rest": "{other}"}}
     with serving(said({"rows": []})) as running:
-        for body in (seen["json"], "{query}", "sql={query}&top={limit}"):
+        for body in (settings["json"], "{query}", "sql={query}&top={limit}"):
             execute(running.url, query, body=body, rows="$.rows", max_rows=9)
         execute(running.url, query, method="GET", params={"sql": "{query}", "top": "{limit}"}, rows="$.rows")
 
@@ -215,8 +215,8 @@ def test_query_stays_one_value_wherever_it_is_put(execute, query):
     assert as_text.body == query
     assert http_services.urllib.parse.parse_qs(as_form.body) == {"sql": [query], "top": ["10"]}
     assert as_parameter.parameters == {"sql": query, "top": "1001"}
-    assert "x-injected" not in {name for asked in running.asked for name in asked.headers}
-    assert [asked.headers.get("content-type") for asked in running.asked] == [
+    assert "x-injected" not in {name for request in running.asked for name in request.headers}
+    assert [request.headers.get("content-type") for request in running.asked] == [
         "application/json",
         "text/plain; charset=utf-8",
         "application/x-www-form-urlencoded",
@@ -232,10 +232,10 @@ def test_parameters_of_the_url_stay_and_its_user_is_sent_as_credentials(execute)
     with serving(said({"rows": []}), "/sql?tenant=7") as running:
         execute(running.url.replace("//", "//me:horse-1@"), params={"fast": True, "n": 2}, **PLAIN)
 
-    (asked,) = running.asked
-    assert asked.parameters == {"tenant": "7", "fast": "true", "n": "2"}
-    assert asked.headers["authorization"].startswith("Basic ")
-    assert "horse" not in asked.headers["host"]
+    (request,) = running.asked
+    assert request.parameters == {"tenant": "7", "fast": "true", "n": "2"}
+    assert request.headers["authorization"].startswith("Basic ")
+    assert "horse" not in request.headers["host"]
 
 
 def test_credentials_of_the_settings_come_before_the_user_of_the_url(execute):
@@ -248,12 +248,12 @@ def test_credentials_of_the_settings_come_before_the_user_of_the_url(execute):
 def test_cookies_of_an_answer_are_not_sent_with_the_next_query(execute):
     cookie = {"Set-Cookie": "session=1; Path=/"}
 
-    with serving(lambda asked: Said({"rows": [[1]]}, headers=cookie)) as running:
+    with serving(lambda request: Said({"rows": [[1]]}, headers=cookie)) as running:
         execute(running.url)
         execute(running.url)
 
     assert len(running.asked) == 2
-    assert not any("cookie" in asked.headers for asked in running.asked)
+    assert not any("cookie" in request.headers for request in running.asked)
 
 
 def test_proxies_of_the_environment_are_not_asked(tmp_path, monkeypatch):
@@ -322,7 +322,7 @@ def test_what_reads_is_sent_as_it_stands(execute, query):
     with serving(said({"rows": []})) as running:
         assert execute(running.url, query).error is None
 
-    assert [json.loads(asked.body)["sql"] for asked in running.asked] == [query]
+    assert [json.loads(request.body)["sql"] for request in running.asked] == [query]
 
 
 def test_what_cannot_be_read_is_sent_where_the_source_allows_it(execute):
@@ -388,16 +388,16 @@ def test_documented_settings_are_those_that_the_services_here_are_asked_with(nam
 
     ENGINES["http"].check(documented)
 
-    stated = {key: value for key, value in documented.items() if key not in secret}
-    assert stated == {key: value for key, value in SETTINGS[name].items() if key not in secret}
+    keys = {key: value for key, value in documented.items() if key not in secret}
+    assert keys == {key: value for key, value in SETTINGS[name].items() if key not in secret}
     assert documented.get("auth", {}).keys() == SETTINGS[name].get("auth", {}).keys()
     assert documented.get("headers", {}).keys() >= SETTINGS[name].get("headers", {}).keys()
 
 
 def test_every_setting_and_place_is_documented():
-    known = [*SETTINGS_OF_SOURCES, *(f"{{{place}}}" for place in ("query", "limit", "offset", "page"))]
+    documented_names = [*SETTINGS_OF_SOURCES, *(f"{{{place}}}" for place in ("query", "limit", "offset", "page"))]
 
-    assert [name for name in known if f"| `{name}` |" not in DOCS] == []
+    assert [name for name in documented_names if f"| `{name}` |" not in DOCS] == []
 
 
 def test_a_source_in_place_has_the_name_of_its_url_and_no_secrets(tmp_path, monkeypatch):

@@ -79,9 +79,9 @@ def test_tables_of_several_schemas_are_named_in_full():
 
 def test_names_that_a_dialect_would_fold_are_quoted():
     columns = ("TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME", "DATA_TYPE")
-    listed = Table(columns=columns, rows=[("PUBLIC", "SINGER", "ID", "NUMBER"), ("PUBLIC", "SINGER", "Name", None)])
+    table = Table(columns=columns, rows=[("PUBLIC", "SINGER", "ID", "NUMBER"), ("PUBLIC", "SINGER", "Name", None)])
 
-    text = listed_ddl(lambda query: listed if "columns" in query else None, "snowflake")
+    text = listed_ddl(lambda query: table if "columns" in query else None, "snowflake")
 
     assert text == 'CREATE TABLE SINGER (\n  ID NUMBER,\n  "Name"\n);'
 

@@ -49,8 +49,8 @@ def run(hosts, tmp_path):
 
 
 def opened(hosts, folder, **settings):
-    stated = {name: value for name, value in settings.items() if value is not None}
-    return ENGINES["http"].open(Source(name="s", engine="http", settings=stated, folder=folder), hosts)
+    set_settings = {name: value for name, value in settings.items() if value is not None}
+    return ENGINES["http"].open(Source(name="s", engine="http", settings=set_settings, folder=folder), hosts)
 
 
 def unless_probed(behaviour):
@@ -101,8 +101,8 @@ def echo(status, pattern):
             *request.headers.values(),
             *(text for texts in request.parameters.values() for text in texts),
         ]
-        told = [value for value in values if re.search(pattern, value)]
-        exchange.reply(json.dumps({"error": {"message": "; ".join(told)}}), status)
+        matches = [value for value in values if re.search(pattern, value)]
+        exchange.reply(json.dumps({"error": {"message": "; ".join(matches)}}), status)
 
     return behave
 
@@ -259,13 +259,13 @@ def test_path_that_does_not_fit_the_answer_is_a_source_error_that_names_it(run, 
 @pytest.mark.parametrize("status", ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"])
 def test_redirect_to_another_origin_is_not_followed(run, status):
     with (
-        FaultServer(says(GOOD)) as other,
-        FaultServer(faults.redirects(other.url, status)) as server,
+        FaultServer(says(GOOD)) as second_server,
+        FaultServer(faults.redirects(second_server.url, status)) as server,
         pytest.raises(SourceError, match="another origin"),
     ):
         run(server.url, auth={"bearer": "t0ken-of-mine"})
 
-    assert other.requests == []
+    assert second_server.requests == []
 
 
 def test_redirect_within_the_origin_is_followed_with_the_query(run):
@@ -314,11 +314,11 @@ def test_secrets_are_not_in_the_list_of_processes(hosts, run):
     with FaultServer(says(GOOD)) as server:
         run(server.url, auth={"basic": "me:s3cret-pass"}, headers={"X-Token": "t0ken-of-mine"})
         process = Path("/proc") / str(hosts.shared(Host("http", DRIVER)).pid)
-        shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        content = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
-    assert b"host_child.py" in shown
-    assert b"s3cret" not in shown
-    assert b"t0ken" not in shown
+    assert b"host_child.py" in content
+    assert b"s3cret" not in content
+    assert b"t0ken" not in content
 
 
 def test_port_that_nobody_listens_on_is_a_source_error(run):

@@ -152,11 +152,11 @@ def test_the_schema_is_sent_where_that_is_asked_for_and_not_else():
     case = make_view(question="q", schema="CREATE TABLE t (n)")
 
     bare, whole = (json.loads(sent(case, **settings).body) for settings in ({}, {"send_schema": True}))
-    own = json.loads(sent(case, send_schema=True, body={"q": "{question}"}).body)
+    body = json.loads(sent(case, send_schema=True, body={"q": "{question}"}).body)
     placed = json.loads(sent(case, send_schema=True, body={"q": "{question} {schema}"}).body)
 
     assert whole == {**bare, "schema": "CREATE TABLE t (n)"}
-    assert own == {"q": "q", "schema": "CREATE TABLE t (n)"}
+    assert body == {"q": "q", "schema": "CREATE TABLE t (n)"}
     assert placed == {"q": "q CREATE TABLE t (n)"}
 
 
@@ -305,9 +305,9 @@ def test_a_conversation_is_sent_with_its_roles():
     said_before = (Message(role="user", content="a?"), Message(role="assistant", content="b"))
     case = make_view(question="c?", conversation=(*said_before, Message(role="user", content="c?")))
 
-    told = json.loads(sent(case, body={"messages": "{conversation}"}).body)["messages"]
+    request = json.loads(sent(case, body={"messages": "{conversation}"}).body)["messages"]
 
-    assert [(message["role"], message["content"]) for message in told] == [
+    assert [(message["role"], message["content"]) for message in request] == [
         ("user", "a?"),
         ("assistant", "b"),
         ("user", "c?"),
@@ -321,10 +321,10 @@ def test_a_list_in_a_list_stands_among_its_items():
         "all": ["{metadata.db}", "{metadata.hints}", ["{metadata.hints}"], "a {metadata.hints}"],
     }
 
-    told = json.loads(sent(case, body=body).body)
+    request = json.loads(sent(case, body=body).body)
 
-    assert told["messages"] == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "c?"}]
-    assert told["all"] == ["music", "x", "y", ["x", "y"], 'a ["x", "y"]']
+    assert request["messages"] == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "c?"}]
+    assert request["all"] == ["music", "x", "y", ["x", "y"], 'a ["x", "y"]']
 
 
 @pytest.mark.parametrize("question", HOSTILE)
@@ -663,12 +663,15 @@ def test_an_answer_just_below_the_limit_is_read():
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_to_another_origin_is_not_followed(status):
-    with FaultServer(answers()) as other, FaultServer(answers("", status, Location=other.url)) as server:
+    with (
+        FaultServer(answers()) as second_server,
+        FaultServer(answers("", status, Location=second_server.url)) as server,
+    ):
         error = fault(server.url, auth={"bearer": "t0ken-of-mine"})
 
-    assert f"redirects to another origin, {other.origin}, which is not followed" in str(error)
+    assert f"redirects to another origin, {second_server.origin}, which is not followed" in str(error)
     assert not error.temporary
-    assert other.requests == []
+    assert second_server.requests == []
 
 
 @pytest.mark.parametrize(

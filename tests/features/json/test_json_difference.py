@@ -84,10 +84,10 @@ def test_equal_answers_have_no_rows_and_the_summary_says_why():
 
 @pytest.mark.parametrize("limit", [0, 5])
 def test_keys_that_differ_only_by_their_unicode_form_are_said_to(limit):
-    told = "1 extra key missing in another Unicode normal form"
+    message = "1 extra key missing in another Unicode normal form"
 
-    assert told in differing({"x": {COMPOSED: 1}}, {"x": {DECOMPOSED: 1}}, limit).summary
-    assert told in differing({DECOMPOSED: 1, "b": 2}, {COMPOSED: 1, "c": 2}, limit).summary
+    assert message in differing({"x": {COMPOSED: 1}}, {"x": {DECOMPOSED: 1}}, limit).summary
+    assert message in differing({DECOMPOSED: 1, "b": 2}, {COMPOSED: 1, "c": 2}, limit).summary
     assert "Unicode" not in differing({"x": {COMPOSED: 1}, "y": {}}, {"x": {}, "y": {DECOMPOSED: 1}}, limit).summary
     assert "Unicode" not in differing({"a": 1}, {"b": 1}, limit).summary
     assert "Unicode" not in differing({COMPOSED: 1, DECOMPOSED: 1}, {COMPOSED: 1, "b": 1}, limit).summary

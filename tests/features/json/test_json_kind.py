@@ -12,7 +12,7 @@ NO_COMMA = "a comma is missing before this, or a double quote in a text has no `
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -62,14 +62,14 @@ def test_a_gold_that_is_no_json_is_a_problem_of_the_suite(line, said):
     assert said in problem(line, head=HEAD)
 
 
-def test_gold_comes_from_a_file(here):
+def test_gold_comes_from_a_file(working_folder):
     write('{"a": [1, 2]}', "gold.json")
 
     assert gold_of("gold_file: gold.json") == {"a": [1, 2]}
 
 
 @pytest.mark.parametrize("name", ["gold.txt", "gold.md"])
-def test_gold_and_predicted_may_come_from_files_of_text(here, name):
+def test_gold_and_predicted_may_come_from_files_of_text(working_folder, name):
     write('See:\n```json\n{"a": 1}\n```\n', name)
 
     result = evaluated(f"gold_file: {name}", f"predicted_file: {name}")
@@ -78,7 +78,7 @@ def test_gold_and_predicted_may_come_from_files_of_text(here, name):
     assert result["gold"]["query"] == result["predicted"]["query"]
 
 
-def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(here):
+def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(working_folder):
     write("\n{a: 1}\n", "gold.txt")
 
     said = problem("gold_file: gold.txt", "predicted: {}", head=HEAD)
@@ -233,7 +233,7 @@ def test_options_that_cannot_be_right_are_problems(options, said):
 
 
 @pytest.fixture
-def schema(here):
+def schema(working_folder):
     write('{"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}', "answer.schema.json")
     return f"{HEAD}json_schema: answer.schema.json\nmetrics: [json_equal, valid_query]\nthresholds: {{}}\n"
 
@@ -261,7 +261,7 @@ def test_a_gold_that_breaks_the_schema_is_a_problem_of_the_suite(schema):
     ("predicted", "shown"),
     [("{a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab}", "aaab"), ("'[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"]'", "aaab")],
 )
-def test_an_answer_whose_check_ends_without_a_result_is_shown(here, predicted, shown):
+def test_an_answer_whose_check_ends_without_a_result_is_shown(working_folder, predicted, shown):
     pattern = {"type": "string", "pattern": "^(a+)+$"}
     write(json.dumps({"properties": {"a": pattern}, "items": pattern}), "slow.json")
     head = f"{HEAD}json_schema: slow.json\ntimeout: 0.5\n"
@@ -279,7 +279,7 @@ def test_the_best_of_several_golds_counts():
     assert result["outcome"] == "passed"
 
 
-def test_a_function_may_return_a_value(here):
+def test_a_function_may_return_a_value(working_folder):
     write("def predict(case):\n    return {'a': 1}\n", "predict.py")
     (loaded,) = load(f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
 
@@ -288,7 +288,7 @@ def test_a_function_may_return_a_value(here):
     assert result["outcome"] == "passed"
 
 
-def test_a_line_of_predictions_may_hold_a_value(here):
+def test_a_line_of_predictions_may_hold_a_value(working_folder):
     write('{"id": "a", "predicted": {"a": 1}}', "answers.jsonl")
     (loaded,) = load(f"{HEAD}predictor: answers.jsonl\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
 

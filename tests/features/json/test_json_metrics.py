@@ -124,18 +124,18 @@ def pairs_of(value, path=()):
 
 @given(VALUES, VALUES)
 def test_path_f1_is_the_f1_of_the_multisets_of_pairs(gold, predicted):
-    wanted, pairs = Counter(pairs_of(gold)), Counter(pairs_of(predicted))
+    expected, pairs = Counter(pairs_of(gold)), Counter(pairs_of(predicted))
 
-    assert f1(gold, predicted) == 2 * (wanted & pairs).total() / (wanted.total() + pairs.total())
+    assert f1(gold, predicted) == 2 * (expected & pairs).total() / (expected.total() + pairs.total())
     assert f1(gold, predicted) == f1(predicted, gold)
     assert f1(gold, turned(gold)) == 1.0
 
 
 def test_answers_as_deep_as_a_reader_lets_pass_are_compared():
-    gold, other = nested(100, 1), nested(100, 2)
+    gold, second = nested(100, 1), nested(100, 2)
 
     assert same(gold, nested(100, 1.0)) == f1(gold, nested(100, 1.0)) == 1.0
-    assert same(gold, other) == f1(gold, other) == 0.0
+    assert same(gold, second) == f1(gold, second) == 0.0
 
 
 @pytest.mark.parametrize("score", [json_equal, path_f1])

@@ -50,7 +50,7 @@ CATASTROPHIC = {"type": "string", "pattern": "^(a+)+$"}
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -63,11 +63,11 @@ def hosts():
 @pytest.fixture
 def server():
     """A server that would answer with a schema, and the paths that were asked for."""
-    asked = []
+    calls = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            calls.append(self.path)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"{}")
@@ -78,7 +78,7 @@ def server():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", calls
     server.shutdown()
     thread.join()
     server.server_close()
@@ -453,24 +453,24 @@ def test_what_is_not_below_the_folder_of_the_schema_is_no_part_of_it(reference):
 
 
 def test_nothing_is_fetched_when_a_schema_is_read(server):
-    url, asked = server
+    url, requests = server
 
     for reference in (f"{url}/a.json", f"{url}/a.json#/$defs/a", f"//{url.partition('//')[2]}/a.json"):
         assert "nothing is fetched" in problem({"items": {"$ref": reference}})
         assert "nothing is fetched" in problem({"$id": "https://example.com/", "items": {"$ref": reference}})
     assert f"unknown $schema '{url}/meta'" in problem({"$schema": f"{url}/meta"})
-    assert asked == []
+    assert requests == []
 
 
 def test_nothing_is_fetched_when_an_answer_is_checked(server, hosts):
-    url, asked = server
+    url, requests = server
     schema = JsonSchema(Path("schema.json"), {"$ref": f"{url}/a.json"})
 
     with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
         violations(JsonAnswer(1), schema)
     with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
         check_untrusted(JsonAnswer(1), schema, hosts, timeout=30)
-    assert asked == []
+    assert requests == []
 
 
 # What can be wrong with a file.

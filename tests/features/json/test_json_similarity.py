@@ -18,7 +18,7 @@ LISTS = st.sampled_from(["index", "set"])
 
 def alike(model, pairs):
     """Stands for a model: the share of characters that two texts have in common at the same place."""
-    return [_alike(text, other) for text, other in pairs]
+    return [_alike(text, partner) for text, partner in pairs]
 
 
 def _alike(text, other):
@@ -39,14 +39,14 @@ def overall(gold, predicted, *, similarity=alike, **options):
 
 def texts_of(gold, predicted, **options):
     """The pairs of texts that a model would be asked about."""
-    asked = []
+    calls = []
 
     def keep(model, pairs):
-        asked.append(list(pairs))
+        calls.append(list(pairs))
         return [1.0] * len(pairs)
 
     semss(gold, predicted, similarity=keep, **options)
-    return asked
+    return calls
 
 
 def test_the_documents_example_has_all_keys_on_the_top_level_and_the_wrong_property_below():
@@ -112,10 +112,10 @@ def paths_of(value, lists, path=()):
 
 @given(OBJECTS, OBJECTS, LISTS)
 def test_structure_at_all_depths_is_that_of_the_sets_of_paths(gold, predicted, lists):
-    wanted, pairs = paths_of(gold, lists), paths_of(predicted, lists)
-    union = len(wanted) + 0.1 * len(pairs - wanted)
+    expected, pairs = paths_of(gold, lists), paths_of(predicted, lists)
+    union = len(expected) + 0.1 * len(pairs - expected)
 
-    assert strss(gold, predicted, depth="all", lists=lists) == (len(wanted & pairs) / union if union else 1.0)
+    assert strss(gold, predicted, depth="all", lists=lists) == (len(expected & pairs) / union if union else 1.0)
 
 
 def test_paths_to_objects_lists_and_scalars_count_alike():
@@ -143,17 +143,17 @@ def test_all_pairs_go_to_the_model_in_one_call_in_the_order_of_golds_keys():
 
 
 def test_the_model_is_asked_by_its_name():
-    asked = []
+    calls = []
 
     def keep(model, pairs):
-        asked.append(model)
+        calls.append(model)
         return [1.0] * len(pairs)
 
     semss({"a": 1}, {"a": 1}, similarity=keep)
     semss({"a": 1}, {"a": 1}, similarity=keep, embedding_model="models/mine")
     overall({"a": 1}, {"a": 1}, similarity=keep, embedding_model="models/mine")
 
-    assert asked == ["paraphrase-TinyBERT-L6-v2", "models/mine", "models/mine"]
+    assert calls == ["paraphrase-TinyBERT-L6-v2", "models/mine", "models/mine"]
 
 
 def test_texts_are_pythons_or_those_of_json():
@@ -282,10 +282,10 @@ def test_hostile_keys_are_keys_like_any_other():
 
 
 def test_answers_as_deep_as_a_reader_lets_pass_are_scored():
-    gold, other = {"a": nested(99, 1)}, {"a": nested(99, "1")}
+    gold, second = {"a": nested(99, 1)}, {"a": nested(99, "1")}
 
-    assert strss(gold, other, depth="all", at="$") == 1.0
-    assert texts_of(gold, other, depth="all") == [[("1", "1")]]
+    assert strss(gold, second, depth="all", at="$") == 1.0
+    assert texts_of(gold, second, depth="all") == [[("1", "1")]]
 
 
 def test_a_level_that_cannot_be_searched_for_is_no_error():

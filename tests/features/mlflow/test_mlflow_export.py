@@ -179,7 +179,7 @@ def test_a_thousand_cases_and_metrics_are_a_few_requests(folder, capsys):
     with serving(TrackingService(), path="") as service:
         export(capsys, report, service.url)
 
-    paths = [asked.path.rpartition("/")[2] for asked in service.asked]
+    paths = [request.path.rpartition("/")[2] for request in service.asked]
     assert paths.count("log-batch") == 1 + len(run_metrics(report)) // 1000 + 1
     assert len(paths) < 20
 

@@ -112,8 +112,8 @@ def test_a_run_that_is_not_whole_never_passes(about, verdict):
 
 
 def case(**changes):
-    known = {"nodeid": "a::a", "question": "", "message": "", "gold": None, "predicted": None, "prediction": None}
-    return entry(**known | changes)
+    defaults = {"nodeid": "a::a", "question": "", "message": "", "gold": None, "predicted": None, "prediction": None}
+    return entry(**defaults | changes)
 
 
 def test_the_page_names_nothing_that_a_browser_would_load(usual):
@@ -164,20 +164,20 @@ def test_characters_that_hide_or_turn_text_are_shown_as_escapes(hostile):
 
 def test_all_of_a_case_is_in_the_page():
     report = make_report(50)
-    listed, *pieces = page_of(report).packed
-    details = [own for piece in pieces for own in piece]
+    summaries, *pieces = page_of(report).packed
+    details = [entry for piece in pieces for entry in piece]
 
-    assert listed["id"] == [case["id"] for case in report["cases"]]
-    assert [set(own.get("details", {})) for own in details] == [
+    assert summaries["id"] == [case["id"] for case in report["cases"]]
+    assert [set(entry.get("details", {})) for entry in details] == [
         set(case["details"]) - {"notes", "violations"} for case in report["cases"]
     ]
     for own, case in zip(details, report["cases"], strict=True):
         notes = (*case["details"].get("notes", ()), *case["details"].get("violations", ()))
         assert {*notes} <= {text for _, text in own.get("notes", ())}
-    assert [own.get("predicted", {}).get("query") for own in details] == [
+    assert [entry.get("predicted", {}).get("query") for entry in details] == [
         (case["predicted"] or {}).get("query") for case in report["cases"]
     ]
-    assert [own.get("difference") for own in details] == [
+    assert [entry.get("difference") for entry in details] == [
         case["difference"] and with_exact_numbers(case["difference"]) for case in report["cases"]
     ]
 
@@ -197,9 +197,9 @@ def test_pieces_tell_their_first_case():
 def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_whole():
     long = "so " * 200
     page = page_of(aggregate([case(question=long, message=long)], gates=(), about=HEAD | {"created": "2025-01-01"}))
-    listed, (details,) = page.packed
+    summaries, (details,) = page.packed
 
-    assert len(listed["question"][0]) == len(listed["message"][0]) == 300
+    assert len(summaries["question"][0]) == len(summaries["message"][0]) == 300
     assert details["question"] == details["message"] == long
 
 
@@ -221,14 +221,14 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
     side = {"query": "q", "columns": ["a"], "row_count": 1, "sample": [[value]], "seconds": 0.5}
     difference = {"summary": "#1", "missing": [[value]], "extra": [], "changed": []}
     prediction = {"source": "", "seconds": 0.5, "metadata": {"told": value}}
-    known = case(
+    base_case = case(
         gold=side,
         predicted=side | {"error": None},
         difference=difference,
         prediction=prediction,
         details={"told": value},
     )
-    page = page_of(aggregate([known], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(aggregate([base_case], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     (details,) = page.packed[1]
 
@@ -317,14 +317,14 @@ def test_a_baseline_shows_how_far_the_pass_rate_changed(compared):
     change = compared["baseline"]["metrics"]["pass_rate"]
 
     p = f"p {change['p']:.3f}, adjusted {change['p_holm']:.3f}"
-    told = f"0.0 points from {change['before'] * 100:.1f} % , {p}, {change['n']} cases in both"
-    assert told in page_of(compared).text
+    message = f"0.0 points from {change['before'] * 100:.1f} % , {p}, {change['n']} cases in both"
+    assert message in page_of(compared).text
     assert "1 regression , 1 fix" in page_of(compared).text
 
 
 def test_filters_count_the_cases_that_they_show(compared):
     page = page_of(compared)
-    listed, *_ = page.packed
+    summaries, *_ = page.packed
     totals, places = compared["totals"], {case["nodeid"]: n for n, case in enumerate(compared["cases"])}
 
     faults = totals["failed"] + totals["errors"] + totals["missed"]
@@ -333,7 +333,7 @@ def test_filters_count_the_cases_that_they_show(compared):
     assert f"Passed {totals['passed']} All 60" in page.text
     assert "Ties" not in page.text
     for name in ("regressions", "fixes"):
-        assert listed["views"][name] == [places[nodeid] for nodeid in compared["baseline"][name]]
+        assert summaries["views"][name] == [places[nodeid] for nodeid in compared["baseline"][name]]
 
 
 def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong_answers_that_passed_follow():
@@ -351,9 +351,9 @@ def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong
         found(8, "wrong-order", scores={"m": 0.2}),
         found(9, "wrong-order", scores={"m": 0.0}),
     ]
-    listed, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
+    summaries, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
 
-    assert [cases[place]["id"] for place in listed["worst"]] == ["6", "1", "9", "2", "3", "8", "7", "5"]
+    assert [cases[place]["id"] for place in summaries["worst"]] == ["6", "1", "9", "2", "3", "8", "7", "5"]
 
 
 def test_of_the_same_score_and_reason_a_regression_comes_first():
@@ -388,10 +388,10 @@ def test_a_row_says_what_is_wrong_before_it_says_which_threshold_was_missed():
         case(**failed, predicted=side | {"error": {"kind": "invalid", "message": "no such column: a"}}),
         case(),
     ]
-    listed, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
+    summaries, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
 
-    assert listed["why"] == ["m 0.000 (needs at least 1)", "missing 12 of 40 rows", "no such column: a", ""]
-    assert listed["label"] == [None, None, "invalid", None]
+    assert summaries["why"] == ["m 0.000 (needs at least 1)", "missing 12 of 40 rows", "no such column: a", ""]
+    assert summaries["label"] == [None, None, "invalid", None]
 
 
 def test_a_row_has_the_first_edit_of_a_cause_and_the_run_how_often_each_occurs():
@@ -406,8 +406,8 @@ def test_a_row_has_the_first_edit_of_a_cause_and_the_run_how_often_each_occurs()
 
     assert page.packed[0]["label"] == [*labels, "wrong-join-type", None]
     assert page.packed[0]["change"][:3] == [["FROM", "JOIN", "LEFT JOIN"], ["FROM", "", "AND a = 1"], None]
-    told = "Why answers are wrong wrong join type 2 missing condition 1 unknown column 1 no cause found 1"
-    assert told in page.text
+    message = "Why answers are wrong wrong join type 2 missing condition 1 unknown column 1 no cause found 1"
+    assert message in page.text
     assert "#show=all&label=wrong-join-type" in page.values("href")  # wrong answers may have passed
 
 
@@ -530,7 +530,7 @@ def test_a_time_that_turns_text_is_shown_as_escapes():
 def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
     bins = distribution({"min": -1e-320, "max": 1e-320}, [-9e149, 9e149])
 
-    assert [own.count for own in bins] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert [bin_.count for bin_ in bins] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_a_group_that_tells_no_cases_apart_is_left_out():
@@ -570,13 +570,17 @@ def test_scores_are_counted_where_they_lie():
     scores = [0.0, 0.05, 0.5, 1.0, None]
     bins = distributions({"m": {"min": 0.0, "max": 1.0}}, [entry(scores={"m": score}) for score in scores])["m"]
 
-    assert [(own.text, own.count) for own in bins if own.count] == [("0 to 0.1", 2), ("0.5 to 0.6", 1), ("0.9 to 1", 1)]
+    assert [(bin_.text, bin_.count) for bin_ in bins if bin_.count] == [
+        ("0 to 0.1", 2),
+        ("0.5 to 0.6", 1),
+        ("0.9 to 1", 1),
+    ]
 
 
 def test_scores_beyond_one_are_counted_between_their_ends():
     bins = distribution({"min": 0.0, "max": 20.0}, [0.0, 3.0, 20.0])
 
-    assert [(own.low, own.high) for own in bins if own.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
+    assert [(bin_.low, bin_.high) for bin_ in bins if bin_.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
 
 
 @pytest.mark.parametrize(

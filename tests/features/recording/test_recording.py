@@ -417,11 +417,11 @@ def test_another_suite_does_not_count(tmp_path):
 def test_what_a_service_is_not_sent_does_not_count(tmp_path):
     bare = http(body={"q": "{question}", "d": "{dialect}"})
     record(tmp_path, case=of_suite("s.yaml", source=file_source("a.db")), spec=bare)
-    other = of_suite("s.yaml", source=file_source("b.db"), tags=("x",), difficulty="hard")
+    second = of_suite("s.yaml", source=file_source("b.db"), tags=("x",), difficulty="hard")
 
-    assert replayer(tmp_path).call(other, bare, 1).load() == SAID
+    assert replayer(tmp_path).call(second, bare, 1).load() == SAID
     with pytest.raises(PredictorError, match=f"is stale: {SEEN}: {RECORD_IT}$"):
-        replayer(tmp_path).call(change(other, dialect="duckdb"), bare, 1).load()
+        replayer(tmp_path).call(change(second, dialect="duckdb"), bare, 1).load()
 
 
 def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tmp_path, monkeypatch):
@@ -430,10 +430,10 @@ def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tm
     whole, part = (PredictorSpec(kind=kind, settings={}, folder=Path()) for kind in ("whole", "part"))
     for spec in (whole, part):
         record(tmp_path, case=of_suite("s.yaml"), spec=spec)
-    other = of_suite("s.yaml", tags=("x",))
+    second = of_suite("s.yaml", tags=("x",))
 
-    assert recorder(tmp_path).call(other, whole, 1).load() is None
-    assert recorder(tmp_path).call(other, part, 1).load() == SAID
+    assert recorder(tmp_path).call(second, whole, 1).load() is None
+    assert recorder(tmp_path).call(second, part, 1).load() == SAID
 
 
 def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
@@ -459,10 +459,10 @@ def test_two_cases_that_are_one_to_a_predictor_get_the_answer_that_a_replay_will
     recording = recorder(tmp_path)
     first, second = (recording.call(of_suite(name), COMMAND, 1) for name in ("a.yaml", "b.yaml"))
 
-    kept = [first.save(saying("SELECT 1")), second.save(saying("SELECT 2"))]
+    entries = [first.save(saying("SELECT 1")), second.save(saying("SELECT 2"))]
 
-    assert kept == [saying("SELECT 1")] * 2
-    assert replayer(tmp_path).call(of_suite("b.yaml"), COMMAND, 1).load() == kept[1]
+    assert entries == [saying("SELECT 1")] * 2
+    assert replayer(tmp_path).call(of_suite("b.yaml"), COMMAND, 1).load() == entries[1]
 
 
 def test_answers_that_arrive_at_once_become_one(tmp_path):
@@ -474,9 +474,9 @@ def test_answers_that_arrive_at_once_become_one(tmp_path):
         return calls[number].save(saying(f"SELECT {number}"))
 
     with ThreadPoolExecutor(len(calls)) as pool:
-        kept = [*pool.map(keep_number, range(len(calls)))]
+        entries = [*pool.map(keep_number, range(len(calls)))]
 
-    assert kept == [replayer(tmp_path).call(make_case(), COMMAND, 1).load()] * len(calls)
+    assert entries == [replayer(tmp_path).call(make_case(), COMMAND, 1).load()] * len(calls)
 
 
 def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
@@ -491,17 +491,17 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
 
 
 def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
-    told = Prediction(content=SAID.content, predictor="p", metadata={"at": date(2024, 5, 1)})
+    prediction = Prediction(content=SAID.content, predictor="p", metadata={"at": date(2024, 5, 1)})
 
-    assert recorder(tmp_path).call(make_case(), SPEC, 1).save(told).metadata == {"at": "2024-05-01"}
+    assert recorder(tmp_path).call(make_case(), SPEC, 1).save(prediction).metadata == {"at": "2024-05-01"}
 
 
 def test_an_answer_with_a_secret_is_scored_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
 
-    kept = recorder(tmp_path).call(make_case(), SPEC, 1).save(saying("SELECT 'hunter2-hunter2'"))
+    entries = recorder(tmp_path).call(make_case(), SPEC, 1).save(saying("SELECT 'hunter2-hunter2'"))
 
-    assert kept == saying("SELECT 'hunter2-hunter2'")
+    assert entries == saying("SELECT 'hunter2-hunter2'")
 
 
 @pytest.mark.parametrize("seconds", [None, "soon"])
@@ -687,11 +687,11 @@ def late(message="late"):
 
 def test_an_execution_comes_back_whole(tmp_path):
     source = database(tmp_path / "data", 1)
-    kept = keep(tmp_path / "r", source, answer=table((1, "a", None), columns=("x", "x", "y")))
+    entries = keep(tmp_path / "r", source, answer=table((1, "a", None), columns=("x", "x", "y")))
 
     back = replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS)
 
-    assert (back.query, back.seconds, back.engine, back.note) == (kept.query, 0.5, "sqlite", "n")
+    assert (back.query, back.seconds, back.engine, back.note) == (entries.query, 0.5, "sqlite", "n")
     assert (back.answer.columns, back.answer.rows) == (("x", "x", "y"), [(1, "a", None)])
 
 
@@ -935,8 +935,8 @@ def test_an_entry_under_the_name_of_another_one_is_damaged(tmp_path):
     case = record(tmp_path)
     path = only_file(tmp_path)
     record(tmp_path, case=make_case(id="b"))
-    (other,) = set(files(tmp_path)) - {path}
-    path.write_bytes(other.read_bytes())
+    (second,) = set(files(tmp_path)) - {path}
+    path.write_bytes(second.read_bytes())
 
     with pytest.raises(PredictorError, match="it was changed after it was recorded"):
         replayer(tmp_path).call(case, SPEC, 1).load()

@@ -21,14 +21,14 @@ def joined(*reports):
 
 
 def gate(metric, least):
-    known = {"type": "limits", "folder": "", "metric": metric, "where": {}, "min": least, "max": None}
-    return known | {"value": None, "n": 0, "errors": 0, "ok": True, "reason": "", "cases": 1, "ran": 1}
+    defaults = {"type": "limits", "folder": "", "metric": metric, "where": {}, "min": least, "max": None}
+    return defaults | {"value": None, "n": 0, "errors": 0, "ok": True, "reason": "", "cases": 1, "ran": 1}
 
 
 def test_a_case_has_the_scores_of_all_runs():
     report = joined(make_report(case(1, scores=F1), case(2, scores=F1)), make_report(case(1, scores=VES)))
 
-    assert [each["scores"] for each in report["cases"]] == [F1 | VES, F1]
+    assert [case["scores"] for case in report["cases"]] == [F1 | VES, F1]
     assert {name: statistics["n"] for name, statistics in report["metrics"].items()} == {"soft_f1": 2, "ves": 1}
     assert [(run["name"], run["cases"], run["metrics"]) for run in report["joined"]] == [
         ("a.json", 2, ["soft_f1"]),
@@ -51,15 +51,15 @@ def test_the_outcome_of_a_case_is_its_worst_one_with_its_message(one, other, wor
     runs = [make_report(case(scores={}, outcome=outcome, message=outcome)) for outcome in (one, other)]
 
     for report in (joined(*runs), joined(*reversed(runs))):
-        assert [(each["outcome"], each["message"]) for each in report["cases"]] == [(worst, worst)]
+        assert [(case["outcome"], case["message"]) for case in report["cases"]] == [(worst, worst)]
 
 
 def test_a_case_that_failed_in_both_runs_has_both_messages_and_all_missed_thresholds():
     def failed(metric):
         violation = {"metric": metric, "min": 1.0, "max": None, "value": 0.5}
         fingerprint = FINGERPRINT | {"metrics": [metric], "thresholds": {metric: {"min": 1.0, "max": None}}}
-        told = {"message": f"{metric} 0.500", "violations": [violation], "fingerprint": fingerprint}
-        return make_report(case(scores={metric: 0.5}, outcome="failed", **told))
+        values = {"message": f"{metric} 0.500", "violations": [violation], "fingerprint": fingerprint}
+        return make_report(case(scores={metric: 0.5}, outcome="failed", **values))
 
     (entry,) = joined(failed("soft_f1"), failed("ves"), failed("ves"))["cases"]
 
@@ -70,8 +70,8 @@ def test_a_case_that_failed_in_both_runs_has_both_messages_and_all_missed_thresh
 
 def test_trials_have_the_scores_of_all_runs():
     def run(metric, *passed):
-        known = case()
-        part = {"prediction": known["prediction"], "predicted": known["predicted"], "violations": []}
+        base_case = case()
+        part = {"prediction": base_case["prediction"], "predicted": base_case["predicted"], "violations": []}
         trials = [part | {"passed": each, "scores": {metric: 1.0}} for each in passed]
         return make_report(case(scores={metric: 1.0}, trials=trials))
 
@@ -86,11 +86,11 @@ def test_trials_have_the_scores_of_all_runs():
 
 
 def test_gates_of_all_runs_are_evaluated_on_the_joined_cases():
-    one, other = make_report(case(scores=F1), gates=[gate("soft_f1", 0.4)]), make_report(case(scores=VES))
+    first, second = make_report(case(scores=F1), gates=[gate("soft_f1", 0.4)]), make_report(case(scores=VES))
 
-    report = joined(one, other | {"gates": [gate("ves", 0.95)]})
+    report = joined(first, second | {"gates": [gate("ves", 0.95)]})
 
-    assert [(each["metric"], each["value"], each["ok"]) for each in report["gates"]] == [
+    assert [(gate["metric"], gate["value"], gate["ok"]) for gate in report["gates"]] == [
         ("soft_f1", 0.5, True),
         ("ves", 0.9, False),
     ]

@@ -32,7 +32,7 @@ THERE = HERE | {"python": "3.12.1"}
 
 
 def case(id_="a", value=1.0, **changes):
-    known = {
+    defaults = {
         "id": id_,
         "nodeid": f"music/s.queryeval.yaml::{id_}",
         "question": "",
@@ -41,7 +41,7 @@ def case(id_="a", value=1.0, **changes):
         "trials": [],
         "message": "",
     }
-    return entry(**known | changes)
+    return entry(**defaults | changes)
 
 
 def part(*cases, gates=(), **about):
@@ -90,11 +90,11 @@ def test_a_merge_is_one_run_however_the_cases_were_shared_out(shares):
         for wanted in range(4)
     ]
     random.Random(len(shares)).shuffle(parts)
-    one = part(*cases, gates=[gate]) | total
+    first = part(*cases, gates=[gate]) | total
 
     report = merged(*parts)
 
-    assert report == one | {"gates": [evaluate_gate(gate, cases)]}
+    assert report == first | {"gates": [evaluate_gate(gate, cases)]}
 
 
 def test_a_merge_sums_the_calls_of_all_parts():
@@ -123,18 +123,18 @@ def test_a_case_that_ran_in_a_part_is_not_replaced_by_one_that_was_not_run():
     ran, left = case(outcome="passed"), case(outcome="not_run", scores={})
 
     for parts in ((part(ran), part(left)), (part(left), part(ran))):
-        assert [one["outcome"] for one in merged(*parts)["cases"]] == ["passed"]
+        assert [case["outcome"] for case in merged(*parts)["cases"]] == ["passed"]
 
 
 def test_a_gate_that_was_decided_in_a_part_with_all_of_its_cases_stays_decided():
     stop = {"rule": "decided", "seed": 0, "alpha": 0.05, "after": 1, "of": 2}
     cases = [case("a"), case("b", outcome="not_run", scores={})]
     decided = evaluate_gate(GATE | {"cases": 2}, cases, decision=EarlyDecision(is_met=True, after=1, of=2))
-    other = part(case("z", nodeid="other/t.queryeval.yaml::z", path="other/t.queryeval.yaml"))
+    second = part(case("z", nodeid="other/t.queryeval.yaml::z", path="other/t.queryeval.yaml"))
 
     early = part(*cases, stop=stop) | {"gates": [decided]}
 
-    alone, both, larger = merged(early), merged(early, other), merged(early, part(gates=[GATE | {"cases": 3}]))
+    alone, both, larger = merged(early), merged(early, second), merged(early, part(gates=[GATE | {"cases": 3}]))
     (more,) = larger["gates"]
 
     assert (alone["gates"], alone["stop"]) == ([decided], stop)
@@ -190,9 +190,9 @@ def test_environments_that_differ_in_the_engines_they_opened_only_are_one():
 
 
 def test_parts_of_different_versions_are_refused(write, capsys):
-    one, other = write("1.json", part()), write("2.json", part(environment=HERE | {"pytest_queryeval": "2.0"}))
+    first, second = write("1.json", part()), write("2.json", part(environment=HERE | {"pytest_queryeval": "2.0"}))
 
-    assert refusal(capsys, one, other) == (
+    assert refusal(capsys, first, second) == (
         "2.json: made by pytest-queryeval 2.0, but 1.json by 1.0: run all parts with one version"
     )
 
@@ -209,12 +209,12 @@ def test_predictors_and_broken_files_are_united():
 
 def test_gates_are_united_by_all_that_they_ask_for():
     gates = [GATE, GATE | {"where": {"tag": "x"}}, GATE | {"min": 0.6}, GATE | {"max": 0.7}, GATE | {"metric": "m"}]
-    other = GATE | {"folder": "arts"}
+    second = GATE | {"folder": "arts"}
 
-    report = merged(part(case(), gates=gates), part(gates=[other, *gates]))
+    report = merged(part(case(), gates=gates), part(gates=[second, *gates]))
 
     wishes = [{name: gate[name] for name in GATE} for gate in report["gates"]]
-    assert wishes == [other, *gates]
+    assert wishes == [second, *gates]
 
 
 def test_a_gate_that_stands_twice_in_its_file_is_evaluated_twice():
@@ -225,10 +225,10 @@ def test_a_gate_that_stands_twice_in_its_file_is_evaluated_twice():
 
 def test_a_gate_is_evaluated_once_all_of_its_cases_ran_in_some_part():
     gate = GATE | {"cases": 3}
-    one, two, three = (part(case(name), gates=[gate]) for name in "abc")
+    first, second, third = (part(case(name), gates=[gate]) for name in "abc")
 
-    assert [gate["ok"] for gate in merged(one, two)["gates"]] == [None]
-    assert [gate["ok"] for gate in merged(one, two, three)["gates"]] == [True]
+    assert [gate["ok"] for gate in merged(first, second)["gates"]] == [None]
+    assert [gate["ok"] for gate in merged(first, second, third)["gates"]] == [True]
 
 
 def test_a_gate_that_no_case_of_any_part_fits_is_missed():
@@ -330,10 +330,10 @@ def test_reports_go_to_every_target(write, capsys):
 
 
 def test_a_part_may_be_replaced_by_the_merge(write, capsys):
-    one, two = write("1.json", part(case("a"))), write("2.json", part(case("b")))
+    first, second = write("1.json", part(case("a"))), write("2.json", part(case("b")))
 
-    assert main(["merge", one, two, "-o", one]) == 0
-    assert read_report(Path(one))["totals"]["cases"] == 2
+    assert main(["merge", first, second, "-o", first]) == 0
+    assert read_report(Path(first))["totals"]["cases"] == 2
 
 
 @pytest.mark.parametrize("target", ["all.jsn", "part.json/all.json"])

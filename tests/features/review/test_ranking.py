@@ -345,9 +345,9 @@ def test_judgements_against_the_verdict_come_before_all_else(rank):
 def test_a_refuted_pass_is_evidence_as_long_as_the_gold_is_the_same(rank):
     case = f"  - {{id: a, {gold(CHEAP)}}}\n"
     refuted = SystemAnswer(prediction=QueryOrAnswer(query=f"{CHEAP} AND 1"), refuted_gold=CHEAP)
-    other = SystemAnswer(prediction=QueryOrAnswer(query=f"{CHEAP} AND 1"), refuted_gold=DEAR)
+    second = SystemAnswer(prediction=QueryOrAnswer(query=f"{CHEAP} AND 1"), refuted_gold=DEAR)
 
-    (ranked,) = rank(case, {"x": {"a": refuted}, "y": {"a": other}})
+    (ranked,) = rank(case, {"x": {"a": refuted}, "y": {"a": second}})
 
     assert [item["text"] for item in ranked.evidence] == [
         "the query of x gives gold's answer on the data, and another on a small database"

@@ -75,8 +75,8 @@ def test_each_answer_is_shown_by_its_question_and_query_alone(client):
     assert answers[1].json()["predicted"]["error"]["kind"] == "invalid"
     assert answers[2].json()["predicted"]["sample"] == [["fig", None], ["pear", "#2"]]
     assert [answer.json()["predicted"]["sample"] for answer in answers[3:]] == [[["#1"]], [["#2"]]]
-    told = "".join(response.text for response in (overview, *cases, *answers))
-    assert [word for word in ("only gold", "nowhere", "passed", "failed", "model", "stratum") if word in told] == []
+    lines = "".join(response.text for response in (overview, *cases, *answers))
+    assert [word for word in ("only gold", "nowhere", "passed", "failed", "model", "stratum") if word in lines] == []
 
 
 @pytest.mark.parametrize(("row_count", "shape"), [(2, "2 rows of 2 columns"), (1_500, "the first 2 of 1,500 rows")])

@@ -139,10 +139,10 @@ def test_the_page_loads_nothing_and_asks_its_own_server_only():
 
 
 def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client):
-    (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
     case = client.get("/cases/0").json()
 
-    assert listed == {
+    assert entry == {
         "id": "cheapest",
         "nodeid": "s.queryeval.yaml::cheapest",
         "question": "Which products are cheapest?",
@@ -250,17 +250,17 @@ def test_each_reviewer_sees_only_what_they_decided(client):
     client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
     responses = {name: client.get("/cases", params={"reviewer": name}).json() for name in ("anna", "ben", "cleo")}
 
-    shown = {name: response["cases"][0]["decision"] for name, response in responses.items()}
-    assert shown["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
-    assert shown["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
-    assert shown["cleo"] is None
+    values = {name: response["cases"][0]["decision"] for name, response in responses.items()}
+    assert values["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
+    assert values["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
+    assert values["cleo"] is None
     assert "of ben" not in json.dumps([responses["anna"], responses["cleo"], client.get("/cases/0").json()])
 
 
 def test_where_reviewers_disagree_somebody_sees_why_and_settles_it(client):
     def conflicts():
-        listed = [client.get("/cases", params={"reviewer": name}).json()["cases"][0] for name in ("anna", "cleo")]
-        return [item["conflict"] for item in listed]
+        entry = [client.get("/cases", params={"reviewer": name}).json()["cases"][0] for name in ("anna", "cleo")]
+        return [item["conflict"] for item in entry]
 
     client.post("/cases/0/decision", json=WRONG)
     alone = conflicts(), client.get("/cases/0/decisions").json()
@@ -304,16 +304,16 @@ def test_a_decision_on_another_question_is_stale(folder):
         client.post("/cases/0/decision", json=WRONG)
     suite.write_text(suite.read_text(encoding="utf-8").replace("cheapest?", "dearest?"), encoding="utf-8")
     with client_of(gold_review()) as client:
-        (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+        (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
 
-    assert (listed["decision"], listed["stale"]) == (None, "wrong")
+    assert (entry["decision"], entry["stale"]) == (None, "wrong")
 
 
 def test_settings_of_the_comparison_that_a_line_has_stay(client):
     client.post("/cases/0/decision", json={**WRONG, "compare": {"case": "ignore"}})
 
-    (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
-    assert listed["decision"]["compare"] == {"case": "ignore"}
+    (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    assert entry["decision"]["compare"] == {"case": "ignore"}
 
 
 @pytest.mark.parametrize(

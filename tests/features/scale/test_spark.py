@@ -174,12 +174,12 @@ def test_server_gets_no_query_that_sqlglot_cannot_read(tmp_path):
 
 @pytest.mark.parametrize(("deaths", "kind"), [(1, None), (2, "too_large")])
 def test_query_with_which_the_session_dies_is_asked_once_more_in_another(deaths, kind):
-    asked, host = [], SimpleNamespace(name="spark", pid=None)
+    calls, host = [], SimpleNamespace(name="spark", pid=None)
 
     def execute(question, **_):
-        asked.append(question.text)
-        died = question.text == "select 7" and asked.count("select 7") <= deaths
-        host.pid = None if died else len(asked)
+        calls.append(question.text)
+        died = question.text == "select 7" and calls.count("select 7") <= deaths
+        host.pid = None if died else len(calls)
         error = Failure(kind="too_large", message="the process died") if died else None
         answer = None if died else Table(columns=("x",), rows=[(7,)])
         return Execution(query=None, answer=answer, error=error, engine="spark")
@@ -190,7 +190,7 @@ def test_query_with_which_the_session_dies_is_asked_once_more_in_another(deaths,
     error = engine.execute("select 7", timeout=1, max_rows=1).error
 
     assert (error and error.kind) == kind
-    assert asked == [spark.WARM_UP, "select 7"] * 2
+    assert calls == [spark.WARM_UP, "select 7"] * 2
 
 
 def rows(engine, query, max_rows=1000):
@@ -272,10 +272,10 @@ def test_second_source_shares_the_process_and_no_table(engine, folder):
     (folder / "other.csv").write_text("x\n1\n")
     with Hosts() as pool:
         pool._hosts[engine._host.name] = engine._host
-        other = opened(pool, folder, tables={"other": "other.csv"})
-        assert rows(other, "select * from other") == [(1,)]
-        assert other.execute("select * from hall", timeout=SECONDS, max_rows=10).error.kind == "invalid"
-        assert other.schema(timeout=SECONDS).tables == {"other": ("x",)}
+        second = opened(pool, folder, tables={"other": "other.csv"})
+        assert rows(second, "select * from other") == [(1,)]
+        assert second.execute("select * from hall", timeout=SECONDS, max_rows=10).error.kind == "invalid"
+        assert second.schema(timeout=SECONDS).tables == {"other": ("x",)}
         pool._hosts.clear()
 
     assert len(rows(engine, "select * from hall")) == 3
@@ -289,9 +289,9 @@ def test_file_that_does_not_fit_its_format_is_a_source_error(engine, folder, nam
     (folder / name).write_text(content)
     with Hosts() as pool:
         pool._hosts[engine._host.name] = engine._host
-        other = opened(pool, folder, tables={"t": name})
+        second = opened(pool, folder, tables={"t": name})
         with pytest.raises(SourceError, match=f"source 'm': .*{name}"):
-            other.execute("select * from t", timeout=SECONDS, max_rows=10)
+            second.execute("select * from t", timeout=SECONDS, max_rows=10)
         pool._hosts.clear()
 
 
@@ -399,14 +399,14 @@ def test_server_answers_and_lists_its_tables(connected):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["engine", "connected"])
 def test_late_query_is_cancelled_and_the_session_stays(request, place):
-    asked = request.getfixturevalue(place)
-    rows(asked, "select 1")
-    before = asked._host.pid
+    source = request.getfixturevalue(place)
+    rows(source, "select 1")
+    before = source._host.pid
 
-    error = asked.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
+    error = source.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
 
     assert error.kind == "timeout"
-    assert asked._host.pid == before
+    assert source._host.pid == before
     busy = descendants()
     taken = processor_seconds(busy)
     time.sleep(2)

@@ -69,10 +69,10 @@ DIMENSIONS = (
 
 
 def data_structure(*dimensions, name="DSD_SALES", version="1.0", more=""):
-    listed = "".join(dimensions or DIMENSIONS)
+    text = "".join(dimensions or DIMENSIONS)
     return f"""<str:DataStructures><str:DataStructure id="{name}" agencyID="SHOP" version="{version}" {more}>
       <com:Name xml:lang="en">Sales</com:Name>
-      <str:DataStructureComponents><str:DimensionList id="DimensionDescriptor">{listed}</str:DimensionList>
+      <str:DataStructureComponents><str:DimensionList id="DimensionDescriptor">{text}</str:DimensionList>
       </str:DataStructureComponents></str:DataStructure></str:DataStructures>"""
 
 
@@ -146,7 +146,7 @@ def shop_document():
         _json_dimension("REMARK", localRepresentation=text),
     ]
     time = {"id": "TIME_PERIOD", "localRepresentation": {"textFormat": {"textType": "ObservationalTimePeriod"}}}
-    listed = {"dimensions": dimensions, "timeDimensions": [time]}
+    entry = {"dimensions": dimensions, "timeDimensions": [time]}
     shared = {"agencyID": "SHOP", "version": "1.0"}
     sales = {"id": "SALES", "agencyID": "SHOP", "version": "2.0", "structure": urn("DataStructure", "DSD_SALES(1.0)")}
     return {
@@ -154,7 +154,7 @@ def shop_document():
         "data": {
             "dataflows": [sales],
             "dataStructures": [
-                {"id": "DSD_SALES", **shared, "dataStructureComponents": {"dimensionList": listed}},
+                {"id": "DSD_SALES", **shared, "dataStructureComponents": {"dimensionList": entry}},
             ],
             "conceptSchemes": [{"id": "CS_SHOP", **shared, "concepts": [{"id": "AREA"}, goods, {"id": "REMARK"}]}],
             "codelists": [

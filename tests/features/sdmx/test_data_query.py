@@ -56,7 +56,7 @@ def test_terms_have_the_names_of_the_structure():
     read = read_data_query("data/SHOP,SALES,1.0/NO+X1+QQ.TEA.A", SHOP)
 
     assert read.by_id
-    assert [[(term.id, term.name) for term in one.terms] for one in read.datasets[0].dimensions] == [
+    assert [[(term.id, term.name) for term in dimension.terms] for dimension in read.datasets[0].dimensions] == [
         [("NO", "North"), ("X1", None), ("QQ", None)],
         [("TEA", "Tea")],
         [("A", None)],
@@ -145,15 +145,15 @@ def test_several_keys_select_their_codes_where_they_are_all_combinations(keys, e
 
 @pytest.mark.parametrize("keys", ["NO.TEA,SO.COF", "NO.TEA,NO.COF,SO.TEA", "NO.TEA,SO.TEA,NO.COF.A,SO.COF.A"])
 def test_several_keys_that_are_not_all_combinations_are_refused(keys):
-    told = problem(f"data/dataflow/SHOP/SALES/1.0/{keys}")
+    message = problem(f"data/dataflow/SHOP/SALES/1.0/{keys}")
 
-    assert told.startswith("the keys ")
+    assert message.startswith("the keys ")
 
 
 def test_several_keys_that_differ_in_several_dimensions_name_one_code_in_each():
-    told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA,SO+EA.COF")
+    message = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA,SO+EA.COF")
 
-    assert told == "the keys differ in several dimensions and need one code in each of these: write one key"
+    assert message == "the keys differ in several dimensions and need one code in each of these: write one key"
 
 
 def test_a_filter_and_the_key_hold_together():
@@ -200,9 +200,9 @@ def test_a_key_that_does_not_fit_is_refused(key, expected):
 
 
 def test_in_sdmx_3_a_key_may_be_short_but_not_long():
-    told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA.A.X")
+    message = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA.A.X")
 
-    assert told == "the key has 4 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"
+    assert message == "the key has 4 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"
 
 
 FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
@@ -243,9 +243,9 @@ def test_a_text_that_is_no_query_of_one_known_dataset_is_refused(query, expected
 
 
 def test_a_query_needs_a_structure():
-    told = problem("data/SHOP,SALES/NO..", structure=None)
+    message = problem("data/SHOP,SALES/NO..", structure=None)
 
-    assert told == "a data query can be read only with `structure`, which lists the dimensions of its key"
+    assert message == "a data query can be read only with `structure`, which lists the dimensions of its key"
     assert problem("no query", structure=None).startswith("not a data query")
 
 
@@ -283,6 +283,6 @@ HOSTILE = [
 def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(query):
     assert len(query) <= MAX_CHARACTERS
 
-    told = outcome(query)
+    message = outcome(query)
 
-    assert isinstance(told, Selection) or (len(told) < 300 and told.isprintable())
+    assert isinstance(message, Selection) or (len(message) < 300 and message.isprintable())

@@ -42,7 +42,7 @@ conversation:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -115,7 +115,7 @@ def test_only_families_take_brackets():
     assert "macro_f1" in line
 
 
-def test_each_turn_with_a_target_is_a_case(here):
+def test_each_turn_with_a_target_is_a_case(working_folder):
     write(TURNS, "talks/one.yaml")
     cases = load('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
 
@@ -128,7 +128,7 @@ def test_each_turn_with_a_target_is_a_case(here):
     assert cases[1].location.path.name == "one.yaml"
 
 
-def test_an_answer_with_the_target_is_not_a_part_of_the_conversation(here):
+def test_an_answer_with_the_target_is_not_a_part_of_the_conversation(working_folder):
     turns = "[{role: system, content: s}, {role: user, content: q}, {role: assistant, content: secret, target: TARGET}]"
     target = f"{{indicator_selection: {LP}}}"
     write(f"id: c1\nconversation: {turns.replace('TARGET', target)}\n", "talks/one.yaml")
@@ -139,7 +139,7 @@ def test_an_answer_with_the_target_is_not_a_part_of_the_conversation(here):
     assert [message.content for message in case.conversation] == ["s", "q"]
 
 
-def test_a_predictor_is_given_the_conversation_so_far(here):
+def test_a_predictor_is_given_the_conversation_so_far(working_folder):
     write(TURNS, "talks/one.yaml")
     write(
         "def predict(case):\n"
@@ -166,7 +166,7 @@ def test_a_predictor_is_given_the_conversation_so_far(here):
         (("comments: ''", "coments: ''"), "unknown key 'coments'"),
     ],
 )
-def test_a_conversation_that_cannot_be_read_is_a_problem_with_its_place(here, change, said):
+def test_a_conversation_that_cannot_be_read_is_a_problem_with_its_place(working_folder, change, said):
     write(TURNS.replace(*change), "talks/one.yaml")
 
     lines = problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
@@ -174,7 +174,7 @@ def test_a_conversation_that_cannot_be_read_is_a_problem_with_its_place(here, ch
     assert any(said in line and line.startswith("talks/one.yaml:") for line in lines)
 
 
-def test_each_turn_that_cannot_be_read_is_told_once(here):
+def test_each_turn_that_cannot_be_read_is_told_once(working_folder):
     text = TURNS.replace("role: user", "who: user").replace("  content: Here you are", "  content: [Here]")
     write(text, "talks/one.yaml")
 
@@ -185,7 +185,7 @@ def test_each_turn_that_cannot_be_read_is_told_once(here):
     ]
 
 
-def test_what_else_turns_and_targets_say_is_left_aside(here):
+def test_what_else_turns_and_targets_say_is_left_aside(working_folder):
     more = TURNS.replace("- role: user\n", "- role: user\n  id: 7\n  tools: [{name: x}]\n")
     more = more.replace("    indicator_selection:", "    comment: sure\n    indicator_selection:")
     write(more, "talks/more.yaml")
@@ -198,7 +198,7 @@ def test_what_else_turns_and_targets_say_is_left_aside(here):
     assert [case.conversation for case in with_more] == [case.conversation for case in without]
 
 
-def test_tags_of_conversations_never_stop_the_file(here):
+def test_tags_of_conversations_never_stop_the_file(working_folder):
     tags = "tags: [skip, '', '?', , __init__, C++, xfail, 'null']"
     write(TURNS.replace('tags: [imf, "weo 2024"]', tags.replace(", ,", ", null,")), "talks/one.yaml")
 
@@ -207,7 +207,7 @@ def test_tags_of_conversations_never_stop_the_file(here):
     assert first.tags == ("-skip", "-init__", "C-", "-xfail", "null")
 
 
-def test_a_target_is_a_gold_of_any_kind(here):
+def test_a_target_is_a_gold_of_any_kind(working_folder):
     write('id: a\nconversation: [{role: user, content: x, target: {"a": 1}}]\n', "talks/one.yaml")
 
     (case,) = load("kind: json\npredictor: predict.py:predict\ncases: talks/one.yaml\n")
@@ -215,7 +215,7 @@ def test_a_target_is_a_gold_of_any_kind(here):
     assert case.golds[0].answer.value == {"a": 1}
 
 
-def test_a_conversation_without_a_target_is_a_problem(here):
+def test_a_conversation_without_a_target_is_a_problem(working_folder):
     write("id: a\nconversation:\n- {role: user, content: x}\n", "talks/one.yaml")
 
     (line,) = problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
@@ -229,7 +229,7 @@ ITEMS = {"AREA": {"NO": "North ", "SO": "South"}}
 
 
 @pytest.fixture
-def structure(here):
+def structure(working_folder):
     lists = messages.code_list("CL_AREA", ITEMS["AREA"])
     flow = messages.data_structure(messages.DIMENSIONS[0], name="SALES")
     Path("shop.xml").write_bytes(messages.message(lists, flow))

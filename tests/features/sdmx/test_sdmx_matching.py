@@ -78,14 +78,14 @@ def test_terms_by_id(gold, predicted, expected):
 )
 @pytest.mark.parametrize("said", [("A",), ("A", "A: All Items")])
 def test_a_name_that_the_structure_told_is_the_one_that_gold_says(gold, expected, said):
-    code, *others = terms(*said)
-    told = replace(code, label="All  Items ")
+    code, *remaining = terms(*said)
+    term = replace(code, label="All  Items ")
 
-    matching = match_terms(terms(*gold), [told])
+    matching = match_terms(terms(*gold), [term])
 
     assert matching == expected
     if expected.true_positives == terms("A: All Items"):
-        assert match_terms(terms(*gold), [told, *others]) == expected
+        assert match_terms(terms(*gold), [term, *remaining]) == expected
 
 
 def test_names_of_a_data_query_are_the_ones_that_gold_says():
@@ -99,7 +99,7 @@ def test_labels_are_shown_and_not_compared():
 
     matching = match_terms([gold], [predicted])
 
-    assert [one.label for one in matching.true_positives] == ["in gold"]
+    assert [term.label for term in matching.true_positives] == ["in gold"]
 
 
 def said(gold: Term, predicted: Term) -> bool:

@@ -210,9 +210,10 @@ def shuffled(stated: Selection, chance) -> Selection:
         moved(
             tuple(
                 DatasetSelection(
-                    one.id, moved(tuple(DimensionSelection(part.name, moved(part.terms)) for part in one.dimensions))
+                    dimension.id,
+                    moved(tuple(DimensionSelection(part.name, moved(part.terms)) for part in dimension.dimensions)),
                 )
-                for one in stated.datasets
+                for dimension in stated.datasets
             )
         )
     )

@@ -46,8 +46,8 @@ def from_json(value: object) -> Selection:
 
 
 def of_values(text: str) -> tuple[Term, ...]:
-    whole = f"- dataset_id: A:B\n  dimensions:\n  - dimension_name: D\n    values:\n{text}"
-    return from_yaml(whole).datasets[0].dimensions[0].terms
+    document = f"- dataset_id: A:B\n  dimensions:\n  - dimension_name: D\n    values:\n{text}"
+    return from_yaml(document).datasets[0].dimensions[0].terms
 
 
 def problem(text: str) -> str:

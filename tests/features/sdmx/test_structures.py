@@ -24,7 +24,7 @@ AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
@@ -92,16 +92,16 @@ def test_xml_and_json_go_together():
 
 
 def test_a_data_structure_that_no_dataflow_names_is_a_dataset():
-    other = messages.message(messages.data_structure(messages.dimension("X"), name="DSD_OTHER"))
+    second = messages.message(messages.data_structure(messages.dimension("X"), name="DSD_OTHER"))
 
-    assert [dataset.id for dataset in structure(messages.shop(), other).datasets] == ["SHOP:SALES", "SHOP:DSD_OTHER"]
+    assert [dataset.id for dataset in structure(messages.shop(), second).datasets] == ["SHOP:SALES", "SHOP:DSD_OTHER"]
 
 
 def test_dataflows_without_their_data_structure_are_left_out():
     content = messages.message(messages.dataflow("A", "DSD_SALES"), messages.data_structure())
-    other = messages.message(messages.dataflow("B", "DSD_ABSENT"))
+    second = messages.message(messages.dataflow("B", "DSD_ABSENT"))
 
-    assert [dataset.id for dataset in structure(content, other).datasets] == ["SHOP:A"]
+    assert [dataset.id for dataset in structure(content, second).datasets] == ["SHOP:A"]
 
 
 def test_what_a_message_only_refers_to_does_not_hide_what_another_defines():
@@ -185,8 +185,8 @@ def test_positions_order_the_key():
 @pytest.mark.parametrize("places", [(1, 2, 3), (None, None, None)])
 def test_a_measure_dimension_has_the_concepts_of_its_scheme_as_codes_and_keeps_its_place(places):
     scheme = messages.reference("ConceptScheme", "CS_SHOP").replace("datastructure", "conceptscheme")
-    own = f"<str:Enumeration>{scheme}</str:Enumeration>"
-    sorts = {"A": {}, "M": {"own": own, "sort": "MeasureDimension"}, "Z": {}}
+    enumeration = f"<str:Enumeration>{scheme}</str:Enumeration>"
+    sorts = {"A": {}, "M": {"own": enumeration, "sort": "MeasureDimension"}, "Z": {}}
     keyed = [
         messages.dimension(name, position=place, **more)
         for (name, more), place in zip(sorts.items(), places, strict=True)
@@ -327,10 +327,10 @@ def test_what_the_library_would_evaluate_is_a_flag_or_refused(version, flag):
 def test_a_message_that_the_library_cannot_read_is_told_in_one_line_and_prints_nothing(capfd):
     file(messages.message("<str:Unheard/>"))
 
-    told = problem("shop.xml")
+    message = problem("shop.xml")
 
-    assert told.startswith("s.queryeval.yaml:3: no structure in shop.xml: sdmx1 cannot read it (")
-    assert "\n" not in told
+    assert message.startswith("s.queryeval.yaml:3: no structure in shop.xml: sdmx1 cannot read it (")
+    assert "\n" not in message
     assert capfd.readouterr() == ("", "")
 
 
@@ -399,21 +399,21 @@ UNTOLD = (
 def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, expected):
     names = [file(content, f"{number}.xml") for number, content in enumerate(contents)]
 
-    with pytest.warns(QueryEvalWarning) as told:
+    with pytest.warns(QueryEvalWarning) as warned:
         stated(*names)
 
-    assert [str(one.message) for one in told] == [expected]
-    assert [(one.filename, one.lineno) for one in told] == [("s.queryeval.yaml", 3)]
+    assert [str(entry.message) for entry in warned] == [expected]
+    assert [(entry.filename, entry.lineno) for entry in warned] == [("s.queryeval.yaml", 3)]
 
 
 def test_the_warning_comes_once_for_each_place():
     name = file(messages.message(messages.data_structure(messages.DIMENSIONS[0])), "twice.xml")
 
-    with warnings.catch_warnings(record=True, action="always") as told:
+    with warnings.catch_warnings(record=True, action="always") as warned:
         stated(name)
         stated(name)
 
-    assert len(told) == 1
+    assert len(warned) == 1
 
 
 def test_it_is_a_problem_where_warnings_are_errors():
@@ -444,7 +444,7 @@ def selection(*terms, dimension="AREA", dataset="SHOP:SALES", by_id=False):
 
 
 def by_id(*ids, **more):
-    return selection(*(Term(one, None) for one in ids), **more)
+    return selection(*(Term(id_, None) for id_ in ids), **more)
 
 
 def by_name(*names, **more):
@@ -498,9 +498,9 @@ def test_what_the_structure_has_not_is_told_with_the_nearest_that_it_has(wrong, 
 def test_each_term_has_its_sentence():
     wrong = by_id("NO", "X1", "X2", "SO").datasets + by_id("X3", dimension="GOODS").datasets
 
-    told = violations(Selection(wrong), SHOP)
+    message = violations(Selection(wrong), SHOP)
 
-    assert [sentence.partition(" in ")[0] for sentence in told] == [
+    assert [sentence.partition(" in ")[0] for sentence in message] == [
         "AREA: no code 'X1'",
         "AREA: no code 'X2'",
         "GOODS: no code 'X3'",
@@ -508,16 +508,16 @@ def test_each_term_has_its_sentence():
 
 
 def test_behind_fifty_sentences_there_is_only_a_number():
-    told = violations(by_id(*(f"X{number}" for number in range(100_000))), SHOP)
+    message = violations(by_id(*(f"X{number}" for number in range(100_000))), SHOP)
 
-    assert len(told) == checks.MAX_SENTENCES + 1
-    assert told[-1] == "and 99,950 more"
+    assert len(message) == checks.MAX_SENTENCES + 1
+    assert message[-1] == "and 99,950 more"
 
 
 def test_long_texts_are_cut():
-    (told,) = violations(by_id("x" * 100_000, dataset="y" * 100_000), SHOP)
+    (message,) = violations(by_id("x" * 100_000, dataset="y" * 100_000), SHOP)
 
-    assert len(told) < 200
+    assert len(message) < 200
 
 
 def labels(stated_selection, of=None):
@@ -537,18 +537,18 @@ def test_labels_are_filled_in_where_only_ids_were_said():
 def test_labels_stay_open_where_the_structure_has_no_names():
     unknown = by_id("NO", dataset="X:Y"), by_id("NO", dimension="COLOUR"), by_id("NO", dimension="REMARK")
 
-    assert [labels(one) for one in unknown] == [[(None, None)]] * 3
+    assert [labels(group) for group in unknown] == [[(None, None)]] * 3
     assert labels(by_id("NO"), Structure(())) == [(None, None)]
 
 
 def test_the_nearest_word_is_found_among_many():
-    known = Nearest([*(f"C{number:05d}" for number in range(100_000)), "SALES_TOTAL"])
+    nearest = Nearest([*(f"C{number:05d}" for number in range(100_000)), "SALES_TOTAL"])
 
-    assert known.to("c12345") == "C12345"
-    assert known.to("C1234") == "C01234"
-    assert known.to("1C2345") == "C12345"
-    assert known.to("C123456") == "C12345"
-    assert known.to("sale_totl") == "SALES_TOTAL"
-    assert known.to("X9999999") is None
-    assert known.to("C" * 100_000) is None
+    assert nearest.to("c12345") == "C12345"
+    assert nearest.to("C1234") == "C01234"
+    assert nearest.to("1C2345") == "C12345"
+    assert nearest.to("C123456") == "C12345"
+    assert nearest.to("sale_totl") == "SALES_TOTAL"
+    assert nearest.to("X9999999") is None
+    assert nearest.to("C" * 100_000) is None
     assert Nearest([]).to("C") is None

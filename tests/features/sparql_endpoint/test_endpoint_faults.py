@@ -182,12 +182,15 @@ def test_request_is_that_of_the_protocol(run):
 )
 @pytest.mark.parametrize("auth", [{"basic": SECRET}, {"bearer": SECRET}])
 def test_another_origin_gets_neither_credentials_nor_headers(run, status, auth):
-    with FaultServer(faults.good) as other, FaultServer(faults.redirects(f"{other.url}?query=ASK", status)) as server:
+    with (
+        FaultServer(faults.good) as second_server,
+        FaultServer(faults.redirects(f"{second_server.url}?query=ASK", status)) as server,
+    ):
         execution = run(server.url, auth=auth, headers={"X-Key": "k-123456"})
 
     assert execution.answer.rows == ROWS
     assert "authorization" in server.requests[0].headers
-    assert not {"authorization", "x-key", "cookie"} & set(other.requests[0].headers)
+    assert not {"authorization", "x-key", "cookie"} & set(second_server.requests[0].headers)
 
 
 @pytest.mark.parametrize("scheme", ["basic", "digest", "bearer"])

@@ -23,7 +23,7 @@ SUITE, SETTINGS = Path("queries/books.queryeval.yaml"), Path("queries/queryeval.
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -68,7 +68,7 @@ def test_the_files_to_edit_are_named(capsys, predictor, name):
 
 
 @pytest.mark.process
-def test_a_start_from_the_shell(here):
+def test_a_start_from_the_shell(working_folder):
     command = [sys.executable, "-c", "import sys; from pytest_queryeval.cli import main; sys.exit(main())", "init", "q"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=300)
 
@@ -88,38 +88,38 @@ def test_the_schemas_are_beside_the_files_that_name_them():
         assert (path.parent / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name)
 
 
-def test_files_that_are_there_stay(here, capsys):
+def test_files_that_are_there_stay(working_folder, capsys):
     init("queries")
     SUITE.write_text("kind: sql\n", encoding="utf-8")
-    before = contents(here)
+    before = contents(working_folder)
 
     assert "books.queryeval.yaml: already exists" in refusal(capsys, "queries", "--kind", "json")
-    assert contents(here) == before
+    assert contents(working_folder) == before
 
 
-def test_nothing_is_written_where_one_file_is_there_already(here, capsys):
+def test_nothing_is_written_where_one_file_is_there_already(working_folder, capsys):
     Path(".github/workflows").mkdir(parents=True)
     Path(".github/workflows/queries.yml").write_text("name: mine\n", encoding="utf-8")
-    before = contents(here)
+    before = contents(working_folder)
 
     assert "queries.yml: already exists" in refusal(capsys, "queries")
-    assert contents(here) == before
+    assert contents(working_folder) == before
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])
-def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_is_told(here, capsys, ci):
+def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_is_told(working_folder, capsys, ci):
     init("first", "--ci", ci)
-    before = contents(here)
+    before = contents(working_folder)
 
-    told = refusal(capsys, "second", "--kind", "json", "--ci", ci)
+    message = refusal(capsys, "second", "--kind", "json", "--ci", ci)
 
-    assert "already exists: keep it with --ci none and add `pytest second` to it, or replace" in told
-    assert contents(here) == before
+    assert "already exists: keep it with --ci none and add `pytest second` to it, or replace" in message
+    assert contents(working_folder) == before
     assert init("second", "--kind", "json", "--ci", "none") == 0
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])
-def test_a_workflow_that_runs_another_suite_runs_a_forced_one_too_and_keeps_what_was_edited(here, ci):
+def test_a_workflow_that_runs_another_suite_runs_a_forced_one_too_and_keeps_what_was_edited(working_folder, ci):
     init("first", "--ci", ci)
     (path,) = (path for path in (Path(".github/workflows/queries.yml"), Path(".gitlab-ci.yml")) if path.exists())
     edited = path.read_text(encoding="utf-8").replace("30", "45")
@@ -132,28 +132,28 @@ def test_a_workflow_that_runs_another_suite_runs_a_forced_one_too_and_keeps_what
     assert path.read_text(encoding="utf-8") == edited.replace("pytest first --queryeval-report=reports", both)
 
 
-def test_force_replaces_the_workflow_of_the_same_suite_only(here):
+def test_force_replaces_the_workflow_of_the_same_suite_only(working_folder):
     init("first", "--ci", "gitlab")
-    before = contents(here)
+    before = contents(working_folder)
     Path(".gitlab-ci.yml").write_text("mine: {script: [pytest first --queryeval-report=reports]}", encoding="utf-8")
 
     assert init("first", "--ci", "gitlab", "--force") == 0
-    assert contents(here) == before
+    assert contents(working_folder) == before
 
 
-def test_a_link_that_leads_nowhere_is_a_file_that_is_there(here, capsys):
+def test_a_link_that_leads_nowhere_is_a_file_that_is_there(working_folder, capsys):
     Path("queries").mkdir()
-    SUITE.symlink_to(here / "elsewhere")
+    SUITE.symlink_to(working_folder / "elsewhere")
 
     assert "already exists" in refusal(capsys, "queries")
     assert not Path("elsewhere").exists()
 
 
-def test_force_replaces_files_and_no_target_of_a_link(here):
+def test_force_replaces_files_and_no_target_of_a_link(working_folder):
     init("queries")
     Path("elsewhere").write_text("kept", encoding="utf-8")
     SUITE.unlink()
-    SUITE.symlink_to(here / "elsewhere")
+    SUITE.symlink_to(working_folder / "elsewhere")
 
     assert init("queries", "--kind", "json", "--force") == 0
     assert "kind: json" in SUITE.read_text(encoding="utf-8")
@@ -166,24 +166,24 @@ def test_a_folder_that_cannot_be_made_is_one_error(capsys):
     assert refusal(capsys, "queries", "--ci", "none").count("\n") == 1
 
 
-def test_the_pytest_ini_is_at_the_root_of_the_repository(here, monkeypatch):
+def test_the_pytest_ini_is_at_the_root_of_the_repository(working_folder, monkeypatch):
     Path(".git").mkdir()
     Path("evaluation").mkdir()
     monkeypatch.chdir("evaluation")
 
     init("suites", "--ci", "none")
 
-    assert (here / "pytest.ini").read_text(encoding="utf-8").startswith("[pytest]\n")
+    assert (working_folder / "pytest.ini").read_text(encoding="utf-8").startswith("[pytest]\n")
 
 
-def test_the_workflow_is_at_the_root_of_the_repository(here, monkeypatch):
+def test_the_workflow_is_at_the_root_of_the_repository(working_folder, monkeypatch):
     Path(".git").mkdir()
     Path("evaluation").mkdir()
     monkeypatch.chdir("evaluation")
 
     init("suites", "--ci", "github")
 
-    workflow = yaml.safe_load((here / ".github/workflows/queries.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load((working_folder / ".github/workflows/queries.yml").read_text(encoding="utf-8"))
     commands = "".join(step.get("run", "") for step in workflow["jobs"]["queries"]["steps"])
     assert '\npytest evaluation/suites --queryeval-report=reports --queryeval-report=github "$@"\n' in commands
     assert 'pip install "pytest-queryeval[html,excel] @ git+URL"' in commands
@@ -212,7 +212,7 @@ def test_node_ids_are_the_same_wherever_pytest_is_started(pytester, monkeypatch)
         ("pyproject.toml", "[project]\nname = 'bot'\n", True),
     ],
 )
-def test_a_folder_that_configures_pytest_gets_no_second_file_that_does(here, name, text, is_written):
+def test_a_folder_that_configures_pytest_gets_no_second_file_that_does(working_folder, name, text, is_written):
     Path("queries").mkdir()
     Path(name).write_text(text, encoding="utf-8")
 
@@ -222,7 +222,7 @@ def test_a_folder_that_configures_pytest_gets_no_second_file_that_does(here, nam
     assert (name != "pytest.ini" and Path("pytest.ini").exists()) is is_written
 
 
-def test_the_workflow_of_gitlab_and_none(here):
+def test_the_workflow_of_gitlab_and_none(working_folder):
     init("one", "--ci", "gitlab")
     init("two", "--ci", "none")
 
@@ -232,34 +232,34 @@ def test_the_workflow_of_gitlab_and_none(here):
 
 
 @pytest.mark.parametrize("folder", ["a b", "a;b", "${{ github.token }}", "a'b", "ä", "a: b"])
-def test_a_folder_whose_name_could_be_more_than_a_name_has_no_workflow(folder, here, capsys):
+def test_a_folder_whose_name_could_be_more_than_a_name_has_no_workflow(folder, working_folder, capsys):
     assert "use --ci none" in refusal(capsys, folder)
-    assert contents(here) == {}
+    assert contents(working_folder) == {}
     assert init(folder, "--ci", "none") == 0
 
 
 @pytest.fixture
 def answers(monkeypatch):
     """What the user types, line by line, on a terminal; the questions that were asked."""
-    typed, asked = [], []
+    typed, calls = [], []
 
     def read(prompt):
-        asked.append(prompt)
+        calls.append(prompt)
         if not typed:
             raise EOFError
         return typed.pop(0)
 
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda self: True})())
-    return typed, asked
+    return typed, calls
 
 
 def test_a_terminal_is_asked(answers):
-    typed, asked = answers
+    typed, questions = answers
     typed += ["sdmx", "spreadsheet", "file", ""]
 
     assert init("queries") == 0
-    assert len(asked) == 4
+    assert len(questions) == 4
     assert "kind: sdmx" in SUITE.read_text(encoding="utf-8")
     assert "predictor: answers.jsonl" in SETTINGS.read_text(encoding="utf-8")
     assert Path(".github/workflows/queries.yml").exists()
@@ -271,9 +271,9 @@ def test_a_terminal_is_not_asked_where_an_option_says_something(option, answers)
     assert answers[1] == []
 
 
-def test_the_end_of_the_input_is_no_answer(here, answers, capsys):
+def test_the_end_of_the_input_is_no_answer(working_folder, answers, capsys):
     assert "no answer: choose by --kind" in refusal(capsys, "queries")
-    assert contents(here) == {}
+    assert contents(working_folder) == {}
 
 
 def test_json_lists_the_files(capsys):

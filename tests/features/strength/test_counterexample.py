@@ -68,11 +68,11 @@ def test_a_query_or_a_check_that_does_not_end_ends_the_search(counterexample_to)
         "CREATE TABLE singer (age INTEGER CHECK (levenshtein(repeat('a', 60000), repeat('b', age % 2 + 60000)) > 0));"
     )
     endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    told = "a query does not end in a small database: no answer within 0.5 s"
+    message = "a query does not end in a small database: no answer within 0.5 s"
 
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         counterexample_to("SELECT name FROM singer", endless, timeout=0.5)
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         counterexample_to("SELECT 1", "SELECT 1 FROM singer", script=heavy, engine="duckdb", timeout=0.5)
 
 

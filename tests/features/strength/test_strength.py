@@ -77,8 +77,8 @@ def test_cases_that_have_no_wrong_variants_are_told(tmp_path, monkeypatch, capsy
 
     assert main(["strength", "."]) == 0
 
-    told = "no case has a gold query of which mutants are made"
-    assert capsys.readouterr().out.splitlines()[-1] == told
+    message = "no case has a gold query of which mutants are made"
+    assert capsys.readouterr().out.splitlines()[-1] == message
 
 
 def test_weakest_cases_come_first_and_sums_agree(strength):
@@ -200,8 +200,8 @@ def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(tmp_path, mo
     Path("a.sql").write_text(SCRIPT, encoding="utf-8")
     write(HEAD + "  - {id: a, gold: SELECT 1, timeout: 0.05}\n")
     endless = "WITH RECURSIVE n(x) AS (SELECT {} UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    made = [Mutant(query=endless.format(n), operator="value", clause="SELECT", change=str(n)) for n in range(9)]
-    monkeypatch.setitem(MUTATORS._members, "sql", lambda *_: made)
+    mutants = [Mutant(query=endless.format(n), operator="value", clause="SELECT", change=str(n)) for n in range(9)]
+    monkeypatch.setitem(MUTATORS._members, "sql", lambda *_: mutants)
     (case,) = load_cases("s.queryeval.yaml", require_prediction=False)
 
     with Session() as session:
@@ -386,9 +386,9 @@ def render_page(cases, tmp_path):
 
 def test_the_page_lists_the_weak_cases_of_its_report(tmp_path):
     hostile = weak_case(id="b", survivors=[{**weak_case()["survivors"][0], "change": "<script>alert(1)</script>"}])
-    strong, other = weak_case(id="b", survivors=[]), weak_case(id="gone")
+    strong, second = weak_case(id="b", survivors=[]), weak_case(id="gone")
 
-    status, page = render_page([weak_case(), hostile, strong, other], tmp_path)
+    status, page = render_page([weak_case(), hostile, strong, second], tmp_path)
 
     section = page.partition('<section id="added-0"')[2].partition("</section>")[0]
     assert status == 0

@@ -60,17 +60,17 @@ def strengths(tmp_path):
         def measure(golds=GOLDS, script=DDL + DATA, engine="sqlite"):
             (tmp_path / "music.sql").write_text(script, encoding="utf-8")
             source = Source(name="music.sql", engine=engine, settings={"script": "music.sql"}, folder=tmp_path)
-            made = [
+            cases = [
                 make_case(id=name, source=source, golds=(query(gold),), thresholds={}, dialect=engine, max_rows=1_000)
                 for name, gold in golds.items()
             ]
-            return [measure_strength(case, session) for case in made], session
+            return [measure_strength(case, session) for case in cases], session
 
         yield measure
 
 
 def survivors_of(measured):
-    return {(one.case.id, mutant.change) for one in measured for mutant in one.survivors}
+    return {(case.case.id, mutant.change) for case in measured for mutant in case.survivors}
 
 
 def killed_by(variants):
@@ -199,10 +199,12 @@ def test_variants_kill_what_survives_in_the_source(strengths):
 def test_the_same_seed_builds_the_same_variants(strengths):
     measured, session = strengths({"boundary": GOLDS["boundary"], "join": GOLDS["join"]})
 
-    one, again, other = ([each.script for each in build_variants(measured, session, seed=seed)] for seed in (1, 1, 2))
+    first, again, second = (
+        [variant.script for variant in build_variants(measured, session, seed=seed)] for seed in (1, 1, 2)
+    )
 
-    assert one == again
-    assert one != other
+    assert first == again
+    assert first != second
 
 
 def test_what_a_variant_kills_is_killed_when_its_script_is_run_alone(strengths, tmp_path):
@@ -283,7 +285,7 @@ def test_nothing_is_built_where_nothing_survives_or_no_table_is_known(strengths)
     without_tables, session = strengths({"one": "SELECT 1 WHERE 2 > 1 AND 3 > 2"}, "SELECT 1;")
 
     assert (
-        list(build_variants([one for one in strong if not one.survivors] or strong[:0] or without_tables, session))
+        list(build_variants([case for case in strong if not case.survivors] or strong[:0] or without_tables, session))
         == []
     )
 
@@ -386,7 +388,7 @@ def test_a_gold_that_fails_on_a_variant_is_a_problem_of_its_place(folder, capsys
 
 
 def test_variants_keep_the_constraints_of_the_source_whatever_db_schema_lists(folder, capsys):
-    listed = {
+    entry = {
         "db_id": "music",
         "table_names_original": ["concert", "singer"],
         "column_names_original": [
@@ -397,7 +399,7 @@ def test_variants_keep_the_constraints_of_the_source_whatever_db_schema_lists(fo
         "primary_keys": [1, 4],
         "foreign_keys": [],
     }
-    Path("tables.json").write_text(json.dumps([listed]), encoding="utf-8")
+    Path("tables.json").write_text(json.dumps([entry]), encoding="utf-8")
     cases = "".join(f'  - {{id: {name}, gold: "{gold}"}}\n' for name, gold in GOLDS.items())
     write(HEAD.replace("cases:", "db_schema: tables.json\ncases:") + cases)
 
@@ -428,13 +430,13 @@ def test_variants_that_are_there_are_replaced_with_force_only(folder, capsys):
 
 @pytest.mark.parametrize("options", [[], ["--force"]])
 def test_a_file_that_is_no_variant_is_never_replaced(folder, capsys, options):
-    own = Path("music-01.sql")
-    own.write_text("CREATE TABLE own (id)")
+    script = Path("music-01.sql")
+    script.write_text("CREATE TABLE own (id)")
 
     with pytest.raises(SystemExit, match="2"):
         main(["strengthen", ".", "-o", ".", *options])
     assert capsys.readouterr().err.startswith("music-01.sql: already exists")
-    assert own.read_text() == "CREATE TABLE own (id)"
+    assert script.read_text() == "CREATE TABLE own (id)"
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(folder, capsys):
@@ -452,10 +454,10 @@ def test_sigterm_ends_the_command_and_leaves_no_copy_of_a_database(folder, monke
         while not list(temporary.glob("*/*")) and process.poll() is None:
             time.sleep(0.01)
         process.terminate()
-        told = process.communicate()[1]
+        message = process.communicate()[1]
 
     assert process.returncode == 130
-    assert told.endswith("queryeval: interrupted\n")
+    assert message.endswith("queryeval: interrupted\n")
     assert not list(temporary.iterdir())
 
 

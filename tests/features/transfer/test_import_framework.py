@@ -55,7 +55,7 @@ def test_cases_become_a_suite_that_collects_with_a_predictor_to_be_written(folde
 
     cases = read_back(folder / "out")
     assert (written.suites, written.cases, written.skipped) == (["set.queryeval.yaml"], 2, [])
-    assert [(each.id, each.evidence) for each in cases] == [("a", ""), ("b", "so")]
+    assert [(case.id, case.evidence) for case in cases] == [("a", ""), ("b", "so")]
     assert {path.name for path in (folder / "out").iterdir()} == {
         *("set.queryeval.yaml", "queryeval.yaml", "predict.py"),
         *("suite.schema.json", "settings.schema.json"),
@@ -94,11 +94,11 @@ def test_ids_keep_their_text_as_far_as_they_can(folder):
     write_suites(imported(*map(case, ids)), folder / "out", force=False)
 
     cases = read_back(folder / "out")
-    own = [each.id for each in cases]
+    own = [case.id for case in cases]
     assert own[:8] == ["a", "a-2", "a-2-2", "weiß-1", "x--y", "../up", "-", "--31m"]
     assert len(set(own)) == len(ids)
     assert max(map(len, own)) <= 210
-    assert [each.metadata.get("original_id", each.id) for each in cases] == ids
+    assert [case.metadata.get("original_id", case.id) for case in cases] == ids
 
 
 def test_a_million_equal_ids_cost_no_search(folder):
@@ -116,7 +116,7 @@ def test_many_cases_are_lines_in_several_files(folder, monkeypatch):
     assert len(written.suites) > 2
     assert all(re.fullmatch(r"set-\d{3}\.queryeval\.jsonl", name) for name in written.suites)
     assert all((folder / "out" / name).stat().st_size <= 200 for name in written.suites)
-    assert [each.id for each in read_back(folder / "out")] == [str(number) for number in range(10)]
+    assert [case.id for case in read_back(folder / "out")] == [str(number) for number in range(10)]
 
 
 def test_yaml_that_would_be_too_large_is_lines(folder, monkeypatch):
@@ -125,7 +125,7 @@ def test_yaml_that_would_be_too_large_is_lines(folder, monkeypatch):
     written = write_suites(imported(case("a", gold=["x" * 990]), case("b")), folder / "out", force=False)
 
     assert written.suites == ["set-001.queryeval.jsonl"]
-    assert [each.id for each in read_back(folder / "out")] == ["a", "b"]
+    assert [case.id for case in read_back(folder / "out")] == ["a", "b"]
     assert not (folder / "out/set.queryeval.yaml").exists()
 
 
@@ -160,7 +160,7 @@ def test_what_the_loader_would_refuse_is_skipped_with_its_reason(folder, gold, r
     written = write_suites(imported(case("bad", gold=gold), case("good", gold=deep(85))), folder / "out", force=False)
 
     assert (written.cases, written.skipped) == (1, [Skipped("bad", reason)])
-    assert [each.id for each in read_back(folder / "out")] == ["good"]
+    assert [case.id for case in read_back(folder / "out")] == ["good"]
 
 
 def test_nothing_is_overwritten_without_force_and_a_predictor_never(folder):

@@ -71,8 +71,8 @@ def test_qald_takes_the_question_in_the_language_and_the_query(capsys):
 
 
 def test_stored_answers_of_qald_can_be_preferred_to_queries(capsys):
-    asked = {"head": {}, "boolean": True}
-    source = write("qald.json", {"questions": [qald(), qald(id=8, answers=[asked])]})
+    document = {"head": {}, "boolean": True}
+    source = write("qald.json", {"questions": [qald(), qald(id=8, answers=[document])]})
     write("p.json", [{"id": "7", "predicted": SIZES.replace("5", "")}, {"id": "8", "predicted": "ASK {}"}])
 
     cases, _ = imported(capsys, "qald", source, "--source", "g.ttl", "--map", "gold=answers", "--predictions", "p.json")
@@ -166,8 +166,8 @@ def test_answers_of_text2sparql_go_in_and_come_out_as_the_published_tool_has_the
     assert {case["id"]: case["outcome"] for case in report["cases"]} == {"t25:1-en": "passed", "t25:3-en": "error"}
     assert status == 1
     assert json.loads(capsys.readouterr().out)["missing"] == ["t25:3-en"]
-    kept = {name: answer[name] for name in ("qname", "question", "query")}  # the tool reads no other
-    assert json.loads(Path("text2sparql.json").read_text("utf-8")) == [kept]
+    entries = {name: answer[name] for name in ("qname", "question", "query")}  # the tool reads no other
+    assert json.loads(Path("text2sparql.json").read_text("utf-8")) == [entries]
 
 
 def test_a_report_of_other_cases_is_no_export_of_text2sparql(capsys):
@@ -239,10 +239,10 @@ def test_included_manifests_and_predictions_for_their_questions(capsys):
     source = manifest(include="<sub/manifest.ttl> <manifest.ttl>")
     write("p.json", [{"id": "sub/a", "predicted": "ASK { ?s ?p ?o }"}])
 
-    own, _ = imported(capsys, "w3c-sparql", source)
+    output, _ = imported(capsys, "w3c-sparql", source)
     asked, _ = imported(capsys, "w3c-sparql", "tests", "--predictions", "p.json")
 
-    assert outcomes(own) == {"sub/a": "passed"}
+    assert outcomes(output) == {"sub/a": "passed"}
     assert outcomes(asked) == {"sub/a": "failed"}
 
 

@@ -170,12 +170,12 @@ def test_a_difference_is_told_by_table_and_rows_are_paired_by_key(shop):
         "UPDATE customer SET city = 'L' WHERE id = 2; DELETE FROM orders WHERE id = 3; INSERT INTO empty VALUES (1, 2)",
         "UPDATE customer SET city = 'E' WHERE id = 2; DELETE FROM orders WHERE id = 2; INSERT INTO log VALUES ('x')",
     )
-    told = KINDS["sql"].difference(trial.gold.answer, trial.predicted.answer, case, limit=20)
+    difference = KINDS["sql"].difference(trial.gold.answer, trial.predicted.answer, case, limit=20)
 
-    assert told.changed[0][0][:5] == ("customer", "changed", 2, "Bob", "L")
-    assert told.changed[0][1][:5] == ("customer", "changed", 2, "Bob", "E")
+    assert difference.changed[0][0][:5] == ("customer", "changed", 2, "Bob", "L")
+    assert difference.changed[0][1][:5] == ("customer", "changed", 2, "Bob", "E")
     for part in ("customer: 1 row changed", "empty: 1 row not added", "orders: 1 row removed, 1 row not removed"):
-        assert part in told.summary
+        assert part in difference.summary
 
 
 @pytest.mark.parametrize(

@@ -262,8 +262,8 @@ def test_the_digest_of_a_gold_changes_with_what_counts_alone(shop):
             return evaluate_case(replace(case, predicted=case.golds[0]), session).gold_answers
 
     gold = "INSERT INTO orders (customer, total) VALUES (1, 5) RETURNING id, total"
-    stated = "INSERT INTO orders (id, customer, total) VALUES (77, 1, 5) RETURNING id, total"
-    changed = [gold.replace("5", "6"), gold.replace("id, total", "id, 6"), stated]
+    text = "INSERT INTO orders (id, customer, total) VALUES (77, 1, 5) RETURNING id, total"
+    changed = [gold.replace("5", "6"), gold.replace("id, total", "id, 6"), text]
     later = f"INSERT INTO orders (total) VALUES (9); {gold}; DELETE FROM orders WHERE total = 9; DELETE FROM log"
 
     assert digest(gold) == digest(f"DELETE FROM empty; {gold.lower()}") == digest(later)

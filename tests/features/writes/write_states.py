@@ -16,22 +16,22 @@ TABLES = ("items", "marks", "blank")
 
 
 def random_statement(random: Random) -> str:
-    number, other, key = random.randint(0, 3), random.randint(0, 3), random.randint(1, 9)
+    number, second, key = random.randint(0, 3), random.randint(0, 3), random.randint(1, 9)
     return random.choice(
         [
-            f"UPDATE items SET stock = stock + {number} WHERE k <= {other}",
+            f"UPDATE items SET stock = stock + {number} WHERE k <= {second}",
             f"UPDATE items SET price = price * {random.choice(['2', '1.00000000001', '1.5'])} WHERE stock >= {number}",
             f"UPDATE items SET name = '{random.choice(['fig', 'FIG', 'kiwi'])}' WHERE k = {key}",
             f"UPDATE items SET name = name, stock = stock WHERE k = {key}",
             f"DELETE FROM items WHERE stock = {number}",
             f"DELETE FROM marks WHERE x = {number}",
             f"UPDATE marks SET x = y, y = x WHERE x > {number}",
-            f"INSERT INTO marks VALUES ({number}, {other})",
+            f"INSERT INTO marks VALUES ({number}, {second})",
             f"INSERT INTO marks SELECT y, x FROM marks WHERE x <> {number}",
-            f"INSERT INTO marks (y, x) VALUES ({number}, {other})",
+            f"INSERT INTO marks (y, x) VALUES ({number}, {second})",
             f"INSERT INTO items (k, name, stock) VALUES ({key + 10}, 'new', {number})",
-            f"INSERT INTO blank (a, b) VALUES ({number}, {other})",
-            f"INSERT INTO blank (b, a) VALUES ({number}, {other})",
+            f"INSERT INTO blank (a, b) VALUES ({number}, {second})",
+            f"INSERT INTO blank (b, a) VALUES ({number}, {second})",
             f"INSERT INTO blank SELECT k, stock, name FROM items WHERE k < {number}",
             f"DELETE FROM blank WHERE a = {number}",
         ]
