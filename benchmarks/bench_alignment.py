@@ -89,17 +89,19 @@ def median_seconds(gold: Table, predicted: Table) -> float:
 
 
 def main() -> None:
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, make in SHAPES.items():
-        if wanted not in name:
+        if pattern not in name:
             continue
         random.seed(7)
         gold, predicted = make()
-        found = best_alignment(gold, predicted)
-        assert found is not None
+        alignment = best_alignment(gold, predicted)
+        assert alignment is not None
         seconds = median_seconds(gold, predicted)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(f"{name:42} {seconds:10.6f} s  matched {found.matched:6}  proven {found.proven!s:5}  peak {peak} MiB")
+        print(
+            f"{name:42} {seconds:10.6f} s  matched {alignment.matched:6}  proven {alignment.proven!s:5}  peak {peak} MiB"
+        )
 
 
 if __name__ == "__main__":

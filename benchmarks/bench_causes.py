@@ -142,14 +142,14 @@ def show_mutants(spider: Path, records: list[dict[str, str]], wanted: int, folde
                     pairs.append({**record, "predicted": mutant, "label": label})
     chosen = random.Random(7).sample(pairs, min(wanted, len(pairs)))
     report = evaluate(cases_of(chosen, spider, folder / "mutants"))
-    right, seen, missed = Counter[str](), Counter[str](), Counter[str]()
+    right, by_label, missed = Counter[str](), Counter[str](), Counter[str]()
     verified = repaired = 0
     for case in report["cases"]:
         pair = chosen[int(case["id"])]
         if case["outcome"] != "failed":  # the same answer under the rules of execution_accuracy
             continue
         label = case["cause"]["edits"][0]["label"] if case["cause"] else "none"
-        seen[pair["label"]] += 1
+        by_label[pair["label"]] += 1
         right[pair["label"]] += label == pair["label"]
         if label != pair["label"]:
             missed[f"{pair['label']} as {label}"] += 1
@@ -161,11 +161,11 @@ def show_mutants(spider: Path, records: list[dict[str, str]], wanted: int, folde
                     rows(connection, pair["gold"], is_sorted=False),
                 )
     print(
-        f"{sum(seen.values())} mutants of {len(seen)} kinds: label right in {share(sum(right.values()), sum(seen.values()))}"
+        f"{sum(by_label.values())} mutants of {len(by_label)} kinds: label right in {share(sum(right.values()), sum(by_label.values()))}"
     )
     print(f"repaired queries: {repaired}; rows as gold's in {verified}")
-    for label in sorted(seen):
-        print(f"  {label:<22} {right[label]:>5} of {seen[label]}")
+    for label in sorted(by_label):
+        print(f"  {label:<22} {right[label]:>5} of {by_label[label]}")
     print(f"  most frequent misses: {missed.most_common(12)}")
 
 
@@ -174,9 +174,9 @@ def show_real(spider: Path, name: str, records: list[dict[str, str]], folder: Pa
     report = evaluate(cases_of(records, spider, folder / name))
     wrong = [case for case in report["cases"] if case["outcome"] == "failed" and case["predicted"] is not None]
     wrong = [case for case in wrong if case["predicted"] and not case["predicted"]["error"]]
-    found = [case["cause"] for case in wrong if case["cause"]]
-    single = sum(len(cause["edits"]) == 1 for cause in found)
-    print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
+    causes = [case["cause"] for case in wrong if case["cause"]]
+    single = sum(len(cause["edits"]) == 1 for cause in causes)
+    print(f"{name}: {len(wrong)} wrong answers, {share(len(causes), len(wrong))} with a cause, {single} of one edit")
     return {case["id"] for case in report["cases"] if case["outcome"] == "failed"}
 
 
@@ -224,14 +224,16 @@ def show_sparql(ck25: Path, folder: Path) -> None:
             for case in evaluate(load_cases(path))["cases"]
             if case["outcome"] == "failed" and case["predicted"] and not case["predicted"]["error"]
         ]
-        found = [case for case in wrong if case["cause"]]
-        single = sum(len(case["cause"]["edits"]) == 1 for case in found)
-        print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
-        labels = [(pairs[int(case["id"])].get("label"), case["cause"]["edits"][0]["label"]) for case in found]
+        named_cases = [case for case in wrong if case["cause"]]
+        single = sum(len(case["cause"]["edits"]) == 1 for case in named_cases)
+        print(
+            f"{name}: {len(wrong)} wrong answers, {share(len(named_cases), len(wrong))} with a cause, {single} of one edit"
+        )
+        labels = [(pairs[int(case["id"])].get("label"), case["cause"]["edits"][0]["label"]) for case in named_cases]
         if name == "mutants":
-            right = sum(mine == its for mine, its in labels)
-            missed = Counter(f"{mine} as {its}" for mine, its in labels if mine != its)
-            print(f"  label right in {share(right, len(found))}; most frequent misses: {missed.most_common(8)}")
+            right = sum(label == expected for label, expected in labels)
+            missed = Counter(f"{label} as {expected}" for label, expected in labels if label != expected)
+            print(f"  label right in {share(right, len(named_cases))}; most frequent misses: {missed.most_common(8)}")
 
     show_sparql_cost(ck25, records, folder)
 
@@ -243,9 +245,9 @@ def show_sparql_cost(ck25: Path, records: list[dict[str, Any]], folder: Path) ->
     path = write_sparql_suite(ck25, records, cost / "a.queryeval.yaml")
     cases = [case for case in evaluate(load_cases(path), cause="off")["cases"] if case["outcome"] != "error"]
     wrong = [case for case in cases if case["outcome"] == "failed" and not case["predicted"]["error"]]
-    others = random.Random(1).choices(cases, k=len(wrong) * 7 // 3)
+    right_cases = random.Random(1).choices(cases, k=len(wrong) * 7 // 3)
     pairs = [(case["gold"]["query"], case["predicted"]["query"]) for case in wrong]
-    pairs += [(case["gold"]["query"], case["gold"]["query"] + "\n#") for case in others]
+    pairs += [(case["gold"]["query"], case["gold"]["query"] + "\n#") for case in right_cases]
     write_sparql_suite(ck25, [{"gold": gold, "predicted": predicted} for gold, predicted in pairs], path)
     off, auto = (min(cpu_of_evaluate(cost, mode) for _ in range(3)) for mode in ("off", "auto"))
     print(f"{len(pairs)} cases, {len(wrong)} wrong: {auto / off:.2f} x the CPU of a run without causes ({off:.1f} s)")
@@ -327,10 +329,10 @@ def rows(connection: sqlite3.Connection, query: str, *, is_sorted: bool = False)
     connection.set_progress_handler(lambda: next(steps, None) is None, 10_000)
     connection.text_factory = lambda text: text.decode(errors="replace")
     try:
-        found = connection.execute(query).fetchmany(20_000)
+        rows = connection.execute(query).fetchmany(20_000)
     except sqlite3.Error:
         return None
-    return sorted(found, key=repr) if is_sorted else found
+    return sorted(rows, key=repr) if is_sorted else rows
 
 
 def alike(one: list[Any] | None, other: list[Any] | None) -> bool:
@@ -369,13 +371,13 @@ def change_value(tree: exp.Expr, tables: Tables) -> bool:
 
 
 def change_operator(tree: exp.Expr, tables: Tables) -> bool:
-    node = next(each for each in tree.find_all(*OPERATORS) if each.find_ancestor(exp.Where, exp.Having))
+    node = next(node for node in tree.find_all(*OPERATORS) if node.find_ancestor(exp.Where, exp.Having))
     node.replace(OPERATORS[type(node)](**node.args))
     return True
 
 
 def drop_condition(tree: exp.Expr, tables: Tables) -> bool:
-    node = next(each for each in tree.find_all(exp.And) if each.find_ancestor(exp.Where))
+    node = next(node for node in tree.find_all(exp.And) if node.find_ancestor(exp.Where))
     node.replace(node.left)
     return True
 
@@ -388,7 +390,7 @@ def add_condition(tree: exp.Expr, tables: Tables) -> bool:
 
 
 def change_connector(tree: exp.Expr, tables: Tables) -> bool:
-    node = next(each for each in tree.find_all(exp.And, exp.Or) if each.find_ancestor(exp.Where))
+    node = next(node for node in tree.find_all(exp.And, exp.Or) if node.find_ancestor(exp.Where))
     node.replace((exp.Or if isinstance(node, exp.And) else exp.And)(**node.args))
     return True
 
@@ -399,7 +401,7 @@ def drop_where(tree: exp.Expr, tables: Tables) -> bool:
 
 
 def change_aggregate(tree: exp.Expr, tables: Tables) -> bool:
-    node = next(each for each in tree.find_all(*AGGREGATES) if each.find_ancestor(exp.Order) is None)
+    node = next(node for node in tree.find_all(*AGGREGATES) if node.find_ancestor(exp.Order) is None)
     node.replace(AGGREGATES[type(node)](**node.args))
     return True
 
@@ -425,7 +427,7 @@ def add_distinct(tree: exp.Expr, tables: Tables) -> bool:
 def another_column(tree: exp.Expr, column: exp.Column, tables: Tables) -> str:
     names = {source.alias_or_name.lower(): source.name.lower() for source in tree.find_all(exp.Table)}
     table = names[column.table.lower()] if column.table else next(iter(names.values()))
-    used = {each.name.lower() for each in tree.find_all(exp.Column)}
+    used = {column.name.lower() for column in tree.find_all(exp.Column)}
     return next(name for name in tables[table] if name.lower() not in used)
 
 
@@ -481,7 +483,7 @@ def drop_join(tree: exp.Expr, tables: Tables) -> bool:
 def change_table(tree: exp.Expr, tables: Tables) -> bool:
     table = tree.args["from_"].this
     used = {column.name.lower() for column in tree.find_all(exp.Column)}
-    named = {each.name.lower() for each in tree.find_all(exp.Table)}
+    named = {table.name.lower() for table in tree.find_all(exp.Table)}
     fits = (name for name, columns in tables.items() if name not in named and used <= {*map(str.lower, columns)})
     table.set("this", exp.to_identifier(next(fits)))
     return True
@@ -502,9 +504,9 @@ def change_set_operation(tree: exp.Expr, tables: Tables) -> bool:
     node = tree.find(*SET_OPERATIONS)
     if node is not tree:
         return False
-    other = SET_OPERATIONS[type(node)](**{**node.args, "distinct": True})
-    node.set("this", other.this)
-    node.__class__ = type(other)
+    changed = SET_OPERATIONS[type(node)](**{**node.args, "distinct": True})
+    node.set("this", changed.this)
+    node.__class__ = type(changed)
     return True
 
 

@@ -52,9 +52,9 @@ def print_row(correlation: float, title: str, runs: int) -> None:
                 low, high = interval
                 found[name].append((low <= MEAN <= high, high - low))
     cells = [f"{correlation:11g}", f"{title:6}"]
-    for own in found.values():
-        holds, widths = zip(*own, strict=True)
-        cells += [f"{sum(holds) / runs:14.1%}", f"{sum(widths) / len(own):10.3f}"]
+    for results in found.values():
+        holds, widths = zip(*results, strict=True)
+        cells += [f"{sum(holds) / runs:14.1%}", f"{sum(widths) / len(results):10.3f}"]
     print("  ".join(cells))
 
 

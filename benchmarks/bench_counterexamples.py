@@ -45,8 +45,8 @@ def main() -> None:
         mutants = []
         for number in developed:
             with suppress(GoldError):  # in DuckDB
-                if (found := measure_strength(cases[number], session)) is not None:
-                    mutants += [(cases[number], mutant.query) for mutant in found.survivors]
+                if (strength := measure_strength(cases[number], session)) is not None:
+                    mutants += [(cases[number], mutant.query) for mutant in strength.survivors]
         predictions = [
             (cases[number], predicted)
             for system in SYSTEMS
@@ -73,16 +73,16 @@ def right_predictions(cases: list[Case], pairs: list[dict[str, str]], session: S
 
 def report(name: str, pairs: list[tuple[Case, str]]) -> None:
     rows, seconds, in_vain = [], [], []
-    for case, other in pairs:
+    for case, predicted in pairs:
         began = used()
         with Session() as session:  # the time of its processes counts when they have ended
-            found = find_counterexample(case, case.golds[0].query or "", other, session).counterexample
-        (in_vain if found is None else seconds).append(used() - began)
-        if found is not None:
-            rows.append(sum(len(table.rows) for table in found.tables.values()))
+            example = find_counterexample(case, case.golds[0].query or "", predicted, session).counterexample
+        (in_vain if example is None else seconds).append(used() - began)
+        if example is not None:
+            rows.append(sum(len(table.rows) for table in example.tables.values()))
             if os.environ.get("VERBOSE"):
-                tables = {name: table.rows for name, table in found.tables.items()}
-                print(json.dumps([case.id, case.golds[0].query, other, str(tables)], ensure_ascii=False))
+                tables = {name: table.rows for name, table in example.tables.items()}
+                print(json.dumps([case.id, case.golds[0].query, predicted, str(tables)], ensure_ascii=False))
     print(f"{name}: {len(rows):,} of {len(pairs):,} pairs have a counterexample")
     print(f"  median rows {median(rows)}, of {sum(count <= 5 for count in rows) / len(rows):.0%} at most 5")
     print(f"  median seconds {median(seconds):.2f}; where none is found {median(in_vain or [0]):.2f}")

@@ -105,8 +105,8 @@ def scores(gold, predicted, folder, session):
 
 
 def share(truths):
-    found = list(truths)
-    return f"{sum(found):4d} of {len(found)}, {sum(found) / len(found):6.1%}"
+    names = list(truths)
+    return f"{sum(names):4d} of {len(names)}, {sum(names) / len(names):6.1%}"
 
 
 def main():
@@ -117,15 +117,15 @@ def main():
         itself = [scores(query, query, folder, session) for query in QUERIES * (RUNS // len(QUERIES))]
         seconds = time.monotonic() - began
         print(f"gold as its own prediction, {BUSY_PROCESSES} busy processes beside it, {seconds:.0f} s")
-        print(f"  r_ves is exactly 1              {share(one['r_ves'] == 1.0 for one in itself)}")
-        print(f"  ves is exactly 1                {share(one['ves'] == 1.0 for one in itself)}")
-        print(f"  the published rule is exactly 1 {share(one['r_ves_bird'] == 1.0 for one in itself)}")
-        print(f"  the published rule is below 1   {share(one['r_ves_bird'] < 1.0 for one in itself)}")
+        print(f"  r_ves is exactly 1              {share(run['r_ves'] == 1.0 for run in itself)}")
+        print(f"  ves is exactly 1                {share(run['ves'] == 1.0 for run in itself)}")
+        print(f"  the published rule is exactly 1 {share(run['r_ves_bird'] == 1.0 for run in itself)}")
+        print(f"  the published rule is below 1   {share(run['r_ves_bird'] < 1.0 for run in itself)}")
         for read in READ:
             for factor in SLOWER:
                 gold, predicted = slower(read, factor)
-                found = [scores(gold, predicted, folder, session)["ves"] for _ in range(RUNS // 4)]
-                print(f"{factor} x {read:,} rows: seen as slower {share(value < 1.0 for value in found)}")
+                values = [scores(gold, predicted, folder, session)["ves"] for _ in range(RUNS // 4)]
+                print(f"{factor} x {read:,} rows: seen as slower {share(value < 1.0 for value in values)}")
 
 
 if __name__ == "__main__":

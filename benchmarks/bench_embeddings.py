@@ -93,7 +93,7 @@ def measure(what: str, pairs: Pairs, model: Any, runs: int) -> None:
         one_at_a_time: list[float] = []
         theirs.append(seconds(lambda: one_at_a_time.extend(loop(model, pairs))))  # noqa: B023
         ratios.append(theirs[-1] / ours[-1])
-        furthest = max(abs(one - other) for one, other in zip(cosines, one_at_a_time, strict=True))
+        furthest = max(abs(cosine - single) for cosine, single in zip(cosines, one_at_a_time, strict=True))
     print(
         f"  a value at a time {statistics.median(theirs):.2f} s, in batches {statistics.median(ours):.2f} s:"
         f" 1/{statistics.median(ratios):.1f} (aim 1/8); cosines differ by at most {furthest:.0e}"

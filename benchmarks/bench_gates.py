@@ -27,8 +27,8 @@ def main() -> None:
     print("| gates are about | 1 gate | 1,000 gates | ratio |")
     print("|---|---|---|---|")
     for name, where in WHERES.items():
-        one, many = (seconds(where, number) for number in (1, GATES))
-        print(f"| {name} | {one:.1f} s | {many:.1f} s | {many / one:.1f} |", flush=True)
+        single, many = (seconds(where, number) for number in (1, GATES))
+        print(f"| {name} | {single:.1f} s | {many:.1f} s | {many / single:.1f} |", flush=True)
 
 
 def seconds(where, number):

@@ -107,11 +107,11 @@ def report_counterexamples(
     for case, mutant in survivors:
         began = used(session)
         gold = case.golds[0].query or ""
-        found = find_counterexample(case, gold, mutant.query, session).counterexample
-        (vain_times if found is None else times).append(used(session) - began)
-        if found is not None:
-            sizes.append(triple_count(found.script))
-            check(found.script, axioms, [(case, mutant.query)], fresh)
+        example = find_counterexample(case, gold, mutant.query, session).counterexample
+        (vain_times if example is None else times).append(used(session) - began)
+        if example is not None:
+            sizes.append(triple_count(example.script))
+            check(example.script, axioms, [(case, mutant.query)], fresh)
     print(
         f"  {len(sizes):,} counterexamples, median {median(sizes):g} triples, at most {max(sizes)}; "
         f"{median(times):.3f} s, {median(vain_times or [0]):.3f} s where none is found (medians)"
@@ -123,15 +123,15 @@ def kept_axioms(files: list[Path]) -> dict[str, str]:
     store = pyoxigraph.Store()
     for file in files:
         store.load(path=str(file))
-    kept = {}
+    graphs = {}
     for relation, (premise, conclusion) in AXIOMS.items():
         for row in store.query(f"SELECT ?a ?b {{ ?a <{RDFS}{relation}> ?b FILTER (isIRI(?a) && isIRI(?b)) }}"):
             ends = row["a"].value, row["b"].value
             pattern = premise.format(*ends)
             exception = f"ASK {{ {pattern} FILTER NOT EXISTS {{ {conclusion.format(*ends)} }} }}"
             if store.query(f"ASK {{ {pattern} }}") and not store.query(exception):
-                kept[f"{relation} {ends}"] = exception
-    return kept
+                graphs[f"{relation} {ends}"] = exception
+    return graphs
 
 
 def check(script: str, axioms: dict[str, str], pairs: list[tuple[Case, str]], fresh: Session) -> None:

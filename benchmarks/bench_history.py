@@ -41,10 +41,10 @@ def main() -> None:
         read = [measured(READ, str(folder)) for _ in range(runs)]
         show = [measured(SHOW, "history", str(folder), "-o", str(page)) for _ in range(runs)]
         size = page.stat().st_size
-    alone, whole = (statistics.median(seconds for seconds, _ in found) for found in (read, show))
+    alone, total = (statistics.median(seconds for seconds, _ in runs) for runs in (read, show))
     memory = max(peak for _, peak in show)
     print(
-        f"{reports} reports of {cases:,} cases: read in {alone:.1f} s, shown in {whole:.1f} s ({whole / alone:.2f} x)"
+        f"{reports} reports of {cases:,} cases: read in {alone:.1f} s, shown in {total:.1f} s ({total / alone:.2f} x)"
     )
     print(f"peak memory {memory / 1024:.0f} MiB, page {size / 1024:,.0f} KiB")
 

@@ -40,11 +40,11 @@ def measure(format_: str, source: Path, output: Path) -> str:
     options = ["--kind", "sql", "--source", "concerts.db", "-o", str(output), "--json"]
     command = [sys.executable, "-c", program, "import", format_, str(source), *options]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    found = json.loads(child.stdout.read())
+    result = json.loads(child.stdout.read())
     _, status, usage = os.wait4(child.pid, 0)
     assert status == 0
     mebibytes = usage.ru_maxrss / 1024
-    return f"{found['cases']:,} cases, {usage.ru_utime + usage.ru_stime:.1f} s of CPU time, peak {mebibytes:.0f} MiB"
+    return f"{result['cases']:,} cases, {usage.ru_utime + usage.ru_stime:.1f} s of CPU time, peak {mebibytes:.0f} MiB"
 
 
 def main(lines: int = 1_000_000, rows: int = 100_000) -> None:

@@ -104,10 +104,10 @@ def worse(cases: Iterable[CaseReport]) -> Iterator[CaseReport]:
 
 def timed(what: str, run: Callable[[], T]) -> T:
     started, busy = time.perf_counter(), time.process_time()
-    found = run()
-    seconds, own = time.perf_counter() - started, time.process_time() - busy
-    print(f"{what}: {seconds:.1f} s (busy {own:.1f} s), peak so far {peak()} MiB", flush=True)
-    return found
+    result = run()
+    seconds, cpu = time.perf_counter() - started, time.process_time() - busy
+    print(f"{what}: {seconds:.1f} s (busy {cpu:.1f} s), peak so far {peak()} MiB", flush=True)
+    return result
 
 
 def run_command(folder: Path, *arguments: str) -> None:
@@ -115,8 +115,8 @@ def run_command(folder: Path, *arguments: str) -> None:
     started = time.perf_counter()
     with subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=folder, stdout=subprocess.DEVNULL) as process:
         _, _, usage = os.wait4(process.pid, 0)
-    seconds, own = time.perf_counter() - started, usage.ru_utime + usage.ru_stime
-    print(f"{' '.join(arguments)}: {seconds:.1f} s (busy {own:.1f} s), peak {usage.ru_maxrss // 1024} MiB", flush=True)
+    seconds, cpu = time.perf_counter() - started, usage.ru_utime + usage.ru_stime
+    print(f"{' '.join(arguments)}: {seconds:.1f} s (busy {cpu:.1f} s), peak {usage.ru_maxrss // 1024} MiB", flush=True)
 
 
 def peak() -> int:

@@ -49,9 +49,9 @@ def read_by_us(path: Path) -> None:
 
 def measured(read, clock=time.perf_counter) -> None:
     start = clock()
-    kept = read()
+    cases = read()
     seconds = clock() - start
-    assert kept
+    assert cases
     print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
@@ -110,7 +110,7 @@ def compare_tables(rows: int) -> None:
         # In a process of its own: the peak of memory of a process begins with that of the one that starts it.
         subprocess.run([sys.executable, __file__, "write", str(rows), folder], check=True)
         for path in (Path(folder, f"bench{suffix}") for suffix in (".xlsx", ".csv", ".parquet")):
-            (read, read_peak), (load, load_peak) = (in_process(how, path) for how in ("rows", "table"))
+            (read, read_peak), (load, load_peak) = (in_process(form, path) for form in ("rows", "table"))
             size = path.stat().st_size / 2**20
             print(
                 f"{rows:,} rows of {path.suffix}, {size:.0f} MiB: read {read:.1f} s, {read_peak:.0f} MiB"

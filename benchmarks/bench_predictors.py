@@ -39,14 +39,14 @@ def main() -> None:
             seconds = run(folder, arguments)
             scores.append(scores_of(folder))
             least = NUMBER * SECONDS / at_once
-            told = f"{' '.join(arguments) or 'default':<28} {seconds:6.1f} s, least {least:6.1f} s, {seconds - least:4.1f} s more"
-            print(f"{told}; {len(service.asked)} calls, {service.most} at once", flush=True)
+            line = f"{' '.join(arguments) or 'default':<28} {seconds:6.1f} s, least {least:6.1f} s, {seconds - least:4.1f} s more"
+            print(f"{line}; {len(service.asked)} calls, {service.most} at once", flush=True)
         for option in ("record", "replay"):
             service.asked.clear()
             seconds = run(folder, [f"--queryeval-{option}=recorded", "--queryeval-concurrency=16"])
             scores.append(scores_of(folder))
             print(f"{'--queryeval-' + option:<28} {seconds:6.1f} s; {len(service.asked)} calls")
-    print(f"the same scores in all runs: {all(found == scores[0] for found in scores)}")
+    print(f"the same scores in all runs: {all(run_scores == scores[0] for run_scores in scores)}")
 
 
 def answer(asked: dict[str, str]) -> str:

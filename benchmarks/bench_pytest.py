@@ -109,12 +109,12 @@ def compare(
     what: str, runs: int, ours: list[object], plain: list[object], environment: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     pairs = [(timed(ours, environment), timed(plain, environment)) for _ in range(runs)]
-    mine, other = (min(cpu for cpu, _, _ in side) for side in zip(*pairs, strict=True))
+    plugin, collector = (min(cpu for cpu, _, _ in side) for side in zip(*pairs, strict=True))
     my_wall, other_wall = (min(wall for _, wall, _ in side) for side in zip(*pairs, strict=True))
     peak = pairs[-1][0][2]
-    cpu = f"CPU {mine:.3f} s against {other:.3f} s, +{1000 * (mine - other):.0f} ms"
+    cpu = f"CPU {plugin:.3f} s against {collector:.3f} s, +{1000 * (plugin - collector):.0f} ms"
     wall = f"wall clock {my_wall:.3f} s against {other_wall:.3f} s"
-    print(f"{what}: {mine / other:.2f} x ({cpu}; {wall}; peak so far {peak // 1024} MiB)", flush=True)
+    print(f"{what}: {plugin / collector:.2f} x ({cpu}; {wall}; peak so far {peak // 1024} MiB)", flush=True)
 
 
 def timed(arguments: list[object], environment: Mapping[str, str] = MappingProxyType({})) -> tuple[float, float, int]:

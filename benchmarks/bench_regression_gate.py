@@ -79,8 +79,8 @@ def right_or_wrong(chances, random):
 
 
 def score(chances, random):
-    kept = np.clip(chances, 1e-3, 1 - 1e-3)
-    return np.round(random.beta(STEADINESS * kept, STEADINESS * (1 - kept)), 3).tolist()
+    clipped = np.clip(chances, 1e-3, 1 - 1e-3)
+    return np.round(random.beta(STEADINESS * clipped, STEADINESS * (1 - clipped)), 3).tolist()
 
 
 if __name__ == "__main__":

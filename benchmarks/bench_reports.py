@@ -44,13 +44,13 @@ def main() -> None:
             times[name].append(time.perf_counter() - start)
             busy[name].append(time.process_time() - started)
             assert sizes.setdefault(name, len(content)) == len(content), name
-    medians, processor = ({name: statistics.median(each[name]) for name in names} for each in (times, busy))
+    medians, processor = ({name: statistics.median(runs[name]) for name in names} for runs in (times, busy))
     for name in names:
         size = f"{sizes[name] / 1024:,.0f} KiB"
         print(f"{name}: {medians[name]:.2f} s (busy {processor[name]:.2f} s, first {times[name][0]:.2f} s), {size}")
     together = [name for name in TOGETHER if name in medians]
-    wall, own = (sum(each[name] for name in together) for each in (medians, processor))
-    print(f"{', '.join(together)} together: {wall:.2f} s (busy {own:.2f} s)")
+    wall, cpu = (sum(figures[name] for name in together) for figures in (medians, processor))
+    print(f"{', '.join(together)} together: {wall:.2f} s (busy {cpu:.2f} s)")
     print(f"html in a browser: {time_to_interactive(report, runs)}")
     for line in huge_steps():
         print(line)

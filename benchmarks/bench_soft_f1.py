@@ -77,9 +77,9 @@ def measure(name: str) -> None:
     after = peak()
     timings = [(seconds(soft_f1, gold, predicted), seconds(row_matching_f1, gold, predicted)) for _ in range(3)]
     soft, row = (statistics.median(column) for column in zip(*timings, strict=True))
-    shown = f"{score.value:.3f} not proven" if isinstance(score, Score) else f"{score:.3f}"
+    text = f"{score.value:.3f} not proven" if isinstance(score, Score) else f"{score:.3f}"
     print(
-        f"{name:42} {soft:7.3f} s  row_matching_f1 {row:7.3f} s  {soft / row:6.1f} x  {shown:18} {after} MiB (tables {before})"
+        f"{name:42} {soft:7.3f} s  row_matching_f1 {row:7.3f} s  {soft / row:6.1f} x  {text:18} {after} MiB (tables {before})"
     )
 
 
@@ -88,12 +88,12 @@ def peak() -> int:
 
 
 def main() -> None:
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    if wanted in SHAPES:
-        measure(wanted)
+    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+    if pattern in SHAPES:
+        measure(pattern)
         return
     for name in SHAPES:
-        if wanted in name:
+        if pattern in name:
             subprocess.run([sys.executable, "-m", "benchmarks.bench_soft_f1", name], check=True)
 
 

@@ -62,13 +62,13 @@ def building_metrics(folder: Path) -> None:
         gold, *predicted = (answer(engine, query) for query in (GOLD_QUERY, *PREDICTIONS.values()))
 
     def compare() -> None:
-        for other in predicted:
-            mine, its = copied(gold), copied(other)
+        for answer in predicted:
+            gold_copy, predicted_copy = copied(gold), copied(answer)
             for name in SCORES:
-                score(name, mine, its)
+                score(name, gold_copy, predicted_copy)
 
     ours = median(compare)
-    rows = ", ".join(str(len(other.rows)) for other in predicted)
+    rows = ", ".join(str(len(answer.rows)) for answer in predicted)
     print(
         f"377 gold rows against {rows}: {ours:.4f} s; published {PUBLISHED_BUILDING:.0f} s, 1/{PUBLISHED_BUILDING / ours:.0f} of it (aim 1/100)"
     )
@@ -184,10 +184,10 @@ def opened(folder: Path, file: str, evaluator: str = "oxigraph") -> Iterator[Eng
 
 
 def answer(engine: Engine, query: str) -> Table:
-    found: Execution = engine.execute(query, timeout=60.0, max_rows=TRIPLES)
-    if not found.answer or not found.answer.rows:
-        raise SystemExit(f"no answer: {found.error}")
-    return found.answer
+    execution: Execution = engine.execute(query, timeout=60.0, max_rows=TRIPLES)
+    if not execution.answer or not execution.answer.rows:
+        raise SystemExit(f"no answer: {execution.error}")
+    return execution.answer
 
 
 def copied(known: Table) -> Table:

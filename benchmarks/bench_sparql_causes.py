@@ -107,14 +107,14 @@ def main() -> None:
 def show(name: str, records: list[dict[str, object]]) -> None:
     """Print how many wrong predictions have a cause, and of which labels."""
     causes: list[tuple[object, CaseReport]] = [(record["mistakes"], record["case"]) for record in records]  # type: ignore[misc]
-    named = [case["cause"] for _, case in causes if case["cause"]]
+    causes_of_cases = [case["cause"] for _, case in causes if case["cause"]]
     print(
-        f"{name}: {len(causes)} wrong predictions, {len(named)} ({len(named) / max(len(causes), 1):.0%}) with a cause"
+        f"{name}: {len(causes)} wrong predictions, {len(causes_of_cases)} ({len(causes_of_cases) / max(len(causes), 1):.0%}) with a cause"
     )
     for number in PREDICTIONS_BY_MISTAKES:
         of_number = [case for mistakes, case in causes if mistakes == number]
         print(f"  {number} mistakes: {sum(bool(case['cause']) for case in of_number)} of {len(of_number)}")
-    labels = Counter(edit["label"] for cause in named for edit in cause["edits"])
+    labels = Counter(edit["label"] for cause in causes_of_cases for edit in cause["edits"])
     print(f"  {', '.join(f'{label} {number}' for label, number in labels.most_common())}")
 
 
@@ -169,14 +169,14 @@ def library_triples(chance: random.Random) -> str:
 def predictions(golds: list[tuple[str, str]], chance: random.Random) -> Iterator[tuple[str, str, str, int]]:
     """Yield questions with gold, a prediction that has mistakes, and their number."""
     for question, gold in golds:
-        seen = {gold}
-        for mistakes, wanted in PREDICTIONS_BY_MISTAKES.items():
-            for _ in range(wanted):
+        queries_so_far = {gold}
+        for mistakes, number in PREDICTIONS_BY_MISTAKES.items():
+            for _ in range(number):
                 predicted = gold
                 for _ in range(mistakes):
                     predicted = with_mistake(predicted, chance)
-                if predicted not in seen:
-                    seen.add(predicted)
+                if predicted not in queries_so_far:
+                    queries_so_far.add(predicted)
                     yield question, gold, predicted, mistakes
 
 
@@ -184,9 +184,9 @@ def with_mistake(query: str, chance: random.Random) -> str:
     """Return a query with one mistake more."""
     if chance.random() < 0.2 and "SELECT" in query and "Label" not in query and "GROUP" not in query:
         variable = query.partition("?")[2].split()[0].strip("(){}*+")
-        head, brace, rest = query.rpartition("}")
+        head, brace, tail = query.rpartition("}")
         column = f"?{variable} ?{variable}Label"
-        labelled = f"{head} OPTIONAL {{ ?{variable} <http://www.w3.org/2000/01/rdf-schema#label> ?{variable}Label }} {brace}{rest}"
+        labelled = f"{head} OPTIONAL {{ ?{variable} <http://www.w3.org/2000/01/rdf-schema#label> ?{variable}Label }} {brace}{tail}"
         return labelled.replace(f"?{variable}", column, 1)
     if chance.random() < 0.1 and " a " in query:
         return query.replace(" a ", " a/<http://www.w3.org/2000/01/rdf-schema#subClassOf>* ", 1)

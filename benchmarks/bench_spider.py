@@ -33,8 +33,8 @@ def main() -> None:
         suites = {"four": (METRICS, 1), "three": (THREE, 1), "twice": (THREE, 2), "none": (THREE, 0)}
         for name, (metrics, times) in suites.items():
             write_suite(Path(folder) / name, spider, pairs, metrics, times)
-        found = {name: [run(Path(folder) / name) for _ in range(runs)] for name in suites}
-    middle = {name: statistics.median(seconds) for name, seconds in found.items()}
+        runs_by_suite = {name: [run(Path(folder) / name) for _ in range(runs)] for name in suites}
+    middle = {name: statistics.median(seconds) for name, seconds in runs_by_suite.items()}
     direct = statistics.median(queries_alone(spider, pairs) for _ in range(runs))
     bare = 1000 * middle["none"] / len(pairs)
     first = 1000 * (middle["three"] - middle["none"]) / len(pairs)

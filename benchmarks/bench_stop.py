@@ -51,15 +51,15 @@ def from_0_to_1(mean):
 
 def print_row(name, scores, runs):
     random = np.random.default_rng((SEED, round(1e6 * scores.mean())))
-    wrong, asked = 0, 0
+    wrong, cases_run = 0, 0
     for first in range(0, runs, BLOCK):
         orders = random.permuted(np.tile(scores, (min(BLOCK, runs - first), 1)), axis=1)
         results, times = decided(orders)
         for order, result, number in zip(orders[: AGAIN * (not first)], results, times, strict=False):
             assert decided_alone(order) == (result, number)
         wrong += (results != Threshold(minimum=LIMIT).admits(scores.mean())).sum()
-        asked += times.sum()
-    mean = asked / runs
+        cases_run += times.sum()
+    mean = cases_run / runs
     print(
         f"| {name} | {wrong / runs:.2%} | {mean:,.0f} of {len(scores):,} | {1 - mean / len(scores):.0%} |", flush=True
     )

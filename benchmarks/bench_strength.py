@@ -36,10 +36,10 @@ def measure(suite: dict[str, Any], held_out: set[int]) -> None:
     with tempfile.TemporaryDirectory() as folder, Session() as session:
         for case in load(Path(folder), suite):
             began = time.perf_counter()
-            found = measure_strength(case, session)
+            strength = measure_strength(case, session)
             seconds += time.perf_counter() - began
-            assert found is not None
-            parts["held out" if int(case.id) in held_out else "developed on"].append(found)
+            assert strength is not None
+            parts["held out" if int(case.id) in held_out else "developed on"].append(strength)
     for name, cases in parts.items():
         if cases:
             report(name, cases)

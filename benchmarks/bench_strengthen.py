@@ -136,20 +136,25 @@ def strengthen(name: str, cases: list[Case]) -> None:
             for variant in variants_of(strengths, session):
                 built.append(variant)
                 failures.update(check_variant(strengths, variant))
-    every = [one for strengths in by_source.values() for one in strengths]
-    killed, survivors = sum(len(one.killed) for one in every), sum(len(one.survivors) for one in every)
+    strengths_of_all = [strength for strengths in by_source.values() for strength in strengths]
+    killed, survivors = (
+        sum(len(strength.killed) for strength in strengths_of_all),
+        sum(len(one.survivors) for one in strengths_of_all),
+    )
     by_variants = len({(case.id, mutant.query) for variant in built for case, mutant in variant.kills})
-    print(f"{name}: {killed + survivors:,} mutants of {len(every):,} golds that are not known to be equivalent")
+    print(
+        f"{name}: {killed + survivors:,} mutants of {len(strengths_of_all):,} golds that are not known to be equivalent"
+    )
     print(f"  {killed:,} killed by the source, {by_variants:,} of the other {survivors:,} by {len(built)} variants")
     print(
         f"  together {(killed + by_variants) / (killed + survivors):.1%}, of the survivors {by_variants / survivors:.1%}"
     )
     rows = median(sum(len(table.rows) for table in variant.tables.values()) for variant in built)
-    seconds = (used() - began) / len(every)
+    seconds = (used() - began) / len(strengths_of_all)
     print(f"  median rows of a variant {rows:g}; {failures['golds']} golds fail on a variant; {seconds:.2f} s a gold")
     print(f"  {failures['constraints']} constraints of a source are broken by a variant")
     print(
-        f"  of {sum(len(one.equivalent) for one in every):,} mutants that are called equivalent, "
+        f"  of {sum(len(strength.equivalent) for strength in strengths_of_all):,} mutants that are called equivalent, "
         f"{failures['equivalent on the source']} differ from gold on the source, "
         f"{failures['equivalent']} on a variant"
     )
@@ -157,7 +162,7 @@ def strengthen(name: str, cases: list[Case]) -> None:
         print(f"  left out are {len(failing)} golds that do not run: {', '.join(failing)}")
     if os.environ.get("VERBOSE"):
         gone = {(case.id, mutant.query) for variant in built for case, mutant in variant.kills}
-        for one in every:
+        for one in strengths_of_all:
             for mutant in one.survivors:
                 if (one.case.id, mutant.query) not in gone:
                     print(f"    left: {one.case.id}: {mutant.operator}: {mutant.change}")
@@ -179,7 +184,7 @@ def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[st
         (Path(folder) / "variant.sql").write_text(variant.script, encoding="utf-8")
         settings = {"script": "variant.sql"}
         there = Source(name="variant.sql", engine=source.engine, settings=settings, folder=Path(folder))
-        cases = [replace(one.case, source=there) for one in strengths]
+        cases = [replace(strength.case, source=there) for strength in strengths]
         answers = [session.execute(case.golds[0], case) for case in cases]
         counts = Counter(golds=sum(answer.error is not None for answer in answers))
         counts["equivalent"] = len(differing(strengths, there, session))
@@ -193,16 +198,16 @@ def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[st
 
 def differing(strengths: list[CaseStrength], source: Source | None, session: Session) -> list[str]:
     """Return the mutants that are called equivalent and do not answer as gold on another source, or on their own."""
-    found = []
-    for one in strengths:
-        case = one.case if source is None else replace(one.case, source=source)
+    rows = []
+    for strength in strengths:
+        case = strength.case if source is None else replace(strength.case, source=source)
         golds = [session.execute_cached(gold, case) for gold in case.golds]
-        for mutant in one.equivalent:
+        for mutant in strength.equivalent:
             if not is_right(session.execute(QueryOrAnswer(query=mutant.query), case), golds, case, session):
-                found.append(mutant.query)
+                rows.append(mutant.query)
                 if os.environ.get("VERBOSE"):
                     print(f"    not equivalent: {case.id}: {mutant.change} ({mutant.equivalent}): {mutant.query}")
-    return found
+    return rows
 
 
 def broken_constraints(source: Source, script: str) -> Iterator[str]:
@@ -215,13 +220,15 @@ def broken_constraints(source: Source, script: str) -> Iterator[str]:
         if "path" in source.settings:
             shutil.copy(source.folder / source.settings["path"], path)
         else:
-            with closing(sqlite3.connect(path)) as made:
-                made.executescript((source.folder / source.settings["script"]).read_text(encoding="utf-8"))
+            with closing(sqlite3.connect(path)) as database:
+                database.executescript((source.folder / source.settings["script"]).read_text(encoding="utf-8"))
         with closing(sqlite3.connect(path)) as copy, closing(sqlite3.connect(":memory:")) as variant:
             variant.executescript(script)
-            listed = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-            tables = [table for (table,) in listed]
-            kept = [
+            tables_of_copy = copy.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            )
+            tables = [table for (table,) in tables_of_copy]
+            keys = [
                 query for table in tables for query in orphans(copy, table) if not copy.execute(query).fetchone()[0]
             ]
             for table in tables:
@@ -232,7 +239,7 @@ def broken_constraints(source: Source, script: str) -> Iterator[str]:
                         copy.execute(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(row))})', row)
                     except sqlite3.IntegrityError as error:
                         yield str(error)
-            yield from (query for query in kept if copy.execute(query).fetchone()[0])
+            yield from (query for query in keys if copy.execute(query).fetchone()[0])
 
 
 def orphans(database: sqlite3.Connection, table: str) -> Iterator[str]:
@@ -314,7 +321,7 @@ def tpch_script(random: Random) -> str:
                 (
                     *(n, number, *random.choice(pairs), random.randrange(1, 50), money(9_000)),
                     *(random.randrange(11) / 100, random.randrange(9) / 100, random.choice("RAN"), random.choice("FO")),
-                    *(each.isoformat() for each in dates),
+                    *(day.isoformat() for day in dates),
                     random.choice(("MAIL", "SHIP", "AIR", "REG AIR")),
                 )
             )

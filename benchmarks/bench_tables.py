@@ -40,8 +40,8 @@ def shapes() -> None:
     score("26 columns of the same values x 1,000 rows, hidden order", alike, shuffled(alike))
     score("26 columns that are the same x 1,000 rows", [values] * 26, [values[::-1]] * 26)
     low = [[random.randrange(2 + column % 4) for _ in range(10_000)] for column in range(8)]
-    other = [[random.randrange(2 + column % 4) for _ in range(10_000)] for column in range(8)]
-    score("8 columns of 2 to 5 values x 10,000 rows, unrelated", low, other)
+    columns = [[random.randrange(2 + column % 4) for _ in range(10_000)] for column in range(8)]
+    score("8 columns of 2 to 5 values x 10,000 rows, unrelated", low, columns)
     prices = [[round(random.random() * 1000, 3) for _ in range(10_000)] for _ in range(4)]
     noisy = [[value * (1 + 1e-9) for value in column] for column in shuffled(prices)]
     score("4 columns of floats x 10,000 rows, last digits noisy", prices, noisy)
@@ -63,9 +63,9 @@ def score(what: str, gold: list[list[T]], predicted: list[list[T]]) -> None:
         lambda: (row_matching_f1(left, right), entity_set_f1(left, right), execution_accuracy(left, right))
     )
     alignment = pair(left, right, POLICY).alignment
-    shown = ", ".join(f"{value:.3f}" for value in scores)
+    text = ", ".join(f"{value:.3f}" for value in scores)
     print(
-        f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {shown} (entity, execution), proven {alignment and alignment.proven}"
+        f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {text} (entity, execution), proven {alignment and alignment.proven}"
     )
 
 

@@ -63,10 +63,12 @@ def measure(pairs: list[Pair], schemas: Schemas, published: Callable[[Pair], Non
         seconds["features of golds"].append(cpu_seconds(features_of, pairs, schemas))
         if published:
             seconds["published matcher"].append(cpu_seconds(lambda pair, _: published(pair), pairs, schemas))
-    for name, found in seconds.items():
-        ratios = [one / other for one, other in zip(found, seconds.get("published matcher", ()), strict=False)]
+    for name, times in seconds.items():
+        ratios = [
+            time / published for time, published in zip(times, seconds.get("published matcher", ()), strict=False)
+        ]
         ratio = f", {statistics.median(ratios):.2f} x the published matcher" if ratios else ""
-        middle = statistics.median(found)
+        middle = statistics.median(times)
         print(f"  {name}: {middle:.3f} s, {len(pairs) / middle:,.0f} pairs a second{ratio}")
 
 
@@ -100,15 +102,15 @@ def verdicts(
     pairs: list[Pair], schemas: Schemas, metric: Callable[[Pair, Schemas], Score | None]
 ) -> Iterator[tuple[str, int]]:
     """What the verdict says against what the queries return; judged are predictions that could be read."""
-    found: Counter[tuple[bool, bool]] = Counter()
+    agreement: Counter[tuple[bool, bool]] = Counter()
     judged = 0
     for pair in pairs:
         score = metric(pair, schemas)
         assert score is not None
-        told = {**score.details.get("exact_set_match", {}), **score.details.get("spider", {})}
-        judged += not told.keys() & {"unreadable", "rejected"}
-        found[bool(score.value), bool(pair["execution_accuracy_spider"])] += 1
-    counts = (found[True, True], found[True, False], found[False, False], found[False, True])
+        details = {**score.details.get("exact_set_match", {}), **score.details.get("spider", {})}
+        judged += not details.keys() & {"unreadable", "rejected"}
+        agreement[bool(score.value), bool(pair["execution_accuracy_spider"])] += 1
+    counts = (agreement[True, True], agreement[True, False], agreement[False, False], agreement[False, True])
     return zip(COLUMNS, (len(pairs), judged, *counts), strict=True)
 
 

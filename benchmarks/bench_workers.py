@@ -64,25 +64,25 @@ def evaluated(folder: Path, executor: Executor | None) -> tuple[int, float]:
 
 def run(way: str, folder: Path) -> None:
     """Evaluate the suite in one of the ways, and print what that took as JSON."""
-    found = {}
+    times = {}
     began = time.perf_counter()
     if way.startswith("pytest"):
         options = ["-n", "2"] if "-n" in way else ["-p", "no:xdist"]
         quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--tb=no", "--no-summary"]
         command = [sys.executable, "-m", "pytest", str(folder), "--queryeval-report", str(folder / "report.json")]
         subprocess.run([*command, *quiet, *options], check=True, stdout=subprocess.DEVNULL)
-        found["passed"] = json.loads((folder / "report.json").read_text())["totals"]["passed"]
+        times["passed"] = json.loads((folder / "report.json").read_text())["totals"]["passed"]
     elif way == "one process":
-        found["passed"], found["cpu"] = evaluated(folder, None)
+        times["passed"], times["cpu"] = evaluated(folder, None)
     else:
         with opened(way) as executor:
             if way.startswith("Dask"):  # a cluster is there already
                 began = time.perf_counter()
-            found["start"] = empty_chunks(executor, 1)
-            found["passed"], found["cpu"] = evaluated(folder, executor)
-            found["seconds"] = time.perf_counter() - began - IDLE_SECONDS
-            found["chunk"] = empty_chunks(executor, 50)
-    print(json.dumps({"seconds": time.perf_counter() - began - IDLE_SECONDS * (way == "one process"), **found}))
+            times["start"] = empty_chunks(executor, 1)
+            times["passed"], times["cpu"] = evaluated(folder, executor)
+            times["seconds"] = time.perf_counter() - began - IDLE_SECONDS
+            times["chunk"] = empty_chunks(executor, 50)
+    print(json.dumps({"seconds": time.perf_counter() - began - IDLE_SECONDS * (way == "one process"), **times}))
 
 
 @contextmanager
@@ -143,21 +143,21 @@ def main() -> None:
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {cases:,} cases")
     with tempfile.TemporaryDirectory() as name:
         write_suite(Path(name), cases)
-        found = {}
+        times = {}
         for way in WAYS:
             command = [sys.executable, __file__, "run", way, name]
-            found[way] = own = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            assert own["passed"] == found[WAYS[0]]["passed"]
-            print(f"{way:16} {own['seconds']:7.1f} s  {cases / own['seconds']:7.0f} cases a second")
+            times[way] = times_of_way = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            assert times_of_way["passed"] == times[WAYS[0]]["passed"]
+            print(f"{way:16} {times_of_way['seconds']:7.1f} s  {cases / times_of_way['seconds']:7.0f} cases a second")
     for way in WAYS:
-        print(f"{way:16} {found[way]['seconds'] / found['pytest -n 2']['seconds']:5.2f} times pytest -n 2")
-    case = found["one process"]["cpu"]
+        print(f"{way:16} {times[way]['seconds'] / times['pytest -n 2']['seconds']:5.2f} times pytest -n 2")
+    case = times["one process"]["cpu"]
     print(f"A case takes a worker {case * 1e3:.2f} ms of CPU")
     for way in WAYS[3:]:
-        own = found[way]
+        times_of_way = times[way]
         print(
-            f"{way}: first chunk after {own['start']:.2f} s, a chunk costs {own['chunk'] * 1e3:.1f} ms, a case costs the "
-            f"caller {own['cpu'] * 1e3:.2f} ms of CPU: it is the limit from {case / own['cpu']:.0f} workers on"
+            f"{way}: first chunk after {times_of_way['start']:.2f} s, a chunk costs {times_of_way['chunk'] * 1e3:.1f} ms, a case costs the "
+            f"caller {times_of_way['cpu'] * 1e3:.2f} ms of CPU: it is the limit from {case / times_of_way['cpu']:.0f} workers on"
         )
     run_pairs(pairs)
 

@@ -24,8 +24,8 @@ def copy_to_duckdb(database: Path, copy: Path) -> None:
     type, to the table itself, and to tables that come later in a circle.
     """
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as source, duckdb.connect(copy) as target:
-        made = source.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-        declared = read_tables(";\n".join(sql for (sql,) in made), "sqlite")
+        definitions = source.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        declared = read_tables(";\n".join(sql for (sql,) in definitions), "sqlite")
         tables: dict[str, TableDefinition] = {}
         rows: dict[str, list[Row]] = {}
         for name in insertion_order(declared):
@@ -40,10 +40,10 @@ def copy_to_duckdb(database: Path, copy: Path) -> None:
             keys = [
                 key
                 for key in declared[name].foreign_keys
-                if (other := tables.get(key.table)) is not None
-                and list(key.referred) == list(other.primary_key)
-                and types(columns, key.columns) == types(other.columns, key.referred)
-                and values(columns, rows[name], key.columns) <= values(other.columns, rows[key.table], key.referred)
+                if (referred := tables.get(key.table)) is not None
+                and list(key.referred) == list(referred.primary_key)
+                and types(columns, key.columns) == types(referred.columns, key.referred)
+                and values(columns, rows[name], key.columns) <= values(referred.columns, rows[key.table], key.referred)
             ]
             tables[name] = declared[name]._replace(columns=columns, foreign_keys=keys)
             target.execute(create_table(tables[name], lambda text: f'"{text}"'))

@@ -263,8 +263,8 @@ class Writer:
         if self._maybe(0.85):
             return table
         columns = self._schema.columns[table]
-        listed = "*" if self._maybe(0.5) else ", ".join(columns)
-        return f"(SELECT {'DISTINCT ' * self._maybe(0.3)}{listed} FROM {table})"
+        selected = "*" if self._maybe(0.5) else ", ".join(columns)
+        return f"(SELECT {'DISTINCT ' * self._maybe(0.3)}{selected} FROM {table})"
 
     def expression(self, names: Sequence[str], depth: int) -> str:
         plan = self._plan

@@ -173,11 +173,11 @@ def related_tests(fault: Fault) -> Iterator[list[str]]:
         yield [str(path.relative_to(ROOT)) for path in tests]
         reached |= modules
         stems = "|".join(name.rpartition(".")[2] for name in modules)
-        named = re.compile(rf"""["']({stems})\.py["']|\.({stems}):[\w]|from ({stems}) import""")
+        mentions = re.compile(rf"""["']({stems})\.py["']|\.({stems}):[\w]|from ({stems}) import""")
         modules = {
             dotted(path.relative_to(ROOT / PACKAGE))
             for path, names in imports.items()
-            if names & modules or named.search(path.read_text(encoding="utf-8"))
+            if names & modules or mentions.search(path.read_text(encoding="utf-8"))
         } - reached
 
 

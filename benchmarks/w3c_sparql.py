@@ -94,8 +94,8 @@ def report(engine: str, cases: Sequence[Case], **policy: Any) -> dict[str, bool]
     ]
     outcomes = {entry["id"]: entry for entry in evaluate(run)["cases"]}
     passed = sum(entry["outcome"] == "passed" for entry in outcomes.values())
-    told = ", ".join((engine, *(f"{name}: {value}" for name, value in policy.items())))
-    print(f"{told}: {passed} of {len(cases)} passed")
+    text = ", ".join((engine, *(f"{name}: {value}" for name, value in policy.items())))
+    print(f"{text}: {passed} of {len(cases)} passed")
     failed = {}
     for case in run:
         entry = outcomes[case.id]
@@ -121,25 +121,25 @@ def passes_alone(engine: str, case: Case, *, strict: bool) -> bool:
     assert isinstance(gold, Table)
     try:
         data = case.settings.source.folder / case.settings.source.settings["files"]
-        found = {"oxigraph": asked_oxigraph, "rdflib": asked_rdflib}[engine](data, case.predicted.query)
+        answer = {"oxigraph": asked_oxigraph, "rdflib": asked_rdflib}[engine](data, case.predicted.query)
     except Exception:  # noqa: BLE001 - a query that the engine refuses, by whatever it raises
         return False
-    if isinstance(found, bool):
-        return gold.rows == [(found,)]
+    if isinstance(answer, bool):
+        return gold.rows == [(answer,)]
     rows = [tuple(map(rdf_term, row)) for row in gold.rows]
-    if isinstance(found, rdflib.Graph):
-        return isomorphic(found, graph_of_triples(rows))
-    names, others = found
+    if isinstance(answer, rdflib.Graph):
+        return isomorphic(answer, graph_of_triples(rows))
+    names, predicted_rows = answer
     if sorted(names) != sorted(gold.columns):
         return False
     order = [names.index(name) for name in gold.columns]
-    others = [tuple([row[place] for place in order]) for row in others]
+    predicted_rows = [tuple([row[place] for place in order]) for row in predicted_rows]
     ordered = case.settings.policy.row_order == "strict"
     if case.settings.policy.duplicates == "ignore":
-        rows, others = list(dict.fromkeys(rows)), list(dict.fromkeys(others))
-    if len(rows) != len(others):
+        rows, predicted_rows = list(dict.fromkeys(rows)), list(dict.fromkeys(predicted_rows))
+    if len(rows) != len(predicted_rows):
         return False
-    return isomorphic(*(graph_of_rows(side, ordered=ordered, strict=strict) for side in (rows, others)))
+    return isomorphic(*(graph_of_rows(side, ordered=ordered, strict=strict) for side in (rows, predicted_rows)))
 
 
 def asked_oxigraph(data: Path, query: str) -> Any:
