@@ -43,6 +43,11 @@ class CaseStrength:
     """Why the gold query cannot be parsed, so that there are no mutants; empty if it can."""
 
     @property
+    def place(self) -> Location:
+        """The row of a table or the line of a suite that has the case."""
+        return self.case.row or self.case.location
+
+    @property
     def share(self) -> float | None:
         """The share of killed mutants among those that are not equivalent; None if there are none."""
         mutant_count = len(self.killed) + len(self.survivors)
@@ -188,6 +193,5 @@ def measure_cases(
         else:
             measured_cases.strengths += [] if strength is None else [strength]
             if strength is not None and strength.unreadable:
-                place = case.row or case.location
-                tell(f"not measured: {place}: case '{case.id}': gold cannot be read: {strength.unreadable}")
+                tell(f"not measured: {strength.place}: case '{case.id}': gold cannot be read: {strength.unreadable}")
     return measured_cases

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.cli.output import Result, teller
-from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import Report, WeakCase
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.added_sections import ReportSection, SectionFile
@@ -68,16 +66,11 @@ def run(arguments: argparse.Namespace) -> Result:
             "cases": [
                 {
                     "id": strength.case.id,
-                    "path": _location(strength.case).path.as_posix(),
-                    "line": _location(strength.case).line,
+                    "path": strength.place.path.as_posix(),
+                    "line": strength.place.line,
                     **_counts([strength]),
                     "survivors": [
-                        {
-                            "query": mutant.query,
-                            "operator": mutant.operator,
-                            "clause": mutant.clause,
-                            "change": mutant.change,
-                        }
+                        {key: getattr(mutant, key) for key in ("query", "operator", "clause", "change")}
                         for mutant in strength.survivors
                     ],
                 }
@@ -98,8 +91,7 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
     weak_cases = [strength for strength in strengths if strength.survivors]
     for strength in weak_cases[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)
-        place, id_ = _location(strength.case), strength.case.id
-        yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} mutants pass"
+        yield f"{strength.place}: case '{strength.case.id}': {len(strength.survivors):,} of {total:,} mutants pass"
         for mutant in strength.survivors[:MAX_CHANGES]:
             change = one_line(mutant.change, CHANGE_CHARACTERS)
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
@@ -148,10 +140,6 @@ def _operators(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
             for mutant in getattr(strength, outcome):
                 counts.setdefault(mutant.operator, dict.fromkeys(OUTCOMES, 0))[outcome] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1]["survivors"], item[0])))
-
-
-def _location(case: Case) -> Location:
-    return case.row or case.location
 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain, starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
@@ -27,6 +27,7 @@ from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.languages.sparql.tree import (
     ALL,
     PRECEDENCE,
+    Bind,
     Block,
     Expr,
     Filter,
@@ -54,13 +55,7 @@ MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
 NEAREST = 2  # names that replace one, by similarity
-ALWAYS_BOUND = "the variable is always bound"
-NEVER_BOUND = "the variable is never bound"
 UNUSED = "its variables are used nowhere else"
-NOTHING_SHARED = "it shares no variable with the pattern"
-REDUNDANT = "follows from another pattern"
-IMPLIED = "the vocabulary of the graph implies it"
-SAME_BUT_NAMES = "the same but for the names of variables"
 _BOUNDARIES = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}
 _FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _CONNECTORS = {"&&": "||", "||": "&&"}
@@ -68,7 +63,6 @@ _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _NEGATIONS = {"EXISTS": "NOT EXISTS", "NOT EXISTS": "EXISTS", "IN": "NOT IN", "NOT IN": "IN"}
 _AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
 _CLOSURES = {"*": "+", "+": "*"}
-_CLAUSES: dict[type[Node], str] = {Filter: "FILTER", Select: "HAVING", SortKey: "ORDER", Item: "SELECT"}  # else BIND
 _TO_SUPERCLASSES = ("/", f"<{SUBCLASS.iri}>", "*")
 
 
@@ -98,7 +92,7 @@ def mutants(
     """Return the distinct mutants of a query; none where it cannot be read.
 
     `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` runs a query on
-    the same graph, to list its predicates and classes. At most `most_mutants` are returned: the operators take turns.
+    the same graph, to list its predicates and classes. See `distinct_mutants` for how many.
     """
     try:
         parsed_query = read_tree(query, source_prefixes)
@@ -125,6 +119,8 @@ def mutants(
 
 
 class _Mutants:
+    """The edits of one query; an operator is a method that yields some."""
+
     def __init__(
         self, tree: Select, prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
     ) -> None:
@@ -172,9 +168,9 @@ class _Mutants:
             premises = [element for element in triples if element is not triple]
             reason = ""
             if any(self._follows(triple, premise, place) for premise in premises):
-                reason = REDUNDANT
+                reason = "follows from another pattern"
             elif self._is_implied(triple, premises) and id(place.group) not in self._named_groups:
-                reason = IMPLIED
+                reason = "the vocabulary of the graph implies it"
             yield Edit(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
 
     def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
@@ -216,7 +212,7 @@ class _Mutants:
     def _unless_renamed(self, edit: Edit, first_variable: str, second_variable: str) -> Edit:
         tree = self.edited(edit) if is_variable(first_variable) and is_variable(second_variable) else None
         is_same = tree is not None and self.facts.is_same_but_for_names(tree, first_variable, second_variable)
-        return edit._replace(equivalent=SAME_BUT_NAMES) if is_same else edit
+        return edit._replace(equivalent="the same but for the names of variables") if is_same else edit
 
     def filters(self, place: Place) -> Iterator[Edit]:
         """Leave out filters, and operands of `&&` or `||`."""
@@ -243,7 +239,7 @@ class _Mutants:
             if name == "MINUS":
                 siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
                 shared_variables = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
-                reason = "" if shared_variables else NOTHING_SHARED
+                reason = "" if shared_variables else "it shares no variable with the pattern"
             yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", equivalent=reason)
             if name == "OPTIONAL":
                 change = f"{self.writer.line(element)} → required"
@@ -315,7 +311,7 @@ class _Mutants:
         selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
-                reason = NEVER_BOUND if self.facts.is_never_bound(key) else ""
+                reason = "the variable is never bound" if self.facts.is_never_bound(key) else ""
                 yield Edit(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Edit]:
@@ -324,15 +320,13 @@ class _Mutants:
             for at, term in enumerate(triple.path):
                 for predicate in self._nearest(term, PREDICATES):
                     path = (*triple.path[:at], predicate, *triple.path[at + 1 :])
-                    change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
-                    yield Edit(triple, replace(triple, path=path), "predicate", "WHERE", change)
+                    yield self._in_triple(triple, "predicate", "path", path)
 
     def classes(self) -> Iterator[Edit]:
         """Replace classes by those of the graph with similar names."""
         for triple in self._triples:
             for class_iri in self._nearest(triple.object, CLASSES) if triple.path[0] == "a" else ():
-                change = f"{self.writer.term(triple.object)} → {self.writer.term(class_iri)}"
-                yield Edit(triple, replace(triple, object=class_iri), "class", "WHERE", change)
+                yield self._in_triple(triple, "class", "object", class_iri)
 
     def constants(self) -> Iterator[Edit]:
         """Replace IRIs of subjects and objects by those of the graph with similar names beside the same predicate."""
@@ -340,13 +334,10 @@ class _Mutants:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
                 continue
             predicate = triple.path[0]
-            for term, pattern in ((triple.subject, f"?name {predicate} ?x"), (triple.object, f"?x {predicate} ?name")):
+            for place, pattern in (("subject", f"?name {predicate} ?x"), ("object", f"?x {predicate} ?name")):
                 query = f"SELECT DISTINCT ?name WHERE {{ {pattern} }} ORDER BY ?name LIMIT {MAX_NAMES}"
-                for iri in self._nearest(term, query):
-                    is_object = pattern.endswith("?name")
-                    replacement = replace(triple, object=iri) if is_object else replace(triple, subject=iri)
-                    change = f"{self.writer.term(term)} → {self.writer.term(iri)}"
-                    yield Edit(triple, replacement, "constant", "WHERE", change)
+                for iri in self._nearest(getattr(triple, place), query):
+                    yield self._in_triple(triple, "constant", place, iri)
 
     def paths(self) -> Iterator[Edit]:
         """Exchange `*` and `+` of paths; add or drop the subclasses of a class."""
@@ -362,96 +353,87 @@ class _Mutants:
             elif triple.path == ("a",) and any(pair[1] == class_ for pair in self._vocabulary.pairs(SUBCLASS)):
                 paths.append(("a", *_TO_SUPERCLASSES))
             for path in paths:
-                change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
-                yield Edit(triple, replace(triple, path=path), "path", "WHERE", change)
+                yield self._in_triple(triple, "path", "path", path)
+
+    def _in_triple(self, triple: Triple, operator: str, place: str, new: Any) -> Edit:
+        """Return the replacement of the subject, the object or the path of a pattern."""
+        texts = [self.writer.path([part] if isinstance(part, str) else part) for part in (getattr(triple, place), new)]
+        return Edit(triple, replace(triple, **{place: new}), operator, "WHERE", " → ".join(texts))
 
     def values(self) -> Iterator[Edit]:
         """Change numbers by one; texts by the case of their first letter, or by dropping their language."""
         for triple in self._triples:
             for literal in _other_values(triple.object):
-                change = f"{self.writer.term(triple.object)} → {self.writer.term(literal)}"
-                yield Edit(triple, replace(triple, object=literal), "value", "WHERE", change)
-        for owner, expression in self._expressions():
+                yield self._in_triple(triple, "value", "object", literal)
+        for _, clause, expression in self._expressions():
             # Elsewhere a number may be a factor of units, which changes no order.
-            if not isinstance(owner, Filter | Select):
+            if clause not in ("FILTER", "HAVING"):
                 continue
             ignores_case = any(term in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for term in terms(expression))
             parents = {id(argument): part for part in parts(expression) for argument in part.arguments}
             for part in parts(expression):
                 if part.arguments or (part.head.startswith('"') and ignores_case):
                     continue
+                whole = parents.get(id(part), part)
+                if whole.head not in _FLIPPED or whole.arguments[0] is part or _is_call(whole.arguments[0]):
+                    whole = part
                 for literal in _other_values(part.head):
-                    outer_part = parents.get(id(part), part)
-                    if (
-                        outer_part.head not in _FLIPPED
-                        or outer_part.arguments[0] is part
-                        or _is_call(outer_part.arguments[0])
-                    ):
-                        outer_part = part
-                    change = self._exchange(outer_part, part, Expr(literal))
-                    yield Edit(part, Expr(literal), "value", _CLAUSES.get(type(owner), "BIND"), change)
-
-    def _exchange(self, outer_part: Expr, part: Expr, replacement: Expr) -> str:
-        """Return the text of an expression before and after one part of it is replaced."""
-        new_whole = changed(outer_part, lambda original, copy: replacement if original is part else copy)
-        return f"{self.writer.line(outer_part)} → {self.writer.line(new_whole or replacement)}"
+                    yield self._in_expression(whole, part, Expr(literal), "value", clause)
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
         """Exchange operators in expressions."""
-        for owner, expression in self._expressions():
+        for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head not in exchanges or len(part.arguments) < 2:
                     continue  # `COUNT(*)`, signs
-                replacement = replace(part, head=exchanges[part.head])
-                change = self._exchange(part, part, replacement)
-                edit = Edit(part, replacement, operator, _CLAUSES.get(type(owner), "BIND"), change)
+                edit = self._in_expression(part, part, replace(part, head=exchanges[part.head]), operator, clause)
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
     def negations(self) -> Iterator[Edit]:
         """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
-        for owner, expression in self._expressions():
-            clause = _CLAUSES.get(type(owner), "BIND")
+        for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head in _NEGATIONS:
                     negation = _NEGATIONS[part.head]
-                    change = f"{part.head} → {negation}"
-                    yield Edit(part, replace(part, head=negation), "negation", clause, change)
+                    yield Edit(part, replace(part, head=negation), "negation", clause, f"{part.head} → {negation}")
                 elif part.head == "!" and isinstance(part.arguments[0], Expr):
-                    change = self._exchange(expression, part, part.arguments[0])
-                    yield Edit(part, part.arguments[0], "negation", clause, change)
-            if isinstance(owner, Filter) and _is_call(expression):
-                yield Edit(expression, Expr("!", (expression,)), "negation", "FILTER")
+                    yield self._in_expression(expression, part, part.arguments[0], "negation", clause)
+            if clause == "FILTER" and _is_call(expression):
+                yield Edit(expression, Expr("!", (expression,)), "negation", clause)
 
     def aggregates(self) -> Iterator[Edit]:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
-        for owner, expression in self._expressions():
-            selects = [select for select, *_ in self.facts.selects]
-            heads = ((query, node) for query in selects for node in (query, *query.items, *query.group, *query.order))
+        selects = [select for select, *_ in self.facts.selects]
+        heads = [(query, node) for query in selects for node in (query, *query.items, *query.group, *query.order)]
+        for owner, clause, expression in self._expressions():
             select = next((query for query, node in heads if node is owner), self.tree)
-            clause = _CLAUSES.get(type(owner), "BIND")
             for part in parts(expression):
                 if part.head in _AGGREGATES:
                     replacement = replace(part, head=_AGGREGATES[part.head])
-                    yield Edit(part, replacement, "aggregate", clause, self._exchange(expression, part, replacement))
+                    yield self._in_expression(expression, part, replacement, "aggregate", clause)
                 argument = part.arguments[0] if part.head in ("COUNT", "SUM", "AVG") else None
                 if not isinstance(argument, Expr) or argument == ALL:
                     continue
                 is_distinct = argument.head == "DISTINCT"
-                new_argument = argument.arguments[0] if is_distinct else Expr("DISTINCT", (argument,))
-                replacement = Expr(part.head, (new_argument,))
                 value = argument.arguments[0] if is_distinct else argument
-                is_alone = isinstance(value, Expr) and is_variable(value.head)
-                variable = value.head if isinstance(value, Expr) else ""
-                reason = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
-                change = self._exchange(expression, part, replacement)
+                replacement = Expr(part.head, (value if is_distinct else Expr("DISTINCT", (argument,)),))
+                variable = value.head if isinstance(value, Expr) and is_variable(value.head) else ""
+                reason = NO_DUPLICATES if variable and self.facts.counts_unique(select, variable) else ""
                 operator = "count" if part.head == "COUNT" else "aggregate"
-                yield Edit(part, replacement, operator, clause, change, reason)
-                if part.head == "COUNT" and not is_distinct and is_alone:
+                yield self._in_expression(expression, part, replacement, operator, clause, reason)
+                if part.head == "COUNT" and not is_distinct and variable:
                     is_bound = select.where is not None and variable in bound_variables(select.where)
-                    count_all = Expr("COUNT", (ALL,))
-                    change = self._exchange(expression, part, count_all)
-                    yield Edit(part, count_all, "count", clause, change, ALWAYS_BOUND if is_bound else "")
+                    reason = "the variable is always bound" if is_bound else ""
+                    yield self._in_expression(expression, part, Expr("COUNT", (ALL,)), "count", clause, reason)
+
+    def _in_expression(
+        self, whole: Expr, part: Expr, replacement: Expr, operator: str, clause: str, reason: str = ""
+    ) -> Edit:
+        """Return the replacement of a part of an expression, told by the texts of what is around it."""
+        new_whole = changed(whole, lambda original, copy: replacement if original is part else copy)
+        change = f"{self.writer.line(whole)} → {self.writer.line(new_whole or replacement)}"
+        return Edit(part, replacement, operator, clause, change, reason)
 
     def _nearest(self, term: str, query: str) -> list[str]:
         """Return, of the IRIs that a query lists, those with the names nearest to an IRI's; none for another term."""
@@ -463,18 +445,20 @@ class _Mutants:
 
         return sorted((name for name in names if name != term), key=unlike)[:NEAREST]
 
-    def _expressions(self) -> Iterator[tuple[Node, Expr]]:
-        """Yield all expressions with the nodes that they belong to."""
+    def _expressions(self) -> Iterator[tuple[Node, str, Expr]]:
+        """Yield all expressions with the nodes that they belong to, and the clauses of these."""
         for node in walk(self.tree):
             match node:
                 case Filter(condition):
-                    yield node, condition
+                    yield node, "FILTER", condition
                 case Select(having=having):
-                    yield from ((node, condition) for condition in having)
-                case Item(value) | SortKey(value=value):
-                    yield node, value
-                case _ if not isinstance(node, Expr | Group | Triple | Block | Union) and hasattr(node, "value"):
-                    yield node, node.value
+                    yield from ((node, "HAVING", condition) for condition in having)
+                case Item(value):
+                    yield node, "SELECT", value
+                case SortKey(value=value):
+                    yield node, "ORDER", value
+                case Bind(value):
+                    yield node, "BIND", value
 
 
 def _is_call(expression: Expr | Group) -> bool:

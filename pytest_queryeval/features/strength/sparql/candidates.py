@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -55,28 +56,22 @@ class CandidateGraphs:
 
         Raise `SourceError` if none of the queries can be read.
         """
-        trees = list(self._trees(queries))
+        trees: list[Select] = []
+        for query in dict.fromkeys(queries):
+            with suppress(UnreadableError):
+                if refusal(read_query(query)) is None:
+                    parsed_query = read_tree(query, declared_prefixes(self._source.settings))
+                    self._prefixes |= parsed_query.prefixes
+                    trees.append(parsed_query.tree)
         if not trees:
             raise SourceError("no small graph can be built: the queries have what is not understood, such as BASE")
-        generator = GraphGenerator(trees, self._vocabulary, self._named_graphs)
+        generator = GraphGenerator(trees, self._vocabulary, self._named_graphs, random)
         graphs: set[frozenset[Quad]] = set()
         for number in range(count):
-            graph = generator.graph(random, is_plain=plain_first and number < count / 2)
+            graph = generator.graph(is_plain=plain_first and number < count / 2)
             if graph and (quads := frozenset(graph)) not in graphs:
                 graphs.add(quads)
                 yield graph
-
-    def _trees(self, queries: Sequence[str]) -> Iterator[Select]:
-        """Yield the trees of queries, and keep their prefixes."""
-        for query in dict.fromkeys(queries):
-            if refusal(read_query(query)) is not None:
-                continue
-            try:
-                parsed_query = read_tree(query, declared_prefixes(self._source.settings))
-            except UnreadableError:
-                continue
-            self._prefixes |= parsed_query.prefixes
-            yield parsed_query.tree
 
     @property
     def constraints(self) -> Constraints:

@@ -176,16 +176,20 @@ class GraphGenerator:
     `named_graphs` are the names of graphs that the source may have; without any, GRAPH matches nothing.
     """
 
-    def __init__(self, queries: Sequence[Select], vocabulary: Vocabulary, named_graphs: Sequence[IRI] | None) -> None:
+    def __init__(
+        self, queries: Sequence[Select], vocabulary: Vocabulary, named_graphs: Sequence[IRI] | None, random: Random
+    ) -> None:
         self._queries = queries
         self._vocabulary = vocabulary
         self._named_graphs = named_graphs
-        self._pools = _Pools(queries, vocabulary)
+        self._random = random
+        self._pools = _Pools(queries, vocabulary, random)
         numbers = {int(term) for query in queries for term in terms(query) if term.isdecimal() and len(term) < 3}
         self._numbers = sorted(number for number in numbers if 1 < number < MAX_COPIES)
 
-    def graph(self, random: Random, *, is_plain: bool) -> Graph:
+    def graph(self, *, is_plain: bool) -> Graph:
         """Return a graph of at most MAX_TRIPLES; a plain one has few solutions, and all triples of them."""
+        random = self._random
         copies = random.choice((1, 1, 2)) if is_plain else random.choice((1, 2, 2, 3, 4))
         is_counted = not is_plain and bool(self._numbers) and random.random() < 0.3
         if is_counted:
@@ -204,42 +208,40 @@ class GraphGenerator:
                     for name, term in assignment.items()
                     if kept_by_name.setdefault(name, random.random() < kept_share)
                 }
-                quads.update(dict.fromkeys(self._solution(query, assignment, random, number if is_counted else None)))
+                quads.update(dict.fromkeys(self._solution(query, assignment, number if is_counted else None)))
         chosen_quads = [quad for quad in quads if random.random() >= dropped_share]
         while len(graph := self._vocabulary.completed(chosen_quads)) > MAX_TRIPLES:
             chosen_quads = chosen_quads[: len(chosen_quads) * 3 // 4]
         return graph
 
-    def _solution(
-        self, query: Select, assignment: dict[str, Term], random: Random, number: int | None
-    ) -> Iterator[Quad]:
+    def _solution(self, query: Select, assignment: dict[str, Term], number: int | None) -> Iterator[Quad]:
         """Yield the triples of a solution; `assignment` has the terms of some variables, and gets the others.
 
         With a `number`, new nodes are those of this number.
         """
-        solution = _Solution(random)
+        solution = _Solution(self._random)
         if query.where is not None:
             solution.add(query.where)
         assignment.update(solution.values)
         edges = solution.edges[:MAX_EDGES]
         for edge in reversed(edges):  # a path begins at an instance, and ends at a class
             if constant(edge.predicate) in (SUBCLASS, DOMAIN, RANGE):
-                self._assign_stated(edge, solution, assignment, random)
+                self._assign_stated(edge, solution, assignment)
         for edge in edges:
             edge_terms = []
             for token in map(solution.final, (edge.subject, edge.predicate, edge.object)):
                 term = constant(token)
                 if is_open(token):
-                    term = assignment.get(token) or self._pools.term(query, token, edges, random, number)
+                    term = assignment.get(token) or self._pools.term(query, token, edges, number)
                     assignment[token] = term
                 edge_terms.append(term)
             subject, predicate, object_ = edge_terms
-            graph = self._graph(edge.graph, query, assignment, random)
+            graph = self._graph(edge.graph, query, assignment)
             is_elsewhere = graph is None and bool(edge.graph)  # in a graph that the source cannot have
             if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ and not is_elsewhere:
                 yield Quad(subject, predicate, object_, graph)
 
-    def _assign_stated(self, edge: Edge, solution: _Solution, assignment: dict[str, Term], random: Random) -> None:
+    def _assign_stated(self, edge: Edge, solution: _Solution, assignment: dict[str, Term]) -> None:
         """Assign terms to the open ends of a triple of the vocabulary, so that the vocabulary states it."""
         tokens = [solution.final(token) for token in (edge.subject, edge.object)]
         ends = [assignment.get(token) if is_open(token) else constant(token) for token in tokens]
@@ -250,9 +252,9 @@ class GraphGenerator:
             if all(end is None or end == term for end, term in zip(ends, pair, strict=True))
         ]
         if pairs:
-            assignment.update(zip(tokens, random.choice(pairs), strict=True))
+            assignment.update(zip(tokens, self._random.choice(pairs), strict=True))
 
-    def _graph(self, token: str, query: Select, assignment: dict[str, Term], random: Random) -> IRI | None:
+    def _graph(self, token: str, query: Select, assignment: dict[str, Term]) -> IRI | None:
         """Return the name of the graph that a triple is in; None for the unnamed graph, or where there is no other."""
         if not token:
             stated_graphs = [
@@ -260,96 +262,76 @@ class GraphGenerator:
                 for place, name in enumerate(query.dataset)
                 if name not in ("FROM", "NAMED") and query.dataset[place - 1] == "FROM"
             ]
-            name = constant(random.choice(stated_graphs)) if stated_graphs else self._vocabulary.home
+            name = constant(self._random.choice(stated_graphs)) if stated_graphs else self._vocabulary.home
             return name if isinstance(name, IRI) else None
         if self._named_graphs is None:
             return None
         name = constant(token)
         if name is None:
             graphs = [*self._named_graphs, *(IRI(f"{EXAMPLES}graph-{number}") for number in (1, 2))]
-            name = assignment.setdefault(token, random.choice(graphs))
+            name = assignment.setdefault(token, self._random.choice(graphs))
         return name if isinstance(name, IRI) else None
 
 
 class _Pools:
     """The terms that the variables of queries take."""
 
-    def __init__(self, queries: Sequence[Select], vocabulary: Vocabulary) -> None:
+    def __init__(self, queries: Sequence[Select], vocabulary: Vocabulary, random: Random) -> None:
         self._vocabulary = vocabulary
+        self._random = random
         self._nodes: dict[str, None] = {}  # sorts of nodes
         self._compared = {id(query): _compared(query) for query in queries}
-        self._predicates = list(
-            dict.fromkeys(
-                predicate
-                for query in queries
-                for node in walk(query)
-                if isinstance(node, Triple)
-                for token in node.path
-                if isinstance(predicate := constant(token), IRI)
-            )
-        ) or [IRI(f"{EXAMPLES}p")]
-        self._constants: defaultdict[tuple[str, bool], dict[Term, None]] = defaultdict(dict)
-        for query in queries:
-            for node in walk(query):
-                if isinstance(node, Triple) and len(node.path) == 1:
-                    for is_object, token in enumerate((node.subject, node.object)):
-                        if (term := constant(token)) is not None:
-                            self._constants[node.path[0], bool(is_object)][term] = None
+        triples = [node for query in queries for node in walk(query) if isinstance(node, Triple)]
+        predicates = (constant(token) for triple in triples for token in triple.path)
+        self._predicates = [*dict.fromkeys(iri for iri in predicates if isinstance(iri, IRI))] or [IRI(f"{EXAMPLES}p")]
+        self._constants: defaultdict[tuple[bool, str], dict[Term, None]] = defaultdict(dict)
+        for triple in triples:
+            for is_object, token in ((False, triple.subject), (True, triple.object)):
+                if len(triple.path) == 1 and (term := constant(token)) is not None:
+                    self._constants[is_object, triple.path[0]][term] = None
 
-    def term(self, query: Select, token: str, edges: Sequence[Edge], random: Random, number: int | None) -> Term:
+    def term(self, query: Select, token: str, edges: Sequence[Edge], number: int | None) -> Term:
         """Return a term for a variable of a query, by its edges and by what it is compared with."""
         subject_of = [edge.predicate for edge in edges if edge.subject == token]
         object_of = [edge.predicate for edge in edges if edge.object == token]
         if any(edge.predicate == token for edge in edges):
-            return random.choice(self._predicates)
+            return self._random.choice(self._predicates)
         compared = self._compared[id(query)].get(token, {})
+        uses = [(False, predicate) for predicate in subject_of] + [(True, predicate) for predicate in object_of]
         sampled = [
             pair[is_object]
-            for is_object, predicates in enumerate((subject_of, object_of))
-            for predicate in predicates
+            for is_object, predicate in uses
             if isinstance(iri := constant(predicate), IRI) and (is_object or iri != RDF_TYPE)  # of some class
             for pair in self._vocabulary.samples(iri)
         ]
-        constants = [
-            term
-            for is_object, predicates in enumerate((subject_of, object_of))
-            for predicate in predicates
-            for term in self._constants[predicate, bool(is_object)]
-        ]
+        constants = [term for use in uses for term in self._constants[use]]
         if "a" in object_of or SUBCLASS in map(constant, (*subject_of, *object_of)):
-            return random.choice(
+            return self._random.choice(
                 [term for term in (*constants, *sampled) if isinstance(term, IRI)] or [IRI(f"{EXAMPLES}Class")]
             )
         literals = [term for term in (*compared, *constants, *sampled) if isinstance(term, Literal)]
         if not subject_of and literals and not all(isinstance(term, IRI) for term in sampled or [literals[0]]):
-            return random.choice(_literal_pool(compared, literals, sampled))
-        iris = [term for term in (*compared, *constants) if isinstance(term, IRI)]
-        return self._node(token, subject_of, object_of, iris, sampled, edges, random, number)
-
-    def _node(
-        self,
-        token: str,
-        subject_of: Sequence[str],
-        object_of: Sequence[str],
-        iris: Sequence[IRI],
-        sampled: Sequence[Term],
-        edges: Sequence[Edge],
-        random: Random,
-        number: int | None,
-    ) -> Term:
+            return self._random.choice(_literal_pool(compared, literals, sampled))
         classes = [edge.object for edge in edges if edge.subject == token and edge.predicate == "a"]
-        sort = _local(next((name for name in (*classes, *object_of, *subject_of) if name.startswith("<")), token))
+        named = next((name for name in (*classes, *object_of, *subject_of) if name.startswith("<")), token)
+        local_name = re.split(r"[/#:]", named.strip("<>?").rstrip("/#"))[-1]
+        sort = re.sub(r"[^A-Za-z0-9]", "", local_name) or "node"
+        iris = [term for term in (*compared, *constants) if isinstance(term, IRI)]
+        return self._node(sort, iris, sampled, number)
+
+    def _node(self, sort: str, iris: Sequence[IRI], sampled: Sequence[Term], number: int | None) -> IRI | BlankNode:
+        """Return a node of a sort, or at times of another one, one of these `iris`, or one of the source."""
         self._nodes[sort] = None
-        chance = random.random()
+        chance = self._random.random()
         if number is not None:
             return IRI(f"{EXAMPLES}{sort}-{number + 1}")
         if chance < MERGED_SHARE:
-            sort = random.choice(list(self._nodes))
+            sort = self._random.choice(list(self._nodes))
         elif iris and chance < 0.4:
-            return random.choice(iris)
-        elif sampled and chance < 0.4 + SAMPLED_SHARE and isinstance(node := random.choice(sampled), IRI):
+            return self._random.choice(iris)
+        elif sampled and chance < 0.4 + SAMPLED_SHARE and isinstance(node := self._random.choice(sampled), IRI):
             return node
-        name = f"{sort}-{random.choice((1, 1, 2, 3))}"
+        name = f"{sort}-{self._random.choice((1, 1, 2, 3))}"
         is_blank = any(isinstance(term, BlankNode) for term in sampled) and chance < BLANK_SHARE
         return BlankNode(name) if is_blank else IRI(EXAMPLES + name)
 
@@ -414,9 +396,3 @@ def _row(data: Data, random: Random) -> Iterator[tuple[str, Term]]:
 def is_open(token: str) -> bool:
     """Return whether a token of a pattern is a variable or a blank node."""
     return is_variable(token) or token.startswith(("[", "_:"))
-
-
-def _local(token: str) -> str:
-    """Return a name for nodes by the end of an IRI or by a variable."""
-    name = re.split(r"[/#:]", token.strip("<>?").rstrip("/#"))[-1]
-    return re.sub(r"[^A-Za-z0-9]", "", name) or "node"

@@ -214,33 +214,28 @@ class Vocabulary:
         """Return, for each statement that the data keep, the classes of which an instance has at least one."""
         if (name, relation) not in self._implied:
             stated_classes = self._statements.get((name, relation), ())
-            classes = (self._classes_kept(name, relation, class_) for class_ in stated_classes)
+            classes = (self._certain_classes(name, relation, class_) for class_ in stated_classes)
             self._implied[name, relation] = tuple(filter(None, classes))
         return self._implied[name, relation]
 
-    def _classes_kept(self, name: IRI, relation: IRI, class_: IRI) -> tuple[IRI, ...]:
-        """Return the class, if all instances have it; else with its subclasses, if all have one; else nothing."""
+    def _certain_classes(self, name: IRI, relation: IRI, class_: IRI) -> tuple[IRI, ...]:
+        """Return the class, if all instances have it; else with all its subclasses, if all have one; else nothing."""
         node = "?o" if relation == RANGE else "?s"
         pattern = f"?s a <{name.iri}>" if relation == SUBCLASS else f"?s <{name.iri}> ?o"
         if not self._ask(pattern):
             return ()
         if not self._ask(f"{pattern} FILTER NOT EXISTS {{ {node} a <{class_.iri}> }}"):
             return (class_,)
-        classes = self._with_subclasses(class_)
-        if relation == SUBCLASS or len(classes) == 1:
-            return ()
-        values = " ".join(f"<{subclass.iri}>" for subclass in classes)
-        has_exception = self._ask(f"{pattern} FILTER NOT EXISTS {{ VALUES ?class {{ {values} }} {node} a ?class }}")
-        return () if has_exception else classes
-
-    def _with_subclasses(self, class_: IRI) -> tuple[IRI, ...]:
-        """Return a class, and its direct and indirect subclasses."""
         classes = [class_]
-        for superclass in classes:
+        for superclass in classes if relation != SUBCLASS else ():
             classes += [subclass for subclass in self._subclasses[superclass] if subclass not in classes]
             if len(classes) > MAX_CLASSES:
                 break
-        return tuple(classes)
+        if len(classes) == 1:
+            return ()
+        values = " ".join(f"<{subclass.iri}>" for subclass in classes)
+        has_exception = self._ask(f"{pattern} FILTER NOT EXISTS {{ VALUES ?class {{ {values} }} {node} a ?class }}")
+        return () if has_exception else tuple(classes)
 
     def _ask(self, pattern: str) -> bool:
         """Return whether the data have a pattern; True if that is unknown, so that nothing is concluded."""

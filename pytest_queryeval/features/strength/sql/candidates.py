@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from random import Random
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -29,10 +30,11 @@ from pytest_queryeval.features.strength.sql.rows import (
     without_orphans,
 )
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
-from pytest_queryeval.features.strength.sql.values import Compared, ObservedTable, compared_columns, observe
+from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, is_in_range, observe
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in
 
+T = TypeVar("T")
 SAMPLED_ROWS = 60  # of each table of the source
 OBSERVED_ROWS = 10_000  # of each table of the source
 MAX_VARIANT_ROWS = 1_000  # of each table of a variant
@@ -56,7 +58,9 @@ class CandidateDatabases:
             tree = parse_query(query, case.settings.dialect).whole_tree
             if tree is not None and (call := call_independent_of_data(tree, case.settings.dialect)):
                 raise SourceError(f"the value of {call} does not depend on data")
+        assert case.settings.source is not None  # or there would be no queries
         self._case = case
+        self._source = case.settings.source
         self._session = session
         listing = source_tables(case, session)
         self._declared, self._tables = listing.declared, listing.tables
@@ -65,7 +69,7 @@ class CandidateDatabases:
         self._filled = _read_tables_of(read_by, listing.strictest, self._dialect) if read_by else listing.tables
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
-        self._samples = {name: self._sampled(name) for name in self._filled}
+        self._samples = {name: self._kept("sample", name, self._sampled) for name in self._filled}
 
     @property
     def constraints(self) -> Constraints:
@@ -74,36 +78,31 @@ class CandidateDatabases:
         return Constraints(f"{self._ddl}\n{tables!r}", tables)
 
     @cached_property
-    def _observed(self) -> Mapping[str, ObservedTable]:
-        """What the rows of the source keep without declaring it, by table."""
-        return {name: self._observed_table(name) for name in self._filled}
+    def _like_source(self) -> tuple[Tables, Ranges]:
+        """The tables with what the rows of the source keep without declaring it, and the ranges of their columns."""
+        observed = {
+            name: observe(table, self._kept("figures", name, self._figures)) for name, table in self._filled.items()
+        }
+        ranges = {column: limits for _, ranges in observed.values() for column, limits in ranges.items()}
+        return {name: table for name, (table, _) in observed.items()}, ranges
 
-    def _observed_table(self, name: str) -> ObservedTable:
-        source, table = self._case.settings.source, self._filled[name]
-        assert source is not None  # or it would have no tables
+    def _kept(self, what: str, table: str, make: Callable[[str], T]) -> T:
+        """Return what `make` returned when it was first asked about a table of the source."""
+        return self._session.kept((what, self._source.key, table, self._dialect), lambda: make(table))
 
-        def observed() -> ObservedTable:
-            names = [column.name for column in self._declared[name].columns]
-            answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), source, 1)
-            return observe(table, answer.rows[0]) if answer is not None else ObservedTable()
+    def _figures(self, name: str) -> Row:
+        names = [column.name for column in self._declared[name].columns]
+        answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
+        return (None,) if answer is None else answer.rows[0]
 
-        return self._session.kept(("observed", source.key, name, self._dialect), observed)
+    def _sampled(self, name: str) -> Sequence[Row]:
+        return [row for row in self._rows_of(self._source, name, SAMPLED_ROWS) or () if can_insert(row)]
 
     def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
         """Return the answer of a query on the source or a variant; None if it fails."""
         settings = replace(self._case.settings, source=source, max_rows=max_rows, timeout=CONSTRAINT_SECONDS)
         case = replace(self._case, settings=settings)
         return self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).table
-
-    def _sampled(self, table: str) -> Sequence[Row]:
-        """Return some rows of a table of the source, or none if its columns are not those of its definition."""
-        source = self._case.settings.source
-        assert source is not None  # or it would have no tables
-
-        def rows() -> Sequence[Row]:
-            return [row for row in self._rows_of(source, table, SAMPLED_ROWS) or () if can_insert(row)]
-
-        return self._session.kept(("sample", source.key, table, self._dialect), rows)
 
     def _rows_of(self, source: Source, table: str, limit: int) -> Sequence[Row] | None:
         """Return the first rows of a table; None if it does not have the columns of its definition."""
@@ -126,7 +125,14 @@ class CandidateDatabases:
         """Return whether rows break what those of the source keep without declaring it, or there are none."""
         if not any(state.values()):
             return any(self._samples.values())
-        return not all(self._observed[name].are_kept_by(rows) for name, rows in state.items())
+        tables, ranges = self._like_source
+        columns = [(name, at, column.name.lower()) for name in state for at, column in enumerate(tables[name].columns)]
+        return not keep_constraints(state, constraints_of(tables)) or not all(
+            is_in_range(row[at], ranges[name, column])
+            for name, at, column in columns
+            if (name, column) in ranges
+            for row in state[name]
+        )
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
@@ -136,37 +142,23 @@ class CandidateDatabases:
         """
         if not self._declared:
             return
-        compared = [compared_columns(query, self._dialect, self._declared) for query in queries]
+        generator_for = partial(
+            RowGenerator,
+            compared=[compared_columns(query, self._dialect, self._declared) for query in queries],
+            samples=self._samples,
+            is_strict=self._dialect != "sqlite",
+            only_read=self._is_for_queries,
+        )
         if plain_first:
-            like_source = self._generator(compared, self._observed, MANY_COMPARED)
+            tables, ranges = self._like_source
+            like_source = generator_for(tables, ranges=ranges)
             yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
             count -= count // 2
         most_compared = FEW_COMPARED if self._is_for_queries and not plain_first else MANY_COMPARED
-        generator = self._generator(compared, {}, most_compared)
+        generator = generator_for(self._filled, most_compared=most_compared)
         yield from self._rows(generator, random, count, plain=PLAIN_SHARE if plain_first else 0.0)
         if plain_first:
             yield {name: [] for name in insertion_order(self._filled)}
-
-    def _generator(
-        self, compared: Sequence[Compared], observed: Mapping[str, ObservedTable], most_compared: tuple[int, int]
-    ) -> RowGenerator:
-        """Return what makes rows that keep the constraints of the tables, and what was observed."""
-        return RowGenerator(
-            {
-                name: observed[name].tightened(table) if name in observed else table
-                for name, table in self._filled.items()
-            },
-            compared,
-            self._samples,
-            is_strict=self._dialect != "sqlite",
-            only_read=self._is_for_queries,
-            most_compared=most_compared,
-            ranges={
-                (name, self._filled[name].columns[at].name.lower()): limits
-                for name, of_table in observed.items()
-                for at, limits in of_table.ranges.items()
-            },
-        )
 
     def _rows(self, generator: RowGenerator, random: Random, count: int, *, plain: float) -> Iterator[Rows]:
         """Yield so many states, a share of them plain."""
@@ -205,9 +197,7 @@ class CandidateDatabases:
 
     def database(self, state: Rows) -> SmallDatabase:
         """Return what makes a database of these rows."""
-        source = self._case.settings.source
-        assert source is not None  # or it would have no tables
-        if ENGINES[source.engine].build_with_rows is not None:
+        if ENGINES[self._source.engine].build_with_rows is not None:
             return SmallDatabase(self._ddl, state)
         return SmallDatabase(self.script(state))
 

@@ -173,7 +173,10 @@ def groups(site: Site) -> Iterator[Edit]:
         if kept_keys:
             yield Edit(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
         else:
-            yield Edit(group, None, "grouping", equivalent=_is_no_grouping(site))
+            # Without aggregates, and if each row is a group, nothing is grouped.
+            is_plain = not site.select.args.get("having") and not any(isinstance(n, exp.AggFunc) for n in _parts(site))
+            same = NO_DUPLICATES if is_plain and facts.determine_rows(facts.plain(keys)) else ""
+            yield Edit(group, None, "grouping", equivalent=same)
     for item in site.select.selects:
         column = item.unalias()
         if isinstance(column, exp.Column) and not column.is_star and column not in keys:
@@ -233,8 +236,7 @@ def _parts(site: Site) -> Iterator[exp.Expr]:
     """Yield the nodes of the selected expressions, the conditions and the sort keys."""
     for item in site.select.expressions:
         yield from own_nodes(item)
-    for clause in site.clauses:
-        yield from own_nodes(clause)
+    yield from site.conditions
     yield from (node for node in _clause_nodes(site, "order") if not isinstance(node, exp.Column))
 
 
@@ -277,14 +279,6 @@ def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
         return facts.determine_rows(names) or facts.determined(key, names)
     keys = facts.group_keys
     return bool(keys) and all(facts.determined(group_key, names) or group_key in before for group_key in keys)
-
-
-def _is_no_grouping(site: Site) -> str:
-    """Return a reason if a GROUP BY makes each row a group, and nothing is aggregated; else an empty text."""
-    facts = site.facts
-    nodes = [*_parts(site)]
-    is_plain = site.select.args.get("having") is None and not any(isinstance(node, exp.AggFunc) for node in nodes)
-    return NO_DUPLICATES if is_plain and facts.determine_rows(facts.plain(facts.group_keys)) else ""
 
 
 def _family(type_: str) -> str:

@@ -36,7 +36,7 @@ REDUNDANT = "follows from the other conditions"
 
 def comparisons(site: Site) -> Iterator[Edit]:
     """Change the operators of comparisons, but for the equalities of joins."""
-    for node in _conditions(site):
+    for node in site.conditions:
         if type(node) in _BOUNDARIES:
             new = of_type(node, _BOUNDARIES[type(node)])
             fractional = _has_fraction(node.this) or _has_fraction(node.expression)
@@ -51,7 +51,7 @@ def comparisons(site: Site) -> Iterator[Edit]:
 
 def values(site: Site) -> Iterator[Edit]:
     """Change numbers by one, also those that are written as texts."""
-    for node in _conditions(site):
+    for node in site.conditions:
         if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Literal):
             for new in _neighbours(node.expression):
                 changed = replaced(node, expression=new)
@@ -94,7 +94,7 @@ def dropped_clauses(site: Site) -> Iterator[Edit]:
         if clause is not None:
             same = ALWAYS_TRUE if _follow([*conjuncts(clause)], site) else ""
             yield Edit(clause, None, f"{name}-dropped", equivalent=same)
-    for node in _conditions(site):
+    for node in site.conditions:
         if isinstance(node, exp.Not) and not isinstance(node.this.unnest(), exp.Is):
             yield Edit(node, node.this.copy(), "not-dropped")
         elif node.args.get("negate"):
@@ -105,7 +105,7 @@ def dropped_clauses(site: Site) -> Iterator[Edit]:
 
 def null_tests(site: Site) -> Iterator[Edit]:
     """Exchange IS NULL and IS NOT NULL."""
-    for node in _conditions(site):
+    for node in site.conditions:
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             is_negated = isinstance(node.parent, exp.Not)
             new = node.copy() if is_negated else exp.Not(this=node.copy())
@@ -114,7 +114,7 @@ def null_tests(site: Site) -> Iterator[Edit]:
 
 def ranges(site: Site) -> Iterator[Edit]:
     """Exclude each bound of BETWEEN from the range."""
-    for node in _conditions(site):
+    for node in site.conditions:
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
             continue
         value, low, high = (node.args[name] for name in ("this", "low", "high"))
@@ -129,7 +129,7 @@ def ranges(site: Site) -> Iterator[Edit]:
 
 def patterns(site: Site) -> Iterator[Edit]:
     """Anchor the start or the end of a pattern of LIKE, or remove the anchor."""
-    for node in _conditions(site):
+    for node in site.conditions:
         pattern = node.expression if isinstance(node, exp.Like | exp.ILike) else None
         if not isinstance(pattern, exp.Literal) or not pattern.name.strip("%"):
             continue
@@ -151,11 +151,6 @@ def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
         if test is not None and counts_rows and not test[0](1, test[1]):
             return True
     return False
-
-
-def _conditions(site: Site) -> Iterator[exp.Expr]:
-    for clause in site.clauses:
-        yield from own_nodes(clause)
 
 
 def _has_fraction(node: exp.Expr) -> bool:

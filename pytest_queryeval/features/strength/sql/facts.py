@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -63,6 +64,11 @@ class Site:
     ) -> Facts:
         """Return what holds for the rows of a SELECT, see `Facts`."""
         return Facts(self.columns.names(select), self.tables, without=without, loosened=loosened)
+
+    @property
+    def conditions(self) -> Iterator[exp.Expr]:
+        """The nodes of these conditions."""
+        return chain.from_iterable(map(own_nodes, self.clauses))
 
     @property
     def clauses(self) -> Iterator[exp.Expr]:
@@ -138,8 +144,8 @@ class Facts:
         core = key.this if isinstance(key, exp.Ordered) else key
         if isinstance(core, exp.Literal) and core.name.isdigit() and 0 < int(core.name) <= len(self.select.selects):
             return self.select.selects[int(core.name) - 1].unalias()
-        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self.names.aliases:
-            return self.names.aliases[core.name.lower()]
+        if isinstance(core, exp.Column) and not core.table:
+            return self.names.aliases.get(core.name.lower(), core)
         return core
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.features.strength import neighbours
-from pytest_queryeval.features.strength.sql.values import Compared, fitted, is_in_range, key_values, type_held
+from pytest_queryeval.features.strength.sql.values import Compared, Ranges, fitted, is_in_range, key_values, type_held
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
@@ -99,7 +99,7 @@ class RowGenerator:
         is_strict: bool,
         only_read: bool = False,
         most_compared: tuple[int, int] = MANY_COMPARED,
-        ranges: Mapping[Column, tuple[Cell, Cell]] | None = None,
+        ranges: Ranges | None = None,
     ) -> None:
         self._constraints = constraints_of(tables)
         self._columns: dict[str, list[tuple[Column, str]]] = {
@@ -192,7 +192,7 @@ class RowGenerator:
         if column in self._ranges:
             limits = self._ranges[column]
             cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-        return cells or key_values(declared_type, is_strict=False)[:3]
+        return cells or key_values(declared_type)[:3]
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -267,7 +267,7 @@ class RowGenerator:
             ]
         if at in constraints.in_keys:
             named_column, declared_type = self._columns[name][at]
-            numbers = key_values(declared_type, is_strict=self._is_strict)
+            numbers = key_values(declared_type)
             if named_column in self._ranges:
                 in_range = [number for number in numbers if is_in_range(number, self._ranges[named_column])]
                 numbers = list(islice(cycle(in_range or column), count))

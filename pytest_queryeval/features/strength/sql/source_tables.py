@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import filterfalse
 
@@ -40,12 +40,12 @@ _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 class SourceTables:
     """The tables of a source."""
 
-    ddl: str = ""
+    ddl: str
     """The statements that create the tables."""
-    dialect: str = ""
-    declared: Tables = field(default_factory=dict)
+    dialect: str
+    declared: Tables
     """The tables with the constraints that the source declares."""
-    tables: Tables = field(default_factory=dict)
+    tables: Tables
     """The tables with the constraints that their rows keep, each checked when it is first looked up."""
 
     @cached_property
@@ -101,8 +101,7 @@ def source_tables(case: Case, session: Session) -> SourceTables:
     the source cannot be queried, the same one every time.
     """
     source, schema, dialect = case.settings.source, case.db_schema, case.settings.dialect
-    if source is None:
-        return SourceTables()
+    assert source is not None  # or there would be nothing to query
     stated_ddl = None if schema is None else schema_script(schema, dialect)
     return session.kept(
         ("tables", source.key, stated_ddl, dialect), lambda: _with_constraints(case, source, stated_ddl, session)
@@ -152,32 +151,40 @@ class _Rows:
 
     def keep_key(self, table: str, key: Sequence[str]) -> bool:
         """Return whether no two rows have the same values of these columns, and none has a NULL there."""
-        columns = self._spell(table, key)
-        return bool(columns) and self.returns_rows(select_key_faults(table, columns, self.dialect)) is False
+        columns = self._quote(table, key)
+        if not columns:
+            return False
+        column_list, nulls = ", ".join(columns), " OR ".join(f"{column} IS NULL" for column in columns)
+        query = f"SELECT {column_list} FROM {quote_in(self.dialect)(table)} GROUP BY {column_list}"  # noqa: S608 - quoted
+        return self.returns_rows(f"{query} HAVING COUNT(*) > 1 OR {nulls}") is False
 
     def have_nulls(self, table: str, column: str) -> bool:
         """Return whether a column of a primary key has NULLs, which only SQLite allows."""
-        if self.dialect != "sqlite":
-            return False
-        return self.returns_rows(select_nulls(table, column, self.dialect)) is True
+        name = quote_in(self.dialect, keep_case=True)(column)
+        query = f"SELECT {name} FROM {quote_in(self.dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
+        return self.dialect == "sqlite" and self.returns_rows(query) is True
 
     def keep_reference(self, table: str, key: ForeignKey, *, is_declared: bool) -> bool:
         """Return whether each row refers to an existing row, or to none.
 
         If the query does not run, return whether the key `is_declared`.
         """
-        columns, referred = self._spell(table, key.columns), self._spell(key.table, key.referred)
+        columns, referred = self._quote(table, key.columns, "a."), self._quote(key.table, key.referred, "b.")
         if not columns or len(columns) != len(referred):
             return False
-        orphans = self.returns_rows(select_orphans(table, ForeignKey(columns, key.table, referred), self.dialect))
+        tables = f"{quote_in(self.dialect)(table)} AS a LEFT JOIN {quote_in(self.dialect)(key.table)} AS b"
+        joined = " AND ".join(map(" = ".join, zip(columns, referred, strict=True)))
+        orphaned = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), f"{referred[0]} IS NULL"])
+        orphans = self.returns_rows(f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}")  # noqa: S608 - quoted
         return orphans is False or (orphans is None and is_declared)
 
-    def _spell(self, table: str, names: Sequence[str]) -> list[str]:
-        """Return the names of columns as the source spells them; empty if the table lacks one of them."""
+    def _quote(self, table: str, names: Sequence[str], prefix: str = "") -> list[str]:
+        """Return columns as the source spells them, for a query; empty if the table lacks one of them."""
         columns = {
             column.name.lower(): column.name for column in (self.tables[table].columns if table in self.tables else ())
         }
-        return [columns[name] for name in names] if columns.keys() >= {*names} else []
+        quote = quote_in(self.dialect, keep_case=True)
+        return [prefix + quote(columns[name]) for name in names] if columns.keys() >= {*names} else []
 
 
 def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
@@ -200,44 +207,6 @@ def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | 
             key for key in references if rows.keep_reference(name, key, is_declared=key in declared_table.foreign_keys)
         ),
     )
-
-
-def select_key_faults(table: str, columns: Sequence[str], dialect: str) -> str:
-    """Return the query for values that a key may not have: NULL, and values of several rows.
-
-    >>> select_key_faults("singer", ["id", "Year"], "sqlite")
-    'SELECT id, Year FROM singer GROUP BY id, Year HAVING COUNT(*) > 1 OR id IS NULL OR Year IS NULL'
-    """
-    names = [quote_in(dialect, keep_case=True)(column) for column in columns]
-    column_list, nulls = ", ".join(names), " OR ".join(f"{name} IS NULL" for name in names)
-    return f"SELECT {column_list} FROM {quote_in(dialect)(table)} GROUP BY {column_list} HAVING COUNT(*) > 1 OR {nulls}"  # noqa: S608 - quoted
-
-
-def select_nulls(table: str, column: str, dialect: str) -> str:
-    """Return the query for the NULLs of a column.
-
-    >>> select_nulls("singer", "id", "sqlite")
-    'SELECT id FROM singer WHERE id IS NULL'
-    """
-    name = quote_in(dialect, keep_case=True)(column)
-    return f"SELECT {name} FROM {quote_in(dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
-
-
-def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
-    """Return the query for the rows whose foreign key refers to no row.
-
-    >>> select_orphans("concert", ForeignKey(["singer"], "singer", ["id"]), "sqlite")
-    'SELECT 1 FROM concert AS a LEFT JOIN singer AS b ON a.singer = b.id WHERE a.singer IS NOT NULL AND b.id IS NULL'
-    """
-    quote = quote_in(dialect, keep_case=True)
-    pairs = [
-        (f"a.{quote(column)}", f"b.{quote(referred_column)}")
-        for column, referred_column in zip(key.columns, key.referred, strict=True)
-    ]
-    joined = " AND ".join(f"{column} = {referred_column}" for column, referred_column in pairs)
-    orphaned = " AND ".join([*(f"{column} IS NOT NULL" for column, _ in pairs), f"{pairs[0][1]} IS NULL"])
-    tables = f"{quote_in(dialect)(table)} AS a LEFT JOIN {quote_in(dialect)(key.table)} AS b"
-    return f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}"  # noqa: S608 - quoted
 
 
 @lru_cache(maxsize=64)
@@ -273,7 +242,13 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     for name, columns in filter(None, map(_unique_index, created)):
         if name in tables:
             tables[name] = tables[name]._replace(unique=(*tables[name].unique, columns))
-    return {name: _with_referred_keys(table, tables) for name, table in tables.items()}
+    for name, table in tables.items():  # foreign keys that name no columns refer to the primary key
+        keys = (
+            key if key.referred or key.table not in tables else key._replace(referred=tables[key.table].primary_key)
+            for key in table.foreign_keys
+        )
+        tables[name] = table._replace(foreign_keys=tuple(keys))
+    return tables
 
 
 def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
@@ -374,15 +349,6 @@ def _foreign_key(columns: tuple[str, ...], reference: exp.Reference) -> ForeignK
     if isinstance(referred, exp.Schema):
         return ForeignKey(columns, referred.this.name.lower(), _names(referred.expressions))
     return ForeignKey(columns, referred.name.lower(), ())
-
-
-def _with_referred_keys(table: TableDefinition, tables: Tables) -> TableDefinition:
-    """Return the table with the primary key in foreign keys that name none of the columns they refer to."""
-    keys = [
-        key if key.referred or key.table not in tables else key._replace(referred=tables[key.table].primary_key)
-        for key in table.foreign_keys
-    ]
-    return table._replace(foreign_keys=tuple(keys))
 
 
 def _names(nodes: list[exp.Expr]) -> tuple[str, ...]:

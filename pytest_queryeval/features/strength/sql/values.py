@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -24,6 +24,7 @@ COLUMN_FIGURES = 4  # of each column of a table, of which `observe` tells what i
 _FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
 _PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
 MIN_ROWS = 2  # of a table from whose rows anything is concluded
+Ranges: TypeAlias = Mapping[Column, tuple[Cell, Cell]]  # the least and the greatest of the numbers or times of columns
 Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
@@ -64,7 +65,10 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
         columns = list(dict.fromkeys(origin for side in sides for origin in _origins(side, columns_of)))
         constants = [value for side in sides for value in _constants(side)]
         values += ((column, value) for column in columns for value in (*constants, *_operands(sides, constants)))
-        values += ((column, value) for column in _compared_with_count(sides, columns_of) for value in _SMALL_COUNTS)
+        if any(isinstance(side, exp.Count) for side in sides):
+            counted_with = [side for side in sides if isinstance(side, exp.Column)]
+            origins = [origin for side in counted_with for origin in _origins(side, columns_of)]
+            values += ((column, value) for column in origins for value in _SMALL_COUNTS)
         pairs += pairwise(columns)
         if not columns or any(side.find(exp.Count) for side in sides):
             numbers += (int(value) for value in constants if isinstance(value, int | float))
@@ -131,12 +135,6 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
                 yield [item for side in (node.this, node.expression) for item in _selected(side)]
 
 
-def _compared_with_count(sides: Sequence[exp.Expr], columns: Columns) -> Iterator[Column]:
-    """Yield the columns that are compared with a number of rows."""
-    if any(isinstance(side, exp.Count) for side in sides):
-        yield from (origin for side in sides if isinstance(side, exp.Column) for origin in _origins(side, columns))
-
-
 def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float]) -> Iterator[int | float]:
     """Yield numbers of which two add up to a constant, several that exceed it on average, and two a constant apart.
 
@@ -187,52 +185,29 @@ def _constants(node: exp.Expr) -> Iterator[str | int | float]:
         yield sign * (int(number) if number.is_integer() else number)
 
 
-class ObservedTable(NamedTuple):
-    """What the rows of a table keep; columns are given by their indices, none of them a column of a declared key."""
+def observe(table: TableDefinition, figures: Row) -> tuple[TableDefinition, Ranges]:
+    """Return a table with NOT NULL and UNIQUE where its rows keep them, by their figures, and the ranges of columns.
 
-    not_null: frozenset[int] = frozenset()
-    unique: frozenset[int] = frozenset()
-    ranges: Mapping[int, tuple[Cell, Cell]] = {}
-    """The least and the greatest value, of columns with numbers or times."""
-
-    def tightened(self, table: TableDefinition) -> TableDefinition:
-        """Return the definition of the table with what its rows keep as constraints."""
-        columns = [
-            column._replace(not_null=column.not_null or at in self.not_null) for at, column in enumerate(table.columns)
-        ]
-        unique = [(table.columns[at].name.lower(),) for at in sorted(self.unique)]
-        return table._replace(columns=tuple(columns), unique=(*table.unique, *unique))
-
-    def are_kept_by(self, rows: Sequence[Row]) -> bool:
-        """Return whether rows keep all this."""
-        if any(row[at] is None for row in rows for at in self.not_null):
-            return False
-        for at in self.unique:
-            values = [row[at] for row in rows if row[at] is not None]
-            if len(values) > len({*values}):
-                return False
-        return all(is_in_range(row[at], limits) for row in rows for at, limits in self.ranges.items())
-
-
-def observe(table: TableDefinition, figures: Row) -> ObservedTable:
-    """Return what the rows of a table keep by their `column_figures`; nothing for fewer than MIN_ROWS rows."""
+    Nothing is concluded from fewer than MIN_ROWS rows, or from an unknown number, and no range of columns in keys.
+    """
     rows, *figures_of_columns = figures
     if not isinstance(rows, int) or rows < MIN_ROWS:
-        return ObservedTable()
+        return table, {}
     declared_keys = {name for key in (table.primary_key, *table.unique) for name in key}
     references = {name for key in table.foreign_keys for name in key.columns}
-    not_null, unique, ranges = set(), set(), {}
+    columns, unique = [], []
+    ranges: dict[Column, tuple[Cell, Cell]] = {}
     for at, column in enumerate(table.columns):
         values, different_values, least, greatest = figures_of_columns[COLUMN_FIGURES * at : COLUMN_FIGURES * (at + 1)]
-        if values == rows:
-            not_null.add(at)
-        if column.name.lower() in declared_keys:
+        columns.append(column._replace(not_null=column.not_null or values == rows))
+        name = column.name.lower()
+        if name in declared_keys:
             continue
         if values == different_values and values:
-            unique.add(at)
-        if column.name.lower() not in references and is_in_range(least, (least, greatest)) and _place(least):
-            ranges[at] = (least, greatest)
-    return ObservedTable(frozenset(not_null), frozenset(unique), ranges)
+            unique.append((name,))
+        if name not in references and is_in_range(least, (least, greatest)) and _place(least):
+            ranges[table.name, name] = (least, greatest)
+    return table._replace(columns=tuple(columns), unique=(*table.unique, *unique)), ranges
 
 
 def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
@@ -292,12 +267,12 @@ def _is_of_times(declared: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def key_values(declared: str, *, is_strict: bool) -> Sequence[Cell]:
+def key_values(declared: str) -> Sequence[Cell]:
     """Return a number, or a time, for each row that is tried, as the type stores it; none where it refuses numbers."""
     values: Iterable[Cell] = range(1, KEY_VALUES + 1)
     if _is_of_times(declared):
         values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(KEY_VALUES)]
-    return [cell for value in values for cell in fitted(value, declared, is_strict=is_strict)]
+    return [cell for value in values for cell in fitted(value, declared, is_strict=True)]
 
 
 @lru_cache(maxsize=8_192, typed=True)
