@@ -8,7 +8,7 @@ from itertools import chain
 
 from pytest_queryeval.comparison.equality import cell_counts
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.row_cells import Codes, merged_rows, text_rows
+from pytest_queryeval.comparison.row_cells import merged_rows, text_rows
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Policy, Table
 
@@ -97,12 +97,11 @@ def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) ->
     if not gold.rows or not predicted.rows:
         return float(len(gold.rows) == len(predicted.rows))
     gold_rows, predicted_rows = merged_rows(pair(gold, predicted, policy))
-    return sum(map(_share, gold_rows, predicted_rows)) / len(predicted_rows)
-
-
-def _share(gold: Codes, predicted: Codes) -> float:
-    values = set(predicted)
-    return len(values.intersection(gold)) / len(values) if values else float(not gold)
+    shares = [
+        len(predicted_row & gold_row) / len(predicted_row) if predicted_row else float(not gold_row)
+        for gold_row, predicted_row in zip(map(set, gold_rows), map(set, predicted_rows), strict=False)
+    ]
+    return sum(shares) / len(predicted_rows)
 
 
 @metric(published=True)

@@ -108,7 +108,11 @@ def _nested(value: Any) -> Any:
     """Return a value as JSON can hold it: keys, NaN, dates and the like become text."""
     match value:
         case dict():
-            return {_key(_nested(key)): _nested(item) for key, item in value.items()}
+            members = [(_nested(key), _nested(item)) for key, item in value.items()]
+            return {
+                key if isinstance(key, str) else json.dumps(key, sort_keys=True, ensure_ascii=False): item
+                for key, item in members
+            }
         case list() | tuple():
             return [_nested(item) for item in value]
         case float() if not math.isfinite(value):
@@ -116,10 +120,6 @@ def _nested(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     return _nested(_inner(value))
-
-
-def _key(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _inner(value: Any) -> Any:

@@ -138,7 +138,13 @@ class Pages:
         next_urls = [url for url in _select(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
             raise Fault(f"`next` ({self._settings['next']}) selects {json_type(next_urls[0])}, not a URL")
-        return Page(rows, self._names(document), next_urls[0] if next_urls else None, shape(document))
+        selection = _select(self._settings["columns"], document)
+        names = selection[0] if len(selection) == 1 and isinstance(selection[0], list) else selection
+        if any(isinstance(name, dict | list) for name in names):
+            path = self._settings["columns"]
+            raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
+        column_names = dedupe_names([str(name) for name in names]) or None
+        return Page(rows, column_names, next_urls[0] if next_urls else None, shape(document))
 
     def _rows(self, document: Any) -> list[Any] | None:
         path = self._settings["rows"]
@@ -150,14 +156,6 @@ class Pages:
                 f"`rows` ({path}) selects {json_type(row_lists[0])}, not a list: the answer is {shape(document)}"
             )
         return row_lists[0] if row_lists else None
-
-    def _names(self, document: Any) -> list[str] | None:
-        selection = _select(self._settings["columns"], document)
-        names = selection[0] if len(selection) == 1 and isinstance(selection[0], list) else selection
-        if any(isinstance(name, dict | list) for name in names):
-            path = self._settings["columns"]
-            raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
-        return dedupe_names([str(name) for name in names]) or None
 
 
 def table_of(pages: Pages, settings: Settings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

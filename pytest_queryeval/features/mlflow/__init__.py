@@ -10,10 +10,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
@@ -84,7 +85,10 @@ def _send(report: Report, address: str) -> Result:
     try:
         _log_values(client, run_id, report, metrics)
         with TemporaryDirectory() as folder:
-            files = list(_write_files(report, Path(folder)))
+            # Without the feature `page` there is no page.
+            paths = [Path(folder, f"report.{suffix}") for suffix in ("html", "json") if suffix in REPORTS.available()]
+            written_paths = chain.from_iterable((path, write_report(report, path)) for path in paths)
+            files = [path.name for path in written_paths if path is not None]
             client.log_artifacts(run_id, folder)
     except BaseException:
         if is_new:  # else it would be running for ever
@@ -134,15 +138,6 @@ def _log_values(client: MlflowClient, run_id: str, report: Report, metrics: Mapp
     values = [Metric(name, value, now, 0) for name, value in metrics.items()]
     for start in range(0, len(values), MAX_BATCH):
         client.log_batch(run_id, metrics=values[start : start + MAX_BATCH])
-
-
-def _write_files(report: Report, folder: Path) -> Iterator[str]:
-    """Write the report as a page and as JSON, and yield the names of the files."""
-    for suffix in ("html", "json"):
-        if suffix in REPORTS.available():  # without the feature `page` there is no page
-            path = folder / f"report.{suffix}"
-            companion = write_report(report, path)
-            yield from (file.name for file in (path, companion) if file is not None)
 
 
 def _problem(error: Exception) -> str:
