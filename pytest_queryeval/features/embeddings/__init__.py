@@ -8,16 +8,14 @@ from __future__ import annotations
 import hashlib
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import mul
 from pathlib import Path
-from typing import TypeVar
 
 from pytest_queryeval.features.embeddings.cache import Cache, Vectors
 from pytest_queryeval.features.embeddings.model import EmbeddingError, Model, identity
 from pytest_queryeval.text.formatting import one_line, utf8_safe
-
-Result = TypeVar("Result")
 
 MAX_CHARACTERS = 100_000
 PROGRESS_SECONDS = 5.0  # between two lines on the progress of encoding
@@ -65,7 +63,8 @@ class Embedder:
         if not texts_by_key:
             return {}
         if self._cache is None:
-            name = self._once(lambda: identity(self._name))
+            with self._attempt():
+                name = identity(self._name)
             if name is None:  # it cannot be identified before it is loaded
                 self._get_model()
                 name = identity(self._name)
@@ -95,19 +94,18 @@ class Embedder:
 
     def _get_model(self) -> Model:
         if self._model is None:
-            self._model = self._once(self._load)
+            with self._attempt():
+                self._tell(f"embedding model {one_line(self._name)} is being loaded")
+                self._model = Model(self._name)
         return self._model
 
-    def _load(self) -> Model:
-        self._tell(f"embedding model {one_line(self._name)} is being loaded")
-        return Model(self._name)
-
-    def _once(self, work: Callable[[], Result]) -> Result:
-        """Do the work, or raise the error of an earlier attempt: to find that the hub does not answer can take long."""
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Keep an error, and raise it at once from then on: to find that the hub does not answer can take long."""
         if self._fault:
             raise EmbeddingError(self._fault)
         try:
-            return work()
+            yield
         except EmbeddingError as error:
             self._fault = str(error)
             raise

@@ -156,14 +156,14 @@ def path_text(steps: Iterable[str | int]) -> str:
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
     """
-    return truncate_middle("$" + "".join(map(_step_text, steps)), MAX_PATH)
-
-
-def _step_text(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    key = truncate(step, MAX_PATH)
-    return f".{key}" if key.isidentifier() else f"['{key.translate(_ESCAPES)}']"
+    parts = ["$"]
+    for step in steps:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        else:
+            key = truncate(step, MAX_PATH)
+            parts.append(f".{key}" if key.isidentifier() else f"['{key.translate(_ESCAPES)}']")
+    return truncate_middle("".join(parts), MAX_PATH)
 
 
 @dataclass(slots=True)

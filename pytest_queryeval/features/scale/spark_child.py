@@ -207,29 +207,29 @@ class Driver(driver.TableDriver):
             yield name, session.table(quoted(name)).schema
 
     def _session(self, settings: Settings) -> SparkSession:
-        """Return the session of a source, with its tables; raises `Fault`."""
+        """Return the session of a source, with its tables; raises `Fault`.
+
+        It shares nothing but the server or the JVM with those of other sources.
+        """
         tables = settings.get("tables", {})
         key = settings.get("connect") or json.dumps(tables)
         if key not in self._sessions:
             try:
-                self._sessions[key] = self._new_session(settings)
+                if "connect" in settings:
+                    session = SparkSession.builder.remote(settings["connect"]).create()
+                elif self._sessions:
+                    session = next(iter(self._sessions.values())).newSession()
+                else:
+                    session = SparkSession.builder.config(map=LOCAL).master(settings["master"]).getOrCreate()
             except PySparkException as error:
                 raise Fault(f"Spark does not start: {words(error)}") from error
             for name, path in tables.items():
                 try:
-                    table_of(self._sessions[key], path).createTempView(quoted(name))
+                    table_of(session, path).createTempView(quoted(name))
                 except Exception as error:
-                    del self._sessions[key]
                     raise Fault(f"{path}: {words(error)}") from error
+            self._sessions[key] = session
         return self._sessions[key]
-
-    def _new_session(self, settings: Settings) -> SparkSession:
-        """Return a session that shares nothing but the server or the JVM with those of other sources."""
-        if "connect" in settings:
-            return SparkSession.builder.remote(settings["connect"]).create()
-        if self._sessions:
-            return next(iter(self._sessions.values())).newSession()
-        return SparkSession.builder.config(map=LOCAL).master(settings["master"]).getOrCreate()
 
 
 def table_of(session: SparkSession, path: str) -> DataFrame:
