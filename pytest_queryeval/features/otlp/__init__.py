@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from urllib.parse import urlsplit
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.results.report_file import moment_of
 from pytest_queryeval.text.formatting import one_line, pluralize
 from pytest_queryeval.text.redaction import mask_credentials
 
@@ -30,7 +30,7 @@ def send_to_collector(report: Report, address: str) -> Result:
         packages = "OpenTelemetry's SDK and exporter"
         raise ReportError(f"--to otlp needs {packages}: pip install 'pytest-queryeval[otlp]'") from error
     path = url.path.rstrip("/").removesuffix(LOGS_PATH) + LOGS_PATH
-    created = int(datetime.fromisoformat(report["created"]).timestamp())
+    created = int(moment_of(report["created"]).timestamp())
     try:
         events = evaluation_events(report)
         delivery = send_events(events, url._replace(path=path).geturl(), timestamp=created * 1_000_000_000)

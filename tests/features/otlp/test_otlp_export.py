@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -96,8 +97,19 @@ def test_each_score_is_an_event_with_the_attributes_of_the_conventions():
     }
 
 
-def test_every_event_has_its_name_time_severity_and_service():
-    events = received(*make_report(6)["cases"], created="2025-03-01T09:30:00+00:00")
+@pytest.fixture
+def tokyo(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("tokyo")
+@pytest.mark.parametrize("written", ["2025-03-01T09:30:00+00:00", "2025-03-01T09:30:00"])
+def test_every_event_has_its_name_time_severity_and_service(written):
+    events = received(*make_report(6)["cases"], created=written)
 
     created = int(datetime(2025, 3, 1, 9, 30, tzinfo=UTC).timestamp()) * 1_000_000_000
     assert len(events) > 6
