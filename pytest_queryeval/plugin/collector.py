@@ -108,11 +108,14 @@ class ReportCollector:
         if misuse := next((summary["misuse"] for summary in self._worker_summaries if summary["misuse"]), None):
             self.faults.append(f"ERROR: {misuse}")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if not self._has_report(session, summaries):
+        has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
+        is_usage_error = session.exitstatus == pytest.ExitCode.USAGE_ERROR  # which never replaces an earlier report
+        is_wanted = not is_usage_error and bool(has_suites or self.config.getoption("queryeval_report"))
+        if self.config.option.collectonly or not (self.cases or is_wanted):
             return
         if not any(summary["selected"] for summary in summaries):  # else predictions of deselected cases would be named
             self.unused = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["unused"]))
-        self.has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
+        self.has_suites = has_suites
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
@@ -176,18 +179,6 @@ class ReportCollector:
         if self.report is not None and self.targets is not None and not self.config.option.no_summary:
             for line in self.targets.commands(self.report, self.config.rootpath):
                 terminalreporter.write_line(line)
-
-    def _has_report(self, session: pytest.Session, summaries: list[WorkerSummary]) -> bool:
-        """Return whether there is something to report; a usage error never replaces an earlier report."""
-        if self.config.option.collectonly:
-            return False
-        if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
-            return bool(self.cases)
-        return bool(
-            self.cases
-            or any(summary["has_suites"] for summary in summaries)
-            or self.config.getoption("queryeval_report")
-        )
 
     def _aggregate(self, session: pytest.Session, summaries: list[WorkerSummary]) -> Report:
         from pytest_queryeval.results.gates import merge_gates

@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean, nearest
 from pytest_queryeval.core.gates import Gate
-from pytest_queryeval.core.model import ABSTENTION, Settings, Source, Threshold
+from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
 from pytest_queryeval.core.table import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
-from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, LEVELS, Level, Trials
@@ -248,6 +248,9 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     if "thresholds" in values:  # those of a folder may include metrics of other kinds
         thresholds = {name: limits for name, limits in values["thresholds"].items() if is_scored_by(name)}
     trials = values.get("trials", Trials(1))
+    dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
+    if dialect is None and source is not None:
+        dialect = ENGINES[source.engine].dialect(source.settings)
     settings = Settings(
         kind=kind.name,
         source=source,
@@ -255,7 +258,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         metrics=metrics,
         thresholds=thresholds,
         policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
-        dialect=_dialect(kind, source, values),
+        dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
@@ -284,14 +287,6 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
         for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)
-
-
-def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
-    """Return the dialect in the options of the kind, else that of the source's engine."""
-    dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
-    if dialect is not None or source is None:
-        return str(dialect or "")
-    return ENGINES[source.engine].dialect(source.settings)
 
 
 def check_applicable(

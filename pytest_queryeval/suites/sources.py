@@ -78,7 +78,13 @@ def read_source(node: Node) -> Source | SourceText:
         required_text(node)
         return SourceText(expanded_text(node), node)
     source_entries = node.value
-    engine = _engine_among(source_entries, node)
+    engines = [name for name in source_entries if name in ENGINES]
+    if len(engines) != 1:
+        if not engines and (first := next((name for name in source_entries if name not in SOURCE_KEYS), None)):
+            _check_engine(first, source_entries[first])
+        finding = f"found {' and '.join(engines)}" if engines else "found none"
+        raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {finding}")
+    engine = engines[0]
     engine_settings = source_entries[engine].value
     nodes = {
         **{name: at for name, at in source_entries.items() if name != engine},
@@ -163,16 +169,6 @@ def _engine_of(text: str) -> str | None:
 
 def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Node) -> Source:
     return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
-
-
-def _engine_among(source_entries: Mapping[str, Node], node: Node) -> str:
-    engines = [name for name in source_entries if name in ENGINES]
-    if len(engines) == 1:
-        return engines[0]
-    if not engines and (first := next((name for name in source_entries if name not in SOURCE_KEYS), None)):
-        _check_engine(first, source_entries[first])
-    finding = f"found {' and '.join(engines)}" if engines else "found none"
-    raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {finding}")
 
 
 def _check_settings(engine: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
