@@ -18,7 +18,7 @@ from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, gold_digest, read_decisions
-from pytest_queryeval.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
+from pytest_queryeval.suites import JSONL_SUFFIX, Suite, is_suite_file, load_suite, suites_below
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
 from pytest_queryeval.text.formatting import one_line
@@ -60,6 +60,8 @@ class Reviews:
         except (OSError, ValueError) as error:
             raise self.node.problem(f"'{self.pattern}' cannot be searched: {error}") from error
         paths = [self.file.folder / name for name in names]
+        if glob.has_magic(self.pattern):  # as for cases, one does not mean suites and settings
+            paths = [path for path in paths if not is_suite_file(path) and path.name != FOLDER_FILE]
         all_decisions = [decision for path in paths for decision in read_decisions(path)]
         by_case: defaultdict[CaseName, list[GoldDecision]] = defaultdict(list)
         for decision in sorted(all_decisions, key=_order):

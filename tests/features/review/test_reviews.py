@@ -350,6 +350,17 @@ def test_the_nearest_key_holds_and_a_glob_names_several_files():
     assert golds(case) == ["SELECT 2", "SELECT 1", "SELECT 3"]
 
 
+def test_a_glob_names_neither_suites_nor_settings():
+    write("reviews: '*.*l'\n", "queryeval.yaml")
+    write((HEAD + CASE).replace("reviews: reviews.jsonl\n", "").replace("shop.sql", "shop.txt"))
+    Path("shop.sql").rename("shop.txt")
+    review(line("right", query("SELECT 1")))
+
+    (case,) = load_cases(".")
+
+    assert golds(case) == ["SELECT 2", "SELECT 1"]
+
+
 def test_no_review_file_yet_is_no_error():
     (case,) = load_cases(suite())
 
