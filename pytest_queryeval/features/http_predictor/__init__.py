@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
-from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer, Step
+from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.shapes import (
     TRUE_OR_FALSE,
     SettingValidator,
@@ -146,7 +146,13 @@ class Selector:
             except ValueError as error:
                 raise self._problem(f"the answer is not text: {one_line(str(error))}") from error
         document = self._read(reply)
-        steps = self._steps_in(document)
+        if self._steps is None:
+            is_whole = self._answer is None and isinstance(document, dict)
+            steps = read_steps(document.get(STEPS), by=self._name) if is_whole else None
+        else:
+            matches = self._all(self._steps, document)
+            selected_steps = matches[0] if len(matches) == 1 and not isinstance(matches[0], dict) else matches
+            steps = read_steps(selected_steps, by=self._name) if matches else None
         if isinstance(document, dict) and document.get(ABSTAINED) is True:
             content, _, metadata = read_fields({**document, STEPS: None}, kind, by=self._name)
             metadata = metadata if self._answer is None else {}
@@ -160,14 +166,6 @@ class Selector:
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
         return AnswerParts(content, steps, to_jsonable(metadata))
-
-    def _steps_in(self, document: Any) -> tuple[Step, ...] | None:
-        if self._steps is None:
-            is_whole = self._answer is None and isinstance(document, dict)
-            return read_steps(document.get(STEPS), by=self._name) if is_whole else None
-        matches = self._all(self._steps, document)
-        steps = matches[0] if len(matches) == 1 and not isinstance(matches[0], dict) else matches
-        return read_steps(steps, by=self._name) if matches else None
 
     def _read(self, reply: Reply) -> Any:
         try:
