@@ -46,25 +46,22 @@ def import_conftests(path: Path, root: Path | None = None) -> None:
     top = root or Path.cwd()
     folders = {file.parent for file in suite_files(file_at(path).path)}
     above = {parent for folder in folders for parent in folder.parents if parent.is_relative_to(top)}
-    for folder in sorted(folders | above):
-        if (folder / NAME).is_file():
-            _import(folder / NAME)
-
-
-def _import(path: Path) -> None:
-    name = f"queryeval conftest of {path.parent}"
-    spec = spec_from_file_location(name, path)
-    if name in sys.modules or spec is None or spec.loader is None:
-        return
-    module = sys.modules[name] = module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:  # also `sys.exit(0)`, which would look like success
-        if is_interruption(error):
-            raise
-        del sys.modules[name]
-        raise QueryEvalError(f"{path}: cannot be imported: {type(error).__name__}: {one_line(str(error))}") from error
+    for file in (folder / NAME for folder in sorted(folders | above)):
+        name = f"queryeval conftest of {file.parent}"
+        spec = spec_from_file_location(name, file) if file.is_file() else None
+        if name in sys.modules or spec is None or spec.loader is None:
+            continue
+        module = sys.modules[name] = module_from_spec(spec)
+        sys.path.insert(0, str(file.parent))
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as error:  # also `sys.exit(0)`, which would look like success
+            if is_interruption(error):
+                raise
+            del sys.modules[name]
+            raise QueryEvalError(
+                f"{file}: cannot be imported: {type(error).__name__}: {one_line(str(error))}"
+            ) from error
 
 
 def root_of(paths: Iterable[Path]) -> Path:

@@ -451,8 +451,13 @@ class _Search:
             if guess is None:
                 return []
         choices = {i: self._one_of_a_kind(js) for i, js in node.options.items()}
-        if max(map(len, choices.values())) == 1:
-            return _forced(node)
+        if max(map(len, choices.values())) == 1:  # the only step, unless columns of a kind are too few
+            pairs: dict[int, int] = {}
+            used_columns: set[int] = set()
+            for i, js in node.options.items():
+                pairs[i] = next((j for j in js if j not in used_columns), -1)
+                used_columns.add(pairs[i])
+            return [] if -1 in used_columns else [_Step(node, pairs, node.bound)]
         i = min(choices, key=lambda i: (len(choices[i]), -self.rows.spread[i]))
         bounds = dict.fromkeys(choices[i], node.bound)
         if node.split is not None and len(bounds) > 1:
@@ -469,13 +474,3 @@ class _Search:
         for j in choices:
             first.setdefault(self.predicted_kinds[j], j)
         return list(first.values())
-
-
-def _forced(node: _Node) -> list[_Step]:
-    """Return the only step where each gold column may take one kind of predicted column; none if these are too few."""
-    pairs: dict[int, int] = {}
-    used_columns: set[int] = set()
-    for i, js in node.options.items():
-        pairs[i] = next((j for j in js if j not in used_columns), -1)
-        used_columns.add(pairs[i])
-    return [] if -1 in used_columns else [_Step(node, pairs, node.bound)]

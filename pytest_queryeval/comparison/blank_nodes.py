@@ -168,7 +168,13 @@ class _Search:
         names: Names = {}
         for part_names in names_of_parts:
             names |= part_names or {}
-        return names | _leftovers(names, *colours)
+        # Nodes of parts without a partner are paired by label, which one source keeps over its queries, then in order.
+        used_nodes = set(names.values())
+        free = {node: None for node in colours[0] if node not in used_nodes}
+        unnamed = [node for node in colours[1] if node not in names]
+        by_label = {node: node for node in unnamed if node in free}
+        unpaired = (node for node in free if node not in by_label)
+        return names | by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
     def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
         """Yield the names of each predicted part by the first free gold part that is the same; None without one."""
@@ -264,16 +270,6 @@ def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
         if nodes:
             parts[roots[nodes[0]]].rows.append(row)
     return parts.values()
-
-
-def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:
-    """Pair nodes of parts without a partner: by label, which one source keeps over its queries, then in their order."""
-    used_names = set(names.values())
-    free = {node: None for node in gold if node not in used_names}
-    unnamed = [node for node in predicted if node not in names]
-    by_label = {node: node for node in unnamed if node in free}
-    unpaired = (node for node in free if node not in by_label)
-    return by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
 
 def _recoloured(

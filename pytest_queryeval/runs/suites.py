@@ -68,7 +68,12 @@ class RunSuites:
         self.cases[name] = with_gate_metrics(cases, gates)
         place = suite.cases[0].settings.on_miss_location
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
-            self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
+            shares = (  # metrics that a gate can require at least 0.9 of
+                metric
+                for metric in suite.cases[0].settings.requested_metrics
+                if "[" not in metric and METRICS[metric].max_score == 1 and METRICS[metric].better == "higher"
+            )
+            self._warn(NEVER_FAILS.format(metric=next(shares, PASS_RATE)), place)
         self._warn_of_questions(self.cases[name])
         new_findings = [finding for finding in dict.fromkeys(suite.findings) if finding not in self._findings]
         self._findings.update(new_findings)
@@ -124,16 +129,6 @@ class RunSuites:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [{**gate.required, "folder": self.relative(gate.folder)} for gate in gates]
-
-
-def _gate_metric(case: Case) -> str:
-    """Return the first metric of a case that a gate can require at least 0.9 of, else the pass rate."""
-    shares = (
-        name
-        for name in case.settings.requested_metrics
-        if "[" not in name and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
-    )
-    return next(shares, PASS_RATE)
 
 
 def with_numbers_of_cases(

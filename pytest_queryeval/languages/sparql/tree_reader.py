@@ -219,8 +219,13 @@ class _Reader:
                 raise UnreadableError(operator)
             if operator in ("IN", "NOT IN"):
                 operand = Expr(operator, (operand, *self.arguments()))
+                continue
+            sides = (operand, self.expression(PRECEDENCE[operator] + 1))
+            if operator in ("&&", "||"):  # what one of them joins is one expression
+                arguments = (side.arguments if side.head == operator else (side,) for side in sides)
+                operand = Expr(operator, (*chain.from_iterable(arguments),))
             else:
-                operand = _join(operator, operand, self.expression(PRECEDENCE[operator] + 1))
+                operand = Expr(operator, sides)
         self.depth -= 1
         return operand
 
@@ -394,14 +399,6 @@ class _Reader:
 
 def _is_term(term: str) -> bool:
     return (term[0] in '?<"' and len(term) > 1) or ":" in term or is_constant(term)
-
-
-def _join(operator: str, operand: Expr, next_operand: Expr) -> Expr:
-    """Return two operands with the operator between them; those that `&&` or `||` joins are one expression."""
-    if operator not in ("&&", "||"):
-        return Expr(operator, (operand, next_operand))
-    sides = (side.arguments if side.head == operator else (side,) for side in (operand, next_operand))
-    return Expr(operator, (*chain.from_iterable(sides),))
 
 
 def _path_term(term: str) -> str:

@@ -165,8 +165,11 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
         return None
     squares = _root_mean_square(pairs.differences) ** 2
     if pairs.are_binary:
-        size = 1.0
-        drop = _mcnemar_drop(n, squares, alpha)
+        size, low, drop = 1.0, 0.0, 1.0
+        for _ in range(BISECTIONS):  # the power grows with the drop
+            middle = (low + drop) / 2
+            has_power = mcnemar_power(n, squares, middle, alpha) >= POWER
+            low, drop = (low, middle) if has_power else (middle, drop)
     else:
         # The change of a case that changes; if none does, the most that a case can lose.
         size = _root_mean_square([difference for difference in pairs.differences if difference] or pairs.before)
@@ -182,15 +185,6 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
 
 def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
-
-
-def _mcnemar_drop(n: int, discordant: float, alpha: float) -> float:
-    """Return the smallest drop with a power of 80 %, by bisection: the power grows with the drop."""
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if mcnemar_power(n, discordant, middle, alpha) >= POWER else (middle, high)
-    return high
 
 
 def mcnemar_power(n: int, discordant: float, drop: float, alpha: float = ALPHA) -> float:
