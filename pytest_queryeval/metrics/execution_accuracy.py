@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from itertools import count
 
 from pytest_queryeval.comparison.alignment import whole_alignment
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.metric import Score, States, metric
 from pytest_queryeval.core.model import Execution
-from pytest_queryeval.core.table import Policy, Row, Table
+from pytest_queryeval.core.table import Policy, Table
 
 
 @metric()
@@ -106,17 +105,15 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
         for rows in (gold_rows, predicted_rows)
     )
     agree = sorted_gold == sorted_predicted if is_ordered else set(sorted_gold) == set(sorted_predicted)
-    return float(agree and _some_permutation_agrees(gold_rows, predicted_rows, is_ordered))
-
-
-def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[Row], is_ordered: bool) -> bool:
+    if not agree:
+        return 0.0
     codes: defaultdict[object, int] = defaultdict(count().__next__)
     columns = []
     for rows in (gold_rows, predicted_rows):
         coded_columns = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
         columns.append([list(range(len(rows))), *coded_columns] if is_ordered else coded_columns)
     alignment = whole_alignment(columns[0], columns[1], pinned=int(is_ordered))
-    return alignment is not None and alignment.matched == len(gold_rows)
+    return float(alignment is not None and alignment.matched == len(gold_rows))
 
 
 @metric(input="executions", kinds=frozenset({"sql", "sparql"}))

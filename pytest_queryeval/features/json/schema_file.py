@@ -60,7 +60,10 @@ class _Reference(NamedTuple):
 
 
 class _Links:
-    """All references of a schema, and in `resources` the referenced documents by their URIs."""
+    """All references of a schema, and in `resources` the referenced documents by their URIs.
+
+    Raises `CaseError` where some lead back to themselves.
+    """
 
     def __init__(self, file: File, document: JsonValue) -> None:
         self.resources: dict[str, JsonValue] = {}
@@ -77,7 +80,19 @@ class _Links:
         # For a schema with an id, such as https://example.com/a.json, the files beside it have URIs of that site.
         self._base = urljoin(root.id() or "", "x")[:-1]
         self._walk(root, self._registry.resolver_with_root(root), file)
-        self._follow_all()
+        for reference in self._references:  # the list grows meanwhile
+            target = _target(reference)
+            if id(target.contents) not in self._checked_ids:
+                _check_draft(target.contents, reference.file, self._draft)
+                self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
+            self._same_value[reference.schema].append(id(target.contents))
+        try:
+            TopologicalSorter(self._same_value).prepare()
+        except CycleError as error:
+            circle = set(error.args[1])
+            reference = next(reference for reference in self._references if reference.schema in circle)
+            problem = f"`{reference.keyword}` '{reference.text}' leads back to itself without end"
+            raise reference.file.problem(problem) from error
 
     def _walk(self, resource: Resource[Any], resolver: Any, file: File) -> None:
         """Check a schema and all those within it, and collect their references."""
@@ -98,22 +113,6 @@ class _Links:
                 if isinstance(text := schema.get(keyword), str):
                     self._references.append(_Reference(keyword, text, id(schema), resolver, file))
             pending_schemas += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
-
-    def _follow_all(self) -> None:
-        """Read the targets of all references, and raise `CaseError` if some lead back to themselves."""
-        for reference in self._references:  # the list grows meanwhile
-            target = _target(reference)
-            if id(target.contents) not in self._checked_ids:
-                _check_draft(target.contents, reference.file, self._draft)
-                self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
-            self._same_value[reference.schema].append(id(target.contents))
-        try:
-            TopologicalSorter(self._same_value).prepare()
-        except CycleError as error:
-            circle = set(error.args[1])
-            reference = next(reference for reference in self._references if reference.schema in circle)
-            problem = f"`{reference.keyword}` '{reference.text}' leads back to itself without end"
-            raise reference.file.problem(problem) from error
 
     def _retrieve(self, uri: str) -> Resource[Any]:
         """Return the content of the file that a URI refers to."""
