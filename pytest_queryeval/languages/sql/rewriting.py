@@ -141,7 +141,7 @@ def reads_no_table(tree: exp.Expr) -> bool:
     >>> reads_no_table(parse_one("WITH number AS (SELECT 1 AS n) SELECT n FROM number"))
     True
     """
-    return not _tables(tree)
+    return not tables_in(tree)
 
 
 def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
@@ -152,7 +152,7 @@ def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
     'SELECT COUNT(*) FROM (SELECT * FROM singer WHERE 1 = 0) AS s'
     """
     tree = tree.copy()
-    tables = _tables(tree)
+    tables = tables_in(tree)
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.args.get("pivots"):
             return None  # a function that returns rows
@@ -172,7 +172,7 @@ def canonical_text(tree: exp.Expr, dialect: str) -> str:
     return tree.sql(dialect=dialect, comments=False)
 
 
-def _tables(tree: exp.Expr) -> list[exp.Table]:
+def tables_in(tree: exp.Expr) -> list[exp.Table]:
     """Return the tables of a query, without references to its common table expressions."""
     return [table for table in tree.find_all(exp.Table) if common_query(table) is None]
 

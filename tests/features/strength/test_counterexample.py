@@ -180,6 +180,12 @@ def test_a_query_that_fails_in_a_candidate_is_no_difference(counterexample_to):
     assert counterexample_to(*pair) is None
 
 
+def test_a_table_that_a_query_of_the_same_name_reads_has_rows(counterexample_to):
+    gold = "WITH singer AS (SELECT age FROM main.singer) SELECT age FROM singer"
+
+    assert counterexample_to(gold, gold.replace(") SELECT age", ") SELECT DISTINCT age")) is not None
+
+
 def test_without_tables_there_is_none(counterexample_to):
     assert counterexample_to("SELECT 1", "SELECT 2 - 1", script="CREATE VIEW one AS SELECT 1 AS a;") is None
 

@@ -258,6 +258,11 @@ def test_what_only_undeclared_constraints_would_make_equivalent_is_not():
     }
 
 
+def test_a_number_in_quotes_is_no_place_in_the_list():
+    assert changes("SELECT id, name FROM singer ORDER BY 1, age", "order-key-dropped")["age dropped"] is True
+    assert changes("SELECT id, name FROM singer ORDER BY '1', age", "order-key-dropped")["age dropped"] is False
+
+
 def test_the_policy_of_the_case_makes_mutants_equivalent():
     without_duplicates, without_order = Policy(duplicates="ignore"), Policy(row_order="ignore")
 

@@ -32,7 +32,7 @@ from pytest_queryeval.features.strength.sql.rows import (
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
 from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, is_in_range, observe
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in
+from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in, tables_in
 
 T = TypeVar("T")
 SAMPLED_ROWS = 60  # of each table of the source
@@ -230,8 +230,7 @@ def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tab
         tree = parse_query(query, dialect).whole_tree
         if tree is None:
             return tables
-        common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-        names |= {table.name.lower() for table in tree.find_all(exp.Table)} - common
+        names |= {table.name.lower() for table in tables_in(tree)}
     if not names <= tables.keys():
         return tables
     while referred := {key.table for name in names for key in tables[name].foreign_keys} & tables.keys() - names:

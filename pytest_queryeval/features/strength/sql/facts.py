@@ -17,6 +17,7 @@ from sqlglot import exp
 from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
+from pytest_queryeval.languages.sql.tree_reader import at_position
 
 Kind: TypeAlias = type[exp.Expr]  # of nodes
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
@@ -142,11 +143,9 @@ class Facts:
     def item(self, key: exp.Expr) -> exp.Expr:
         """Return what a key of ORDER BY or GROUP BY stands for: a selected expression, or itself."""
         core = key.this if isinstance(key, exp.Ordered) else key
-        if isinstance(core, exp.Literal) and core.name.isdigit() and 0 < int(core.name) <= len(self.select.selects):
-            return self.select.selects[int(core.name) - 1].unalias()
         if isinstance(core, exp.Column) and not core.table:
             return self.names.aliases.get(core.name.lower(), core)
-        return core
+        return at_position(core, self.select).unalias()
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
         """Return the known columns among the expressions."""
