@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice, zip_longest
 from random import Random
@@ -18,6 +18,7 @@ from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Cell, Table
+from pytest_queryeval.text.formatting import truncate
 
 if TYPE_CHECKING:
     from pytest_queryeval.engines import SmallDatabase
@@ -37,8 +38,6 @@ MIN_MUTANTS = 10  # that long ones may have, however long they are
 MAX_NODES = 50_000  # of the trees of all mutants together
 CHANGE_CHARACTERS = 200
 NO_DUPLICATES = "no row occurs twice"
-DUPLICATES_IGNORED = "duplicates do not matter"
-ORDER_IGNORED = "the order does not matter"
 ONE_ROW = "there is one row at most"
 
 
@@ -88,8 +87,8 @@ def distinct_mutants(
     in_turn = (edit for turn in zip_longest(*edits) for edit in turn if edit is not None)
     for edit in islice(in_turn, 2 * most):  # few are made twice
         mutant = mutant_of(edit)
-        if mutant is not None and mutant.query != gold:
-            mutants.setdefault(mutant.query, mutant)
+        if mutant is not None and mutant.query != gold and mutant.query not in mutants:
+            mutants[mutant.query] = replace(mutant, change=truncate(mutant.change, CHANGE_CHARACTERS))
         if len(mutants) == most:
             break
     return list(mutants.values())

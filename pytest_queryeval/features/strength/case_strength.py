@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.output import with_progress
@@ -25,6 +26,7 @@ from pytest_queryeval.text.formatting import one_line, pluralize
 LOOKUP_ROWS = 20_000  # of a query that is run to make mutants
 MAX_TIMEOUTS = 3  # of the mutants of a case, after which the others are not run
 MESSAGE_CHARACTERS = 1_000
+VariantsOf: TypeAlias = Callable[[Source], Sequence[Source]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +56,7 @@ class CaseStrength:
         return len(self.killed) / mutant_count if mutant_count else None
 
 
-def measure_strength(
-    case: Case, session: Session, variants_of: Callable[[Source], Sequence[Source]] | None = None
-) -> CaseStrength | None:
+def measure_strength(case: Case, session: Session, variants_of: VariantsOf | None = None) -> CaseStrength | None:
     """Run the mutants of the first gold that is a query; a mutant survives if any gold would accept it.
 
     It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. Return
@@ -85,10 +85,12 @@ def measure_strength(
     survivors: list[Mutant] = []
     equivalent: list[Mutant] = []
     timeouts = 0
-    mutants: Sequence[Mutant] = ()
-    if kind.name in MUTATORS:
-        mutants = MUTATORS[kind.name](query, case, _tables(case, session), run)
-    for mutant in mutants:
+    tables: Tables = {}
+    if kind.name == "sql":  # other kinds need no parser of SQL
+        from pytest_queryeval.features.strength.sql.source_tables import source_tables
+
+        tables = source_tables(case, session).tables
+    for mutant in MUTATORS[kind.name](query, case, tables, run) if kind.name in MUTATORS else ():
         if timeouts == MAX_TIMEOUTS:
             break
         execution = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
@@ -108,15 +110,6 @@ def measure_strength(
         equivalent=tuple(equivalent),
         unreadable=kind.read_problem(query, case.settings.dialect),
     )
-
-
-def _tables(case: Case, session: Session) -> Tables:
-    """Return the tables of a SQL source; none for other kinds, which need no parser of SQL."""
-    if case.settings.kind != "sql":
-        return {}
-    from pytest_queryeval.features.strength.sql.source_tables import source_tables
-
-    return source_tables(case, session).tables
 
 
 def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
@@ -168,10 +161,7 @@ class MeasuredCases:
 
 
 def measure_cases(
-    path: Path,
-    session: Session,
-    tell: Callable[[str], None],
-    variants_of: Callable[[Source], Sequence[Source]] | None = None,
+    path: Path, session: Session, tell: Callable[[str], None], variants_of: VariantsOf | None = None
 ) -> MeasuredCases:
     """Measure the strength of every case of a suite, or of the suites in a folder; `tell` reports the progress.
 

@@ -58,10 +58,7 @@ def run(arguments: argparse.Namespace) -> Result:
         status=FOUND
         if measurement.problems or (arguments.strict and any(strength.survivors for strength in strengths))
         else OK,
-        lines=[
-            *measurement.problem_lines(),
-            *_lines(strengths),
-        ],
+        lines=[*measurement.problem_lines(), *_lines(strengths)],
         data={
             "cases": [
                 {

@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -85,6 +85,28 @@ class Strengthened:
         """The number of those that have another answer in some variant."""
         return len({(id(case), mutant) for variant in self.variants.values() for case, mutant in variant.kills})
 
+    @property
+    def data(self) -> dict[str, JsonValue]:
+        """The source with its variants, and the mutants that each kills, for `--json`."""
+        unit = ENGINES[self.source.engine].variants.unit
+        files: list[JsonValue] = [
+            {
+                "file": file.as_posix(),
+                f"{unit}s": sum(len(table.rows) for table in variant.tables.values()),
+                "kills": [
+                    {"case": case.id, "query": mutant.query, "change": mutant.change} for case, mutant in variant.kills
+                ],
+            }
+            for file, variant in self.variants.items()
+        ]
+        return {
+            "source": self.source.name,
+            "variants": self.pattern,
+            "survivors": self.survivors,
+            "killed": self.killed,
+            "files": files,
+        }
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites, and where variants are written."""
@@ -129,22 +151,15 @@ def run(arguments: argparse.Namespace) -> Result:
             )
             names.add(name)
             try:
-                variants = _write_variants(source, strengths, folder, name, arguments.seed, session)
+                strengthened_sources.append(
+                    _write_variants(source, strengths, folder / name, session, seed=arguments.seed)
+                )
             except SourceError as error:
                 measurement.add_problem(strengths[0].case, error)
-                continue
-            suffix = ENGINES[source.engine].variants.suffix(source.settings)
-            pattern = Path(os.path.relpath(folder / f"{name}-*{suffix}", source.folder)).as_posix()
-            strengthened_sources.append(
-                Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern)
-            )
     return Result(
         status=FOUND if measurement.problems else OK,
         lines=[*measurement.problem_lines(), *_lines(strengthened_sources)],
-        data={
-            "sources": list(map(_source_data, strengthened_sources)),
-            "problems": measurement.problem_data(),
-        },
+        data={"sources": [entry.data for entry in strengthened_sources], "problems": measurement.problem_data()},
     )
 
 
@@ -159,39 +174,17 @@ def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
     return files
 
 
-def _source_data(entry: Strengthened) -> dict[str, JsonValue]:
-    """Return a source with its variants, and the mutants that each kills, for `--json`."""
-    unit = ENGINES[entry.source.engine].variants.unit
-    files: list[JsonValue] = [
-        {
-            "file": file.as_posix(),
-            f"{unit}s": sum(len(table.rows) for table in variant.tables.values()),
-            "kills": [
-                {"case": case.id, "query": mutant.query, "change": mutant.change} for case, mutant in variant.kills
-            ],
-        }
-        for file, variant in entry.variants.items()
-    ]
-    return {
-        "source": entry.source.name,
-        "variants": entry.pattern,
-        "survivors": entry.survivors,
-        "killed": entry.killed,
-        "files": files,
-    }
-
-
 def _write_variants(
-    source: Source, strengths: Sequence[CaseStrength], folder: Path, name: str, seed: int, session: Session
-) -> dict[Path, Variant]:
+    source: Source, strengths: Sequence[CaseStrength], stem: Path, session: Session, *, seed: int
+) -> Strengthened:
     """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
     _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'mutant')} pass")
     suffix = ENGINES[source.engine].variants.suffix(source.settings)
-    for old in folder.glob(f"{name}-[0-9][0-9]{suffix}"):
+    for old in stem.parent.glob(f"{stem.name}-[0-9][0-9]{suffix}"):
         old.unlink()
     files = {}
     for number, variant in enumerate(build_variants(strengths, session, seed=seed), start=1):
-        file = folder / f"{name}-{number:02}{suffix}"
+        file = Path(f"{stem}-{number:02}{suffix}")
         head = [
             f"{HEAD}{one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
             "change its answer.",
@@ -202,7 +195,8 @@ def _write_variants(
             write_atomically(file, f"{comments}\n{variant.script}".encode())
         _tell(f"{file}: {pluralize(len(variant.kills), 'mutant')} of queries differ there")
         files[file] = variant
-    return files
+    pattern = Path(os.path.relpath(f"{stem}-*{suffix}", source.folder)).as_posix()
+    return Strengthened(source=source, strengths=strengths, variants=files, pattern=pattern)
 
 
 def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
@@ -249,19 +243,17 @@ def _timed_out(execution: Execution) -> bool:
     return execution.error is not None and execution.error.kind == "timeout"
 
 
+@dataclass(slots=True)
 class _Search:
     """Which mutants of golds on one source the candidates for its variants kill."""
 
-    def __init__(
-        self, strengths: Sequence[CaseStrength], databases: SmallDatabases[Any], session: Session, random: Random
-    ) -> None:
-        self._strengths = strengths
-        self._databases = databases
-        self._session = session
-        self._random = random
-        self.refusals: list[str] = []
-        self.is_buildable = False
-        self._timeouts: Counter[int] = Counter()  # of each case
+    strengths: Sequence[CaseStrength]
+    databases: SmallDatabases[Any]
+    session: Session
+    random: Random
+    refusals: list[str] = field(default_factory=list)
+    is_buildable: bool = False
+    timeouts: Counter[int] = field(default_factory=Counter)  # of each case
 
     def best_states(self, survivors: Collection[Target]) -> Iterator[Any]:
         """Yield of CANDIDATES states the one that kills most survivors while every gold runs, and then of others.
@@ -271,8 +263,8 @@ class _Search:
         unkilled = set(survivors)
         vain_rounds = 0
         while unkilled and vain_rounds < VAIN_ROUNDS:
-            golds = [self._strengths[at].gold for at in sorted({at for at, _ in unkilled})]
-            candidates = self._databases.candidates(golds, self._random, CANDIDATES, plain_first=False)
+            golds = [self.strengths[at].gold for at in sorted({at for at, _ in unkilled})]
+            candidates = self.databases.candidates(golds, self.random, CANDIDATES, plain_first=False)
             kills_of_candidates = [(state, self.kills(state, unkilled)) for state in candidates]
             kills_of_candidates.sort(key=lambda candidate: -len(candidate[1]))
             best = next((pair for pair in kills_of_candidates if pair[1] and self._golds_run(pair[0])), None)
@@ -284,14 +276,14 @@ class _Search:
 
     def joined_states(self, survivors: Collection[Target]) -> Iterator[Any]:
         """Yield states that are put together from small ones, as many in each as it can hold."""
-        assert isinstance(self._databases, Joinable)
+        assert isinstance(self.databases, Joinable)
         states = [state for at in sorted({at for at, _ in survivors}) for state in self._states_of(at, survivors)]
         states.sort(key=lambda state: -len(state[1]))
         while states:
             (joined, targets), *further_states = states
             parts, states = [joined], []
             for state, kills in further_states:
-                union = self._databases.joined(joined, state)
+                union = self.databases.joined(joined, state)
                 if union is not None and self.kills(union, targets | kills, all_of=True):
                     joined, targets = union, targets | kills
                     parts.append(state)
@@ -302,35 +294,35 @@ class _Search:
     def _states_of(self, at: int, survivors: Collection[Target]) -> Iterator[tuple[Any, set[Target]]]:
         """Yield small states with the mutants of one case that they kill, each mutant once."""
         unkilled = {target for target in survivors if target[0] == at}
-        queries = [self._strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
-        for candidate in self._databases.candidates(queries, self._random, CASE_CANDIDATES, plain_first=True):
+        queries = [self.strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
+        for candidate in self.databases.candidates(queries, self.random, CASE_CANDIDATES, plain_first=True):
             if kills := self.kills(candidate, unkilled):
                 yield self._reduced(candidate, kills), kills
                 unkilled -= kills
-            if not unkilled or self._timeouts[at] >= MAX_TIMEOUTS:
+            if not unkilled or self.timeouts[at] >= MAX_TIMEOUTS:
                 break
 
     def _golds_run(self, state: Any) -> bool:
         """Return whether the golds of all cases run on a state."""
         source = self._built(state)
-        cases = (self._case_on(source, at) for at in range(len(self._strengths)))
-        return all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds)
+        cases = (self._case_on(source, at) for at in range(len(self.strengths)))
+        return all(self.session.execute(gold, case).error is None for case in cases for gold in case.golds)
 
     def _built(self, state: Any) -> Source:
         """Return a database with this state, open until the next call."""
-        source = self._strengths[0].case.settings.source
+        source = self.strengths[0].case.settings.source
         assert source is not None  # or it would have no states
-        return self._session.build(source, *self._databases.database(state))
+        return self.session.build(source, *self.databases.database(state))
 
     def _case_on(self, source: Source, at: int) -> Case:
         """Return a case with another source, on which no query may take long."""
-        settings = self._strengths[at].case.settings
+        settings = self.strengths[at].case.settings
         settings = replace(settings, source=source, timeout=min(settings.timeout, SECONDS))
-        return replace(self._strengths[at].case, settings=settings)
+        return replace(self.strengths[at].case, settings=settings)
 
     def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
         """Return a smaller state that kills the same mutants."""
-        return self._databases.reduced(state, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
+        return self.databases.reduced(state, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
 
     def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database with this state.
@@ -345,18 +337,18 @@ class _Search:
         for at, case_mutants in mutants_by_case.items():
             try:
                 case = self._case_on(self._built(state), at)
-                golds = [self._session.execute(gold, case) for gold in case.golds]
+                golds = [self.session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))
                 return set()
             self.is_buildable = True
-            self._timeouts[at] += sum(map(_timed_out, golds))
+            self.timeouts[at] += sum(map(_timed_out, golds))
             if any(gold.error is not None for gold in golds):
                 return set()
-            for mutant in case_mutants if self._timeouts[at] < MAX_TIMEOUTS else ():
-                execution = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-                self._timeouts[at] += _timed_out(execution)
-                if not _timed_out(execution) and not is_right(execution, golds, case, self._session):
+            for mutant in case_mutants if self.timeouts[at] < MAX_TIMEOUTS else ():
+                execution = self.session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+                self.timeouts[at] += _timed_out(execution)
+                if not _timed_out(execution) and not is_right(execution, golds, case, self.session):
                     killed.add((at, mutant))
                 elif all_of:
                     return set()

@@ -22,8 +22,7 @@ from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample
-from pytest_queryeval.features.strength.sparql.candidates import CandidateGraphs
-from pytest_queryeval.features.strength.sparql.graphs import MAX_TRIPLES
+from pytest_queryeval.features.strength.sparql.candidates import MAX_TRIPLES, CandidateGraphs
 from pytest_queryeval.features.strength.sparql.terms import Quad, Vocabulary, literals_near, turtle
 
 PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")

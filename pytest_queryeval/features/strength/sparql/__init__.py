@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import IRI, Literal, Policy, Table
-from pytest_queryeval.features.strength import (
-    CHANGE_CHARACTERS,
-    DUPLICATES_IGNORED,
-    NO_DUPLICATES,
-    ONE_ROW,
-    ORDER_IGNORED,
-    Mutant,
-    distinct_mutants,
-    numbers_beside,
-)
+from pytest_queryeval.features.strength import NO_DUPLICATES, ONE_ROW, Mutant, distinct_mutants, numbers_beside
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, SUBCLASS, Quad, Vocabulary, constant
 from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.languages.sparql.tree import (
@@ -49,17 +40,20 @@ from pytest_queryeval.languages.sparql.tree import (
 )
 from pytest_queryeval.languages.sparql.tree_facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
-from pytest_queryeval.text.formatting import truncate
 
 MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
 NEAREST = 2  # names that replace one, by similarity
 UNUSED = "its variables are used nowhere else"
-_BOUNDARIES = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}
 _FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _CONNECTORS = {"&&": "||", "||": "&&"}
-_ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_EXCHANGES = {
+    "comparison-boundary": {">": ">=", ">=": ">", "<": "<=", "<=": "<"},
+    "comparison-flip": _FLIPPED,
+    "connector": _CONNECTORS,
+    "arithmetic": {"+": "-", "-": "+", "*": "/", "/": "*"},
+}
 _NEGATIONS = {"EXISTS": "NOT EXISTS", "NOT EXISTS": "EXISTS", "IN": "NOT IN", "NOT IN": "IN"}
 _AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
 _CLOSURES = {"*": "+", "+": "*"}
@@ -110,7 +104,7 @@ def mutants(
             query=generator.writer.query(tree),
             operator=edit.operator,
             clause=edit.clause,
-            change=truncate(edit.change or f"{line(edit.node)} {change}", CHANGE_CHARACTERS),
+            change=edit.change or f"{line(edit.node)} {change}",
             equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
         )
 
@@ -148,13 +142,7 @@ class _Mutants:
         for of_select in (self.projections, self.distinct, self.orders, self.limits, self.groups):
             yield chain.from_iterable(starmap(of_select, self.facts.selects))
         yield from (self.predicates(), self.classes(), self.constants(), self.paths(), self.values(), self.aggregates())
-        for operator_name, exchanges in (
-            ("comparison-boundary", _BOUNDARIES),
-            ("comparison-flip", _FLIPPED),
-            ("connector", _CONNECTORS),
-            ("arithmetic", _ARITHMETIC),
-        ):
-            yield self.operators(operator_name, exchanges)
+        yield from starmap(self.operators, _EXCHANGES.items())
         yield self.negations()
 
     def edited(self, edit: Edit) -> Select | None:
@@ -269,9 +257,9 @@ class _Mutants:
         """Drop or add DISTINCT."""
         if select.form != "SELECT":
             return
-        reason = (
-            NO_DUPLICATES if self.facts.has_unique_rows(select) else "" if duplicates_matter else DUPLICATES_IGNORED
-        )
+        reason = "" if duplicates_matter else "duplicates do not matter"
+        if self.facts.has_unique_rows(select):
+            reason = NO_DUPLICATES
         if select.limit in ("0", "1") and not select.offset:
             reason = reason or ONE_ROW
         modifier, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
@@ -280,7 +268,7 @@ class _Mutants:
 
     def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Drop ORDER BY or a key of it, and reverse its directions."""
-        reason = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
+        reason = ONE_ROW if has_one_row(select) else "" if order_matters else "the order does not matter"
         for key in select.order:
             yield Edit(key, SortKey(not key.is_descending, key.value), "order-direction", "ORDER", equivalent=reason)
         if select.order:
@@ -295,10 +283,10 @@ class _Mutants:
         reason = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
         if select.limit.isdecimal():
             for limit in (int(select.limit) + 1, int(select.limit) - 1):
-                change = f"LIMIT {select.limit} → LIMIT {limit}"
                 if limit >= 0:
-                    limit_reason = reason if limit else ""
-                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, limit_reason)
+                    change = f"LIMIT {select.limit} → LIMIT {limit}"
+                    same = reason if limit else ""
+                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, same)
             yield Edit(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", reason)
         if select.offset:
             yield Edit(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
@@ -77,11 +78,9 @@ def literals_near(literal: Literal) -> Iterator[Literal]:
     day, separator, time = lexical.partition("T")
     if datatype in NUMERIC:
         places = len(lexical.partition(".")[2])
-        try:
+        with suppress(ValueError, OverflowError):
             yield from (Literal(f"{float(lexical) + step:.{places}f}", datatype) for step in (-1, 1, -2, 2))
-        except (ValueError, OverflowError):
-            return
-        yield Literal(lexical)
+            yield Literal(lexical)
     elif len(neighbours(day)) > 1:
         yield from (Literal(str(text) + separator + time, datatype) for text in neighbours(day)[1:])
         yield Literal(lexical, "" if datatype else f"{XSD}date")

@@ -11,21 +11,20 @@ from sqlglot import exp
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Policy, Table
-from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, distinct_mutants
-from pytest_queryeval.features.strength.sql import clauses, conditions
+from pytest_queryeval.features.strength import Mutant, distinct_mutants
+from pytest_queryeval.features.strength.sql import operators
 from pytest_queryeval.features.strength.sql.facts import Edit, Site, column_names
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
-from pytest_queryeval.text.formatting import truncate
 
 _OF_SELECT = (
-    *(conditions.comparisons, conditions.values, conditions.connectors, conditions.dropped_clauses),
-    *(conditions.null_tests, conditions.ranges, conditions.patterns),
-    *(clauses.distinct, clauses.counts, clauses.aggregates, clauses.joins, clauses.orders, clauses.groups),
-    *(clauses.columns, clauses.arithmetic),
+    *(operators.comparisons, operators.values, operators.connectors, operators.dropped_clauses),
+    *(operators.null_tests, operators.ranges, operators.patterns),
+    *(operators.distinct, operators.counts, operators.aggregates, operators.joins, operators.orders, operators.groups),
+    *(operators.columns, operators.arithmetic),
 )
-_OF_QUERY = (clauses.set_operations, clauses.set_orders, clauses.limits)
+_OF_QUERY = (operators.set_operations, operators.set_orders, operators.limits)
 _CLAUSES: dict[type[exp.Expr], str] = {
     exp.From: "FROM",
     exp.Join: "FROM",
@@ -78,7 +77,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
             query=_edited(tree, edit, dialect),
             operator=edit.operator,
             clause=next((name for type_, name in _CLAUSES.items() if isinstance(clause, type_)), ""),
-            change=truncate(change, CHANGE_CHARACTERS),
+            change=change,
             equivalent=edit.equivalent or ("the column is not compared" if is_uncompared else ""),
         )
 
@@ -106,10 +105,7 @@ def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
     if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):
         return []
-    left_out: list[exp.Expr] = [
-        item
-        for place, item in enumerate(tree.selects)
-        if isinstance(item, exp.Column) and not gold_columns & {place, item.name.casefold()}
-    ]
-    has_places = not tree.is_star and all(isinstance(item, exp.Column | exp.Alias) for item in tree.selects)
-    return left_out if has_places else []
+    if tree.is_star or not all(isinstance(item, exp.Column | exp.Alias) for item in tree.selects):
+        return []  # columns without a place
+    items = enumerate(tree.selects)
+    return [n for at, n in items if isinstance(n, exp.Column) and not gold_columns & {at, n.name.casefold()}]

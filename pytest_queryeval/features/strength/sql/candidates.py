@@ -19,8 +19,6 @@ from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.rows import (
-    FEW_COMPARED,
-    MANY_COMPARED,
     MAX_ROWS,
     RowGenerator,
     Rows,
@@ -29,7 +27,7 @@ from pytest_queryeval.features.strength.sql.rows import (
     keep_constraints,
     without_orphans,
 )
-from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
+from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, SourceTables, source_tables
 from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, is_in_range, observe
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in, tables_in
@@ -66,7 +64,7 @@ class CandidateDatabases:
         self._declared, self._tables = listing.declared, listing.tables
         self._dialect = case.settings.dialect
         self._is_for_queries = bool(read_by)
-        self._filled = _read_tables_of(read_by, listing.strictest, self._dialect) if read_by else listing.tables
+        self._filled = _read_by(read_by, listing) if read_by else listing.tables
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
         self._samples = {name: self._kept("sample", name, self._sampled) for name in self._filled}
@@ -154,8 +152,7 @@ class CandidateDatabases:
             like_source = generator_for(tables, ranges=ranges)
             yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
             count -= count // 2
-        most_compared = FEW_COMPARED if self._is_for_queries and not plain_first else MANY_COMPARED
-        generator = generator_for(self._filled, most_compared=most_compared)
+        generator = generator_for(self._filled, few_compared=self._is_for_queries and not plain_first)
         yield from self._rows(generator, random, count, plain=PLAIN_SHARE if plain_first else 0.0)
         if plain_first:
             yield {name: [] for name in insertion_order(self._filled)}
@@ -211,9 +208,8 @@ class CandidateDatabases:
                 at = 0
                 while at < len(rows[name]) and attempts > 0:
                     attempts -= 1
-                    fewer = without_orphans(
-                        {**rows, name: rows[name][:at] + rows[name][at + size :]}, self._constraints
-                    )
+                    shorter = {**rows, name: rows[name][:at] + rows[name][at + size :]}
+                    fewer = without_orphans(shorter, self._constraints)
                     if is_enough(fewer):
                         rows = fewer
                     else:
@@ -223,19 +219,16 @@ class CandidateDatabases:
             size = max(1, size // 2)
 
 
-def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tables:
+def _read_by(queries: Sequence[str], listing: SourceTables) -> Tables:
     """Return the tables that queries read, with those that they refer to; all where a query reads something else."""
-    names: set[str] = set()
-    for query in queries:
-        tree = parse_query(query, dialect).whole_tree
-        if tree is None:
-            return tables
-        names |= {table.name.lower() for table in tables_in(tree)}
-    if not names <= tables.keys():
-        return tables
-    while referred := {key.table for name in names for key in tables[name].foreign_keys} & tables.keys() - names:
+    tables = listing.tables.keys()
+    trees = [parse_query(query, listing.dialect).whole_tree for query in queries]
+    names = {table.name.lower() for tree in trees if tree is not None for table in tables_in(tree)}
+    if None in trees or not names <= tables:
+        names = {*tables}
+    while referred := {key.table for name in names for key in listing.strictest(name).foreign_keys} & tables - names:
         names |= referred
-    return {name: tables[name] for name in tables if name in names}
+    return {name: listing.strictest(name) for name in tables if name in names}
 
 
 @lru_cache(maxsize=256)

@@ -58,13 +58,11 @@ class Site:
     @cached_property
     def facts(self) -> Facts:
         """What holds for its rows."""
-        return self.facts_of(self.select)
+        return self.facts_of()
 
-    def facts_of(
-        self, select: exp.Select, *, without: Collection[exp.Expr] = (), loosened: exp.Join | None = None
-    ) -> Facts:
-        """Return what holds for the rows of a SELECT, see `Facts`."""
-        return Facts(self.columns.names(select), self.tables, without=without, loosened=loosened)
+    def facts_of(self, *, without: Collection[exp.Expr] = (), loosened: exp.Join | None = None) -> Facts:
+        """Return what holds for its rows without some conditions, or with a join that counts as an outer one."""
+        return Facts(self.columns.names(self.select), self.tables, without, loosened)
 
     @property
     def conditions(self) -> Iterator[exp.Expr]:
@@ -88,25 +86,19 @@ class Facts:
     `without` are conditions to ignore, `loosened` is a join that counts as an outer one.
     """
 
-    def __init__(
-        self,
-        names: Names,
-        tables: Tables,
-        *,
-        without: Collection[exp.Expr] = (),
-        loosened: exp.Join | None = None,
-    ) -> None:
+    def __init__(self, names: Names, tables: Tables, without: Collection[exp.Expr], loosened: exp.Join | None) -> None:
         self.select = select = names.select
         self.names = names
-        self.sources: dict[str, TableDefinition | None] = {}
+        self.sources = {
+            alias: tables.get(source.node.name.lower()) if _is_plain_table(source.node, select) else None
+            for alias, source in names.sources.items()
+        }
         self._using: set[str] = set()
         self._equal: list[tuple[Name, Name]] = []
         self._implied: list[tuple[set[Name], set[Name]]] = []
         self._rejected: set[Name] = set()
         self.extended: set[str] = set()  # aliases whose columns may all be NULL as no row matched
         joins: list[exp.Join] = select.args.get("joins") or []
-        for alias, source in names.sources.items():
-            self.sources[alias] = tables.get(source.node.name.lower()) if _is_plain_table(source.node, select) else None
         filters = [*conjuncts(select.args.get("where"))]
         keeps_left = all(join.side in ("", "LEFT") for join in joins)
         for join in joins:
@@ -317,16 +309,11 @@ class Facts:
 
     def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
         """Add which columns of an outer join's right side follow from its left side: those that equal columns there."""
-        premise: set[Name] = set()
-        conclusion: set[Name] = set()
-        for condition in conditions:
-            equal = self._equality(condition)
-            if equal is None:
-                return
-            for name in equal:
-                (conclusion if name[0] == alias else premise).add(name)
-        if keeps_left and conclusion:
-            self._implied.append((premise, conclusion))
+        equalities = [self._equality(condition) for condition in conditions]
+        names = {name for equal in equalities for name in equal or ()}
+        conclusion = {name for name in names if name[0] == alias}
+        if keeps_left and conclusion and None not in equalities:
+            self._implied.append((names - conclusion, conclusion))
 
 
 def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from operator import itemgetter
 from random import Random
 from typing import TypeAlias
@@ -62,23 +62,21 @@ def constraints_of(tables: Tables) -> dict[str, Constraints]:
         places = places_by_table[name]
         keys = [key for key in (table.primary_key, *table.unique) if key and places.keys() >= set(key)]
         references = [
-            (
-                tuple(places[column] for column in key.columns),
-                key.table,
-                tuple(referred_places[column] for column in key.referred),
-            )
+            (tuple(map(places.__getitem__, key.columns)), key.table, tuple(map(referred.__getitem__, key.referred)))
             for key in table.foreign_keys
-            if (referred_places := places_by_table.get(key.table, {})).keys() >= set(key.referred)
+            if (referred := places_by_table.get(key.table, {})).keys() >= set(key.referred)
             and places.keys() >= set(key.columns)
+            and len(key.columns) == len(key.referred)
         ]
         constraints[name] = Constraints(
             not_null=frozenset(at for at, column in enumerate(table.columns) if column.not_null),
             keys=tuple(tuple(places[column] for column in key) for key in keys),
-            references=tuple(reference for reference in references if len(reference[0]) == len(reference[2])),
+            references=tuple(references),
         )
     return constraints
 
 
+@dataclass
 class RowGenerator:
     """Makes rows for `tables` that keep primary keys, foreign keys, UNIQUE and NOT NULL.
 
@@ -86,79 +84,53 @@ class RowGenerator:
     (rows by table). Columns that are compared with each other, or refer to each other, share their values. Columns of
     numbers and of times take values of their type only, with `is_strict` all columns; times of SQLite are written as
     the source does. With `only_read`, a column that no query reads mostly has the same value. Columns with `ranges`
-    have no values outside of them. A column has at most a random number of values from queries, between the two of
-    `most_compared`.
+    have no values outside of them. A column has at most a random number of values from queries, with
+    `few_compared` a smaller one.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        compared: Sequence[Compared],
-        samples: Mapping[str, Sequence[Row]],
-        *,
-        is_strict: bool,
-        only_read: bool = False,
-        most_compared: tuple[int, int] = MANY_COMPARED,
-        ranges: Ranges | None = None,
-    ) -> None:
+    tables: Tables
+    compared: Sequence[Compared]
+    samples: Mapping[str, Sequence[Row]]
+    is_strict: bool
+    only_read: bool = False
+    few_compared: bool = False
+    ranges: Ranges = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tables, compared, samples = self.tables, self.compared, self.samples
         self._constraints = constraints_of(tables)
-        self._columns: dict[str, list[tuple[Column, str]]] = {
-            name: [
-                (
-                    (name, column.name.lower()),
-                    column.type if is_strict else type_held(column.type, (row[at] for row in samples.get(name, ()))),
-                )
-                for at, column in enumerate(tables[name].columns)
-            ]
-            for name in insertion_order(tables)
-        }
-        self._samples = samples
-        self._is_strict = is_strict
-        self._most_compared = most_compared
-        self._ranges = ranges or {}
+        self._columns: dict[str, list[tuple[Column, str]]] = {name: [] for name in insertion_order(tables)}
+        for name, columns in self._columns.items():
+            for at, column in enumerate(tables[name].columns):
+                cells = (row[at] for row in samples.get(name, ()))
+                values_type = column.type if self.is_strict else type_held(column.type, cells)
+                columns.append(((name, column.name.lower()), values_type))
         self._parents: dict[Column, Column] = {}
         self._compared: dict[Column, dict[Cell, None]] = defaultdict(dict)
         self._sampled: dict[Column, dict[Cell, None]] = defaultdict(dict)
         pairs = [pair for query in compared for pair in query.pairs]
         for name, columns in self._columns.items():
             for places, referred_table, referred in self._constraints[name].references:
-                pairs += [
-                    (columns[at][0], self._columns[referred_table][to][0])
-                    for at, to in zip(places, referred, strict=True)
-                ]
-        for column, compared_column in pairs:
-            if (pool := self._pool_of(column)) != (compared_pool := self._pool_of(compared_column)):
+                referred_columns = self._columns[referred_table]
+                pairs += ((columns[at][0], referred_columns[to][0]) for at, to in zip(places, referred, strict=True))
+        for first, second in pairs:
+            if (pool := self._pool_of(first)) != (compared_pool := self._pool_of(second)):
                 self._parents[pool] = compared_pool
-        for query in compared:
-            for column, literal in query.values:
-                self._compared[self._pool_of(column)].update(dict.fromkeys(neighbours(literal)))
+        for compared_column, literal in chain.from_iterable(query.values for query in compared):
+            self._compared[self._pool_of(compared_column)].update(dict.fromkeys(neighbours(literal)))
         for name, columns in self._columns.items():
-            for (column, _), cells in zip(columns, zip(*samples.get(name, ()), strict=True), strict=False):
-                sampled = self._sampled[self._pool_of(column)]
-                sampled.update(dict.fromkeys(cells))
-                sampled.pop(None, None)
-        self._pools = {column: self._pool_of(column) for columns in self._columns.values() for column, _ in columns}
-        self._varied = {name: self._varied_columns(name, compared if only_read else ()) for name in self._columns}
-        self._fixed = {  # the values of columns that have the same ones in all databases
-            name: {
-                at: self._fitted(*column, islice(self._sampled[self._pools[column[0]]], 1))
-                for at, column in enumerate(columns)
-                if at not in self._varied[name]
-            }
-            for name, columns in self._columns.items()
-        }
+            for (sampled_column, _), sample in zip(columns, zip(*samples.get(name, ()), strict=True), strict=False):
+                values = {cell: None for cell in sample if cell is not None}
+                self._sampled[self._pool_of(sampled_column)].update(values)
+        self._varied = {name: self._varied_columns(name) for name in self._columns}
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
-    def _varied_columns(self, name: str, compared: Sequence[Compared]) -> Sequence[int]:
+    def _varied_columns(self, name: str) -> Sequence[int]:
         """Return the columns of a table with different values: those that queries read, keys and references."""
-        places = range(len(self._columns[name]))
-        names: set[str] = set()
-        for query in compared:
-            if query.read is None:
-                return places
-            names |= query.read
-        if not compared:
+        places, reads = range(len(self._columns[name])), [query.read for query in self.compared]
+        if not self.only_read or not reads or None in reads:
             return places
+        names = {column for read in reads for column in read or ()}
         constraints = self._constraints[name]
         bound = {*constraints.in_keys, *(at for columns, _, _ in constraints.references for at in columns)}
         return [at for at in places if at in bound or self._columns[name][at][0][1] in names]
@@ -166,33 +138,27 @@ class RowGenerator:
     def rows(self, random: Random, *, sizes: Sequence[int] = SIZES, null_shares: Sequence[float] = NULL_SHARES) -> Rows:
         """Return rows for every table, at most MAX_ROWS each."""
         size, null_share, sample_size = random.choice(sizes), random.choice(null_shares), random.choice(SAMPLES)
+        most_compared = FEW_COMPARED if self.few_compared else MANY_COMPARED
         pools: dict[Column, list[Cell]] = {}
         rows_by_table: Rows = {}
         for name, columns in self._columns.items():
             column_cells = []
-            for at, (column, declared_type) in enumerate(columns):
-                pool = self._pools[column]
-                if at in self._fixed[name]:
+            for at, (column, type_) in enumerate(columns):
+                pool = self._pool_of(column)
+                if at not in self._varied[name]:  # the same value in all databases
                     pools[pool] = list(islice(self._sampled[pool], 1))
-                    column_cells.append(self._fixed[name][at])
-                    continue
-                if pool not in pools:
+                elif pool not in pools:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
-                    chosen = random.sample(compared, min(len(compared), random.randint(*self._most_compared)))
+                    chosen = random.sample(compared, min(len(compared), random.randint(*most_compared)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
-                column_cells.append(self._fitted(column, declared_type, pools[pool]))
+                cells = [cell for value in pools[pool] for cell in fitted(value, type_, is_strict=self.is_strict)]
+                if (limits := self.ranges.get(column)) is not None:
+                    cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
+                column_cells.append(cells or key_values(type_)[:3])
             rows_by_table[name] = self._table(
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
         return rows_by_table
-
-    def _fitted(self, column: Column, declared_type: str, pool: Iterable[Cell]) -> Sequence[Cell]:
-        """Return the values of a pool that a column takes, or some others where it takes none."""
-        cells = [cell for value in pool for cell in fitted(value, declared_type, is_strict=self._is_strict)]
-        if column in self._ranges:
-            limits = self._ranges[column]
-            cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-        return cells or key_values(declared_type)[:3]
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -201,15 +167,12 @@ class RowGenerator:
         return column
 
     def _table(
-        self,
-        name: str,
-        column_cells: Sequence[Sequence[Cell]],
-        earlier_rows: Rows,
-        random: Random,
-        size: int,
-        null_share: float,
+        self, name: str, pools: Sequence[Sequence[Cell]], earlier: Rows, random: Random, size: int, null_share: float
     ) -> list[Row]:
-        """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables."""
+        """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables.
+
+        `pools` are the values that its columns take.
+        """
         constraints = self._constraints[name]
         repeated = 0
         unique = {key[0] for key in constraints.keys if len(key) == 1}
@@ -218,20 +181,19 @@ class RowGenerator:
             repeated = min(random.choice(self._group_sizes) + random.choice((0, 0, 1)), MAX_ROWS)
         count = max(size, repeated)
         attempts = 2 * count if constraints.keys else count
-        columns = [self._cells(name, at, cells, random, attempts, null_share) for at, cells in enumerate(column_cells)]
+        columns = [self._cells(name, at, cells, random, attempts, null_share) for at, cells in enumerate(pools)]
         if repeated:
             grouped = random.choice(free)
-            columns[grouped][:repeated] = [random.choice(column_cells[grouped])] * repeated
+            columns[grouped][:repeated] = [random.choice(pools[grouped])] * repeated
         rows: list[Row] = []
-        keys: list[tuple[Callable[[Row], Cell | Row], set[Cell | Row]]] = [
-            (itemgetter(*key), set()) for key in constraints.keys
-        ]
+        key_getters = [itemgetter(*key) for key in constraints.keys]
+        used_keys: set[tuple[int, Cell | Row]] = set()
         not_null = constraints.not_null_references
         references = [
             _Reference(
                 columns,
                 places,
-                rows if table == name else earlier_rows.get(table, ()),
+                rows if table == name else earlier.get(table, ()),
                 may_be_own=table == name and not not_null.isdisjoint(columns),
             )
             for columns, table, places in constraints.references
@@ -241,12 +203,9 @@ class RowGenerator:
                 row = reference.match(row, random)
             if not_null and any(row[at] is None for at in not_null):
                 continue
-            for key_of, key_set in keys:
-                if key_of(row) in key_set:
-                    break
-            else:
-                for key_of, key_set in keys:
-                    key_set.add(key_of(row))
+            keys = {(number, key_of(row)) for number, key_of in enumerate(key_getters)}
+            if used_keys.isdisjoint(keys):
+                used_keys |= keys
                 rows.append(row)
                 if len(rows) == count:
                     break
@@ -268,8 +227,8 @@ class RowGenerator:
         if at in constraints.in_keys:
             named_column, declared_type = self._columns[name][at]
             numbers = key_values(declared_type)
-            if named_column in self._ranges:
-                in_range = [number for number in numbers if is_in_range(number, self._ranges[named_column])]
+            if named_column in self.ranges:
+                in_range = [number for number in numbers if is_in_range(number, self.ranges[named_column])]
                 numbers = list(islice(cycle(in_range or column), count))
             halves = zip(random.randbytes(count), numbers, column, strict=False)
             column = [number if half % 2 else cell for half, number, cell in halves] or column
@@ -280,23 +239,22 @@ class RowGenerator:
 
         The first `repeated` ones keep what they share.
         """
-        samples, in_keys, varied = self._samples.get(name, ()), self._constraints[name].in_keys, self._varied[name]
+        samples, in_keys, varied = self.samples.get(name, ()), self._constraints[name].in_keys, self._varied[name]
         for number, kind in enumerate(random.randbytes(len(rows))):
             if number and kind < RESEMBLING * 256:
                 earlier, *changed = random.randbytes(random.choice((2, 2, 3)))
-                row = list(rows[earlier % number])
-                for at in in_keys:
-                    row[at] = rows[number][at]
-                for place in changed if varied else ():
-                    at = varied[place % len(varied)]
-                    row[at] = rows[number][at]
-                rows[number] = tuple(row)
+                model = rows[earlier % number]
+                kept_places = [*in_keys, *(varied[place % len(varied)] for place in changed if varied)]
             elif samples and number >= repeated and kind >= (1 - FROM_SOURCE) * 256:
-                row = list(random.choice(samples))
-                for at, half in zip(in_keys, random.randbytes(len(in_keys)), strict=True):
-                    if half % 2:
-                        row[at] = rows[number][at]
-                rows[number] = tuple(row)
+                model = random.choice(samples)
+                halves = zip(in_keys, random.randbytes(len(in_keys)), strict=True)
+                kept_places = [at for at, half in halves if half % 2]
+            else:
+                continue
+            row = list(model)
+            for at in kept_places:
+                row[at] = rows[number][at]
+            rows[number] = tuple(row)
         return rows
 
 

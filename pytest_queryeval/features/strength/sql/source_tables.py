@@ -48,20 +48,15 @@ class SourceTables:
     tables: Tables
     """The tables with the constraints that their rows keep, each checked when it is first looked up."""
 
-    @cached_property
-    def strictest(self) -> Tables:
-        """The tables with all constraints: those that their rows keep, and declared ones that their rows break."""
-
-        def strictest_table(name: str) -> TableDefinition:
-            table, declared = self.tables[name], self.declared[name]
-            columns = (
-                column._replace(not_null=column.not_null or declared_column.not_null)
-                for column, declared_column in zip(table.columns, declared.columns, strict=True)
-            )
-            foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
-            return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
-
-        return _LazyTables(self.declared, strictest_table)
+    def strictest(self, name: str) -> TableDefinition:
+        """Return a table with all constraints: those that its rows keep, and declared ones that they break."""
+        table, declared = self.tables[name], self.declared[name]
+        columns = (
+            column._replace(not_null=column.not_null or declared_column.not_null)
+            for column, declared_column in zip(table.columns, declared.columns, strict=True)
+        )
+        foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
+        return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
 
     @cached_property
     def script(self) -> str:
@@ -136,7 +131,7 @@ def _with_constraints(case: Case, source: Source, stated_ddl: str | None, sessio
         for name, table in stated_tables.items()
     }
     rows = _Rows(tables, dialect, returns_rows)
-    checked_tables = _LazyTables(tables, lambda name: _constrain(tables[name], stated_tables.get(name), rows))
+    checked_tables = _LazyTables(tables, lambda name: rows.constrain(tables[name], stated_tables.get(name)))
     return SourceTables(ddl=declared_ddl or stated_ddl or "", dialect=dialect, declared=tables, tables=checked_tables)
 
 
@@ -148,6 +143,25 @@ class _Rows:
     dialect: str
     returns_rows: Callable[[str], bool | None]
     """Return whether a query returns rows; None if it does not run."""
+
+    def constrain(self, declared: TableDefinition, stated: TableDefinition | None) -> TableDefinition:
+        """Return the declared table with those constraints, declared or stated, that the rows keep."""
+        name = declared.name
+        references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
+        declared_keys = [set(key) for key in (declared.primary_key, *declared.unique)]
+        stated_keys = [
+            key
+            for key in ((stated.primary_key, *stated.unique) if stated else ())
+            if not any(columns >= set(key) for columns in declared_keys) and self.keep_key(name, key)
+        ]
+        not_null = {column.name.lower() for column in declared.columns if column.not_null}
+        not_null -= {column for column in declared.primary_key if self.have_nulls(name, column)}
+        not_null.update(column for key in stated_keys for column in key)
+        return declared._replace(
+            columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared.columns),
+            unique=(*declared.unique, *stated_keys),
+            foreign_keys=tuple(key for key in references if self.keep_reference(declared, key)),
+        )
 
     def keep_key(self, table: str, key: Sequence[str]) -> bool:
         """Return whether no two rows have the same values of these columns, and none has a NULL there."""
@@ -164,19 +178,19 @@ class _Rows:
         query = f"SELECT {name} FROM {quote_in(self.dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
         return self.dialect == "sqlite" and self.returns_rows(query) is True
 
-    def keep_reference(self, table: str, key: ForeignKey, *, is_declared: bool) -> bool:
+    def keep_reference(self, table: TableDefinition, key: ForeignKey) -> bool:
         """Return whether each row refers to an existing row, or to none.
 
-        If the query does not run, return whether the key `is_declared`.
+        If the query does not run, return whether the table declares the key.
         """
-        columns, referred = self._quote(table, key.columns, "a."), self._quote(key.table, key.referred, "b.")
+        columns, referred = self._quote(table.name, key.columns, "a."), self._quote(key.table, key.referred, "b.")
         if not columns or len(columns) != len(referred):
             return False
-        tables = f"{quote_in(self.dialect)(table)} AS a LEFT JOIN {quote_in(self.dialect)(key.table)} AS b"
+        tables = f"{quote_in(self.dialect)(table.name)} AS a LEFT JOIN {quote_in(self.dialect)(key.table)} AS b"
         joined = " AND ".join(map(" = ".join, zip(columns, referred, strict=True)))
         orphaned = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), f"{referred[0]} IS NULL"])
         orphans = self.returns_rows(f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}")  # noqa: S608 - quoted
-        return orphans is False or (orphans is None and is_declared)
+        return orphans is False or (orphans is None and key in table.foreign_keys)
 
     def _quote(self, table: str, names: Sequence[str], prefix: str = "") -> list[str]:
         """Return columns as the source spells them, for a query; empty if the table lacks one of them."""
@@ -185,28 +199,6 @@ class _Rows:
         }
         quote = quote_in(self.dialect, keep_case=True)
         return [prefix + quote(columns[name]) for name in names] if columns.keys() >= {*names} else []
-
-
-def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
-    """Return the declared table with those constraints, declared or stated, that the rows keep."""
-    name = declared_table.name
-    references = dict.fromkeys([*declared_table.foreign_keys, *(stated_table.foreign_keys if stated_table else ())])
-    declared_keys = [set(key) for key in (declared_table.primary_key, *declared_table.unique)]
-    stated_keys = [
-        key
-        for key in ((stated_table.primary_key, *stated_table.unique) if stated_table else ())
-        if not any(columns >= set(key) for columns in declared_keys) and rows.keep_key(name, key)
-    ]
-    not_null = {column.name.lower() for column in declared_table.columns if column.not_null}
-    not_null -= {column for column in declared_table.primary_key if rows.have_nulls(name, column)}
-    not_null.update(column for key in stated_keys for column in key)
-    return declared_table._replace(
-        columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared_table.columns),
-        unique=(*declared_table.unique, *stated_keys),
-        foreign_keys=tuple(
-            key for key in references if rows.keep_reference(name, key, is_declared=key in declared_table.foreign_keys)
-        ),
-    )
 
 
 @lru_cache(maxsize=64)

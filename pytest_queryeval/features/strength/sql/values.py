@@ -74,21 +74,10 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
             numbers += (int(value) for value in constants if isinstance(value, int | float))
     for limit in tree.find_all(exp.Limit, exp.Offset):
         numbers += (int(value) for value in _constants(limit.expression) if isinstance(value, int))
-    return Compared(values=tuple(values), pairs=tuple(pairs), numbers=tuple(numbers), read=_read_columns(tree))
-
-
-def _read_columns(tree: exp.Expr) -> frozenset[str] | None:
-    """Return the names of the columns that a query reads; None if it may read all of a table, as for `*`."""
-    names: set[str] = set()
-    for node in tree.walk():
-        match node:
-            case exp.Identifier():
-                names.add(node.name.lower())
-            case exp.Star() if not isinstance(node.parent, exp.Count):
-                return None
-            case exp.Join() if node.args.get("method"):  # NATURAL
-                return None
-    return frozenset(names)
+    reads_all = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    reads_all = reads_all or any(join.args.get("method") for join in tree.find_all(exp.Join))  # NATURAL
+    read = None if reads_all else frozenset(name.name.lower() for name in tree.find_all(exp.Identifier))
+    return Compared(values=tuple(values), pairs=tuple(pairs), numbers=tuple(numbers), read=read)
 
 
 def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
@@ -127,8 +116,14 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
             case exp.In():
                 query = node.args.get("query")
                 yield [node.this, *node.expressions, *(_selected(query) if query is not None else ())]
+            case exp.Like(expression=exp.Literal() as pattern) | exp.ILike(expression=exp.Literal() as pattern):
+                # Texts that the pattern matches, and some that it does not match if it is anchored.
+                core = pattern.name.replace("_", "x")
+                text = core.replace("%", "")
+                matching = (text, core.replace("%", "a"), f"a{text}", f"{text}a", text.swapcase())
+                yield [node.this, *map(exp.Literal.string, matching)]
             case exp.Like() | exp.ILike():
-                yield [node.this, *_matching(node.expression)]
+                yield [node.this, node.expression]
             case exp.SetOperation():
                 yield from map(list, zip(_selected(node.this), _selected(node.expression), strict=False))
             case _ if isinstance(node, _COMPARISONS):
@@ -161,15 +156,6 @@ def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
     while isinstance(query, exp.SetOperation):
         query = query.this.unnest()
     return [item.unalias() for item in query.selects] if isinstance(query, exp.Select) else [node]
-
-
-def _matching(pattern: exp.Expr) -> list[exp.Expr]:
-    """Return texts that a pattern of LIKE matches, and some that it does not match if it is anchored."""
-    if not isinstance(pattern, exp.Literal):
-        return [pattern]
-    core = pattern.name.replace("_", "x")
-    texts = [core.replace("%", ""), core.replace("%", "a"), f"a{core.replace('%', '')}", f"{core.replace('%', '')}a"]
-    return [exp.Literal.string(text) for text in (*texts, texts[0].swapcase())]
 
 
 def _constants(node: exp.Expr) -> Iterator[str | int | float]:
