@@ -14,6 +14,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 GOLD = table(("Graz", 1, "x"), ("Linz", 2, "y"), ("Wien", 3, "z"))
 LIMIT = 100
 SAFE = r"\x1b[1m::error::#\x23[group]"
+TOLD = f"…{'x' * 10}%s{'y' * 27}…"
 
 
 def found(gold, predicted, limit=LIMIT, **policy):
@@ -150,6 +151,14 @@ def test_equal_tables_have_no_differences_and_others_have(gold, predicted):
         (table((4,)), table((2,)), "gold 4, predicted 2"),
         (table((None,)), table(("",)), "gold NULL, predicted ''"),
         (table((4,)), table(("4",)), "gold 4 (integer), predicted 4 (text)"),
+        (table(("K\xf6ln",)), table(("Ko\u0308ln",)), r"gold K\xf6ln, predicted Ko\u0308ln"),
+        (table(("a b",)), table(("a\xa0b",)), r"gold a\x20b, predicted a\xa0b"),
+        (table(("a b",)), table(("a  b",)), r"gold a b, predicted a \x20b"),
+        (
+            table((f"{'x' * 50}a{'y' * 50}",)),
+            table((f"{'x' * 50}b{'y' * 50}",)),
+            f"gold {TOLD % 'a'}, predicted {TOLD % 'b'}",
+        ),
         (table((date(2024, 1, 2),)), table((datetime(2024, 1, 2),)), "gold 2024-01-02, predicted 2024-01-02 00:00:00"),
         (table(("x" * 99,)), table(("\x1b[1m::error::##[group]",)), f"gold {'x' * 19}…{'x' * 20}, predicted {SAFE}"),
         (table((IRI("http://e/a"),)), table((IRI("http://e/b"),)), "gold <http://e/a>, predicted <http://e/b>"),

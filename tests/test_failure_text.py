@@ -56,6 +56,17 @@ def test_a_text_of_a_number_in_another_form_comes_with_types_and_the_setting_too
     assert hint not in answers(table(("1.10",)), table(("1.1",)))
 
 
+def test_texts_that_look_the_same_are_told_apart_by_escapes_of_the_characters_that_differ():
+    assert answers(table(("K\xf6ln",), ("x",)), table(("Ko\u0308ln",), ("x",)))[2:] == [
+        "    missing  | K\\xf6ln",
+        "    extra    | Ko\\u0308ln",
+    ]
+    assert answers(table(("M\xfcnchen", 3)), table(("M\xfcnchen\xa0", 3)))[2:4] == [
+        "    gold     | M\xfcnchen · 3",
+        "    instead  | M\xfcnchen\\xa0 · 3",
+    ]
+
+
 def test_only_the_cells_of_a_changed_row_that_look_alike_show_their_types():
     assert answers(table(("FR", "a", 3, 3)), table(("FR", "a", "3", 4)))[2:4] == [
         "    gold     | FR · a · 3 (integer) · 3",

@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
-from itertools import chain, islice, repeat
+from itertools import chain, islice, product, repeat
 
 from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.quantities import read_temporal
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Policy, Row, Table, TripleTerm
-from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize
+from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize, tell_apart
 
 CELL_CHARACTERS = 40
 TYPE_NAMES = {  # a type stands before those that it is derived from
@@ -57,7 +57,9 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
         cells = (missing[0][0], extra[0][0])
         texts = [shown_cell(cell, CELL_CHARACTERS) for cell in cells]
-        if texts[0] == texts[1] or is_number_text(*cells, policy):  # they differ in their types
+        if told := told_cells(*cells, CELL_CHARACTERS):
+            texts = [*told]
+        elif texts[0] == texts[1] or is_number_text(*cells, policy):  # they differ in their types
             texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, cells, strict=True)]
         summary = f"gold {texts[0]}, predicted {texts[1]}"
     elif not predicted_rows:
@@ -154,6 +156,24 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
         and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
         and not is_equal(canonical(gold, policy), canonical(predicted, policy), policy)
     ]
+
+
+def told_apart(difference: Difference, characters: int) -> dict[tuple[int, str], str]:
+    """Return what `told_cells` returns for cells that look the same, by their column and their `repr`."""
+    told: dict[tuple[int, str], str] = {}
+    gold_rows, predicted_rows = _sides(difference)
+    for gold_row, predicted_row in product(gold_rows, predicted_rows):
+        for column, cells in enumerate(zip(gold_row, predicted_row, strict=False)):
+            for cell, text in zip(cells, told_cells(*cells, characters) or (), strict=False):
+                told[column, repr(cell)] = text
+    return told
+
+
+def told_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] | None:
+    """Return what tells two texts or terms of one type apart that look the same; None if they do not."""
+    if not isinstance(gold, str | Literal | IRI) or type_name(gold) != type_name(predicted):
+        return None
+    return tell_apart(str(to_jsonable(gold)), str(to_jsonable(predicted)), characters)
 
 
 def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_queryeval.comparison.difference import has_midnight, lookalikes, shown_cell, text_and_number, type_name
+from pytest_queryeval.comparison.difference import (
+    has_midnight,
+    lookalikes,
+    shown_cell,
+    text_and_number,
+    told_apart,
+    type_name,
+)
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
@@ -141,6 +148,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     alike = lookalikes(difference, policy, _cell)
     place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
+    told = told_apart(difference, _room(len(difference.columns)))
     rows = list(
         differing_rows(
             missing=difference.missing, extra=difference.extra, changed=difference.changed, repeated=difference.repeated
@@ -150,7 +158,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         yield f"    columns  | {_row(difference.columns)}"
     for differing in rows:
         # The number of times that a row occurs says more than types.
-        cells = _row(map(labels.of, differing.row), () if differing.times else typed)
+        cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {place}"
@@ -172,15 +180,26 @@ def _is_equal(result: CaseResult, **changes: Any) -> bool:
     return execution_accuracy(gold, predicted, policy=policy) == 1.0
 
 
-def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
-    """Return the cells in one line, each shortened to its share; lookalikes, those in `typed`, with their types."""
+def _row(
+    cells: Iterable[Any], typed: Collection[tuple[int, str]] = (), told: Mapping[tuple[int, str], str] | None = None
+) -> str:
+    """Return the cells in one line, each shortened to its share.
+
+    Lookalikes, those in `typed`, come with their types, and those in `told` as these texts.
+    """
     row_cells = list(cells)
-    room = max(LINE_CHARACTERS // max(len(row_cells), 1) - len(BETWEEN), CELL_CHARACTERS)
-    texts = [_cell(cell, room) for cell in row_cells]
+    texts = [_cell(cell, _room(len(row_cells))) for cell in row_cells]
     for column, cell in enumerate(row_cells):
         if cell is not None and (column, _cell(cell)) in typed:
             texts[column] += f" ({type_name(cell)})"
+        elif told:
+            texts[column] = told.get((column, repr(cell)), texts[column])
     return truncate(BETWEEN.join(texts), LINE_CHARACTERS)
+
+
+def _room(columns: int) -> int:
+    """Return how many characters of a cell are shown in a row of so many columns."""
+    return max(LINE_CHARACTERS // max(columns, 1) - len(BETWEEN), CELL_CHARACTERS)
 
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:

@@ -7,6 +7,7 @@ without secrets.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -249,3 +250,42 @@ def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
         part.append(place)
         used_width += needed
     yield tuple(part)
+
+
+def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | None:
+    r"""Return two different texts that look the same, from shortly before the first place where they differ.
+
+    There, blanks and all that is not ASCII are escapes. None if the texts can be told apart as they are.
+
+    >>> tell_apart("K\xf6ln", "Ko\u0308ln", 40), tell_apart("a b", "a\xa0b", 40), tell_apart("a", "b", 40)
+    (('K\\xf6ln', 'Ko\\u0308ln'), ('a\\x20b', 'a\\xa0b'), None)
+    """
+    texts = [redact(text[: AHEAD * characters]) for text in (gold, predicted)]
+    if texts[0] == texts[1] or len({cut_middle(_look(text), characters) for text in texts}) > 1:
+        return None
+    start = _shared_start(*texts)
+    end = _shared_start(*(text[: start - len(text) - 1 : -1] for text in texts))
+    before = max(start - characters // 4, 0)
+    told = ["…" * bool(before) + _with_escapes(text, before, start, len(text) - end) for text in texts]
+    return one_line(told[0], characters), one_line(told[1], characters)
+
+
+def _shared_start(text: str, further_text: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    differing = (
+        place for place, (first, second) in enumerate(zip(text, further_text, strict=False)) if first != second
+    )
+    return next(differing, min(len(text), len(further_text)))
+
+
+def _look(text: str) -> str:
+    """Return a text without what nobody sees of it: kinds of blanks, and how accents are written."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _with_escapes(text: str, before: int, start: int, end: int) -> str:
+    """Return a text from `before` on, with escapes of blanks and of what is not ASCII from `start` to `end`."""
+    escapes = (
+        "\\x20" if character == " " else character.encode("unicode_escape").decode() for character in text[start:end]
+    )
+    return f"{text[before:start]}{''.join(escapes)}{text[end:]}"

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Cell, Difference, Row
-from pytest_queryeval.text.formatting import one_line_with_end, pluralize, truncate, truncate_middle
+from pytest_queryeval.text.formatting import one_line_with_end, pluralize, tell_apart, truncate, truncate_middle
 
 # A key, an index, or None for all items of a list whose order is ignored.
 Step: TypeAlias = "str | int | None"
@@ -219,9 +219,9 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
         1,
     ) and differences.changed:
         ((path, gold_value), (_, predicted_value)) = differences.changed[0]
-        texts = (path, gold_value, predicted_value)
-        path, gold_value, predicted_value = (one_line_with_end(str(text), MAX_SHOWN) for text in texts)
-        summary = f"{path}: gold {gold_value}, predicted {predicted_value}"
+        values = (str(gold_value), str(predicted_value))
+        texts = tell_apart(*values, MAX_SHOWN) or [one_line_with_end(text, MAX_SHOWN) for text in values]
+        summary = f"{one_line_with_end(str(path), MAX_SHOWN)}: gold {texts[0]}, predicted {texts[1]}"
     if not summary and str(gold.value) != str(predicted.value):
         summary = "only the order of keys or the notation of numbers differs"
     return Difference(
