@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, islice
@@ -66,7 +66,7 @@ class SqlEdits:
         self._has_extra_tables = any(sources(select).keys() - sources(gold).keys() for select, gold in selects)
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._products = max(parts.products(query.walk()) for query in (predicted, gold))
-        self._structs = _unknown_tables(predicted.walk()) | _unknown_tables(gold.walk())  # columns with fields
+        self._structs = _unknown_tables([*predicted.walk()]) | _unknown_tables([*gold.walk()])  # columns with fields
         clause_edits = ClauseEdits(predicted, gold)
         edits = [*combined_edits(clause_edits, predicted, gold), *clause_edits.edits]
         self._edits = sorted(edits, key=lambda edit: edit.rank)
@@ -140,14 +140,11 @@ class SqlEdits:
             if len(numbers) == 1 and width == self._width:
                 self._keeping_width.add(numbers[0])
             return None
-        nodes = list(tree.walk())
-        columns = [node for node in nodes if isinstance(node, exp.Column)]
-        if not _unknown_tables(nodes) <= self._structs:
-            return None
-        if parts.products(nodes) > self._products:
+        nodes = [*tree.walk()]
+        if not _unknown_tables(nodes) <= self._structs or parts.products(nodes) > self._products:
             return None
         if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
-            changes.drop_table_names(columns)
+            changes.drop_table_names(node for node in nodes if isinstance(node, exp.Column))
         return write(tree, self._writer)
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
@@ -165,8 +162,10 @@ class SqlEdits:
         if any(self._edits[number].clause == "FROM" for number in numbers):
             for select in tree.find_all(exp.Select):
                 changes.arrange_joins(select)
-        arms = zip(*map(parts.arms, (tree, self._root.this, self._gold)), strict=False)
-        dropped_names = [name for selects in arms for name in changes.drop_leftovers(*selects)]
+        dropped_names = []
+        if self._has_extra_tables:
+            arms = zip(*map(parts.arms, (tree, self._root.this, self._gold)), strict=False)
+            dropped_names = [name for selects in arms for name in changes.drop_leftovers(*selects)]
         if self._gold.args.get("with_") is not None:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree, dropped_names
@@ -193,16 +192,10 @@ class SqlEdits:
         return write(tree, self._writer) or tree.key
 
 
-def _unknown_tables(nodes: Iterable[exp.Expr]) -> set[str]:
+def _unknown_tables(nodes: Sequence[exp.Expr]) -> set[str]:
     """Return the names, in lower case, that columns have in front and no table of the query has."""
-    qualifiers: set[str] = set()
-    tables: set[str] = set()
-    for node in nodes:
-        if isinstance(node, exp.Column):
-            qualifiers.add(node.table.lower())
-        elif isinstance(node, exp.Table | exp.Subquery):
-            tables.add(node.alias_or_name.lower())
-    return qualifiers - tables - {""}
+    names = {node.table.lower() for node in nodes if isinstance(node, exp.Column)}
+    return names - {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery)} - {""}
 
 
 def _width(tree: exp.Expr) -> int | None:
@@ -231,10 +224,19 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         answer = session.execute_cached(QueryOrAnswer(query=lookup), case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
 
+    def remarks() -> Remarks:
+        """Return what to say about texts that the data has in another letter case only."""
+        return {
+            (text.column.rpartition(".")[2].lower(), text.text): f"{text.column} has '{values[0]}'"
+            for query_text in (query, gold_query)
+            for text in islice(compared_texts(query_text, dialect, schema), MAX_LOOKUPS)
+            if (values := _other_spellings(text, run))
+        }
+
     is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
     return Edits(
         groups,
-        lambda: edits.shared_parts(_remarks((query, gold_query), dialect, schema, run)),
+        lambda: edits.shared_parts(remarks()),
         most_untested=int(is_telling),
         databases=DATABASES,
         is_extended=True,
@@ -258,12 +260,7 @@ def sql_edits(
     try:
         trees = []
         for tree in (parse_query(query, dialect).whole_tree for query in (predicted, gold)):
-            nodes = [] if tree is None else [*tree.walk()]
-            if (
-                tree is None
-                or len(nodes) > MAX_NODES
-                or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
-            ):
+            if tree is None or len([*tree.walk()]) > MAX_NODES or len([*tree.find_all(exp.Select)]) > MAX_SELECTS:
                 return None
             copy = tree.copy()
             trees.append(query_within(copy) or copy)
@@ -301,19 +298,6 @@ def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Ru
     query = write(tree, writer(dialect))
     edit = CausingEdit(label="gold-value", clause="WHERE", change="; ".join(changed_texts))
     return None if query is None else Correction(edit, query)
-
-
-def _remarks(queries: Iterable[str], dialect: str, schema: Schema, run: Run) -> dict[tuple[str, str], str]:
-    """Return what to say about texts that the data has in another letter case only.
-
-    The keys are the names of the columns that they are compared with, in lower case, and the texts.
-    """
-    return {
-        (text.column.rpartition(".")[2].lower(), text.text): f"{text.column} has '{values[0]}'"
-        for query in queries
-        for text in islice(compared_texts(query, dialect, schema), MAX_LOOKUPS)
-        if (values := _other_spellings(text, run))
-    }
 
 
 def _other_spellings(text: ComparedText, run: Run) -> list[str]:

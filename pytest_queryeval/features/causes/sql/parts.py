@@ -229,9 +229,8 @@ def only_table(select: exp.Expr) -> str:
 
 def products(nodes: Iterable[exp.Expr]) -> int:
     """Return how many joins of a query have no condition."""
-    return sum(
-        isinstance(node, exp.Join) and join_condition(node) is None and not node.args.get("method") for node in nodes
-    )
+    joins = (node for node in nodes if isinstance(node, exp.Join))
+    return sum(join_condition(join) is None and not join.args.get("method") for join in joins)
 
 
 def join_type(join: exp.Join) -> str:
