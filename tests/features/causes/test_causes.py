@@ -157,7 +157,7 @@ def test_a_third_edit_may_be_needed_on_other_data(cause_of):
 
 def test_an_edit_that_is_enough_on_the_source_comes_before_another_query(cause_of, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.causes.sql.edits.TELLING_ROWS", 2)
-    predicted = f"{REVERSE_JOIN} JOIN singer s ON s.id = singer_id WHERE singer.age > 20"
+    predicted = f"{REVERSE_JOIN} JOIN singer s ON s.id = singer_id WHERE singer.age > 20 GROUP BY concert.id"
 
     cause = cause_of(predicted, f"{JOIN} INTERSECT SELECT name FROM singer WHERE age > 20")
 
@@ -170,7 +170,9 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
     labels = []
     for rows in (2, 3):
         monkeypatch.setattr("pytest_queryeval.features.causes.sql.edits.TELLING_ROWS", rows)
-        labels.append([edit.label for edit in cause_of(f"{REVERSE_JOIN} WHERE age > 20", gold).edits])
+        labels.append(
+            [edit.label for edit in cause_of(f"{REVERSE_JOIN} WHERE age > 20 GROUP BY concert.id", gold).edits]
+        )
 
     assert labels == [["missing-distinct"], ["extra-condition", "set-operation"]]
 
@@ -248,6 +250,12 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
             "SELECT s.name FROM singer s LEFT JOIN concert c ON s.id = singer_id WHERE year <> 2014 OR c.id IS NULL",
             f"{NAMES} EXCEPT {JOIN} WHERE {IN_2014}",
             [f"set-operation SET {LEFT_JOIN} WHERE c.year <> 2014 OR c.id IS NULL → EXCEPT {JOIN} WHERE {IN_2014}"],
+        ),
+        # In another order of tables, and with more of them.
+        (
+            "SELECT s.name FROM singer s JOIN concert c ON s.id = c.singer_id JOIN concert d ON s.id = d.singer_id",
+            f"{REVERSE_JOIN} INTERSECT {NAMES} WHERE age > 30",
+            [f"set-operation SET JOIN concert AS d ON s.id = d.singer_id → INTERSECT {NAMES} WHERE age > 30"],
         ),
         # The rows of groups are counted.
         (

@@ -169,10 +169,8 @@ class SparqlEdits:
 
     def hard_coded(self, answer: Table) -> Cause | None:
         """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
+        columns = [edit for edit in self.edits if edit.label in ("extra-column", "missing-column")]
         edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
-        columns = [
-            causing_edit for causing_edit in self.edits if causing_edit.label in ("extra-column", "missing-column")
-        ]
         if edit is None:
             return None
         found_by = self._only_gold()

@@ -132,9 +132,7 @@ class ClauseEdits:
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of joins that both queries have."""
         joins, gold_joins = parts.joins_of(predicted), parts.joins_of(gold)
-        all_conditions, all_gold_conditions = (
-            sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold)
-        )
+        all_keys, all_gold_keys = (sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold))
         for alias, join in joins.items():
             gold_join = gold_joins.get(alias)
             if gold_join is None and len(joins) == len(gold_joins) == 1:
@@ -148,7 +146,7 @@ class ClauseEdits:
                 step = copy_step(join, gold_join, "side", "kind", "method")
                 self._add("wrong-join-type", "FROM", change, predicted, step)
             conditions = parts.join_condition(join), parts.join_condition(gold_join)
-            if all_conditions != all_gold_conditions and key(conditions[0]) != key(conditions[1]):
+            if all_keys != all_gold_keys and key(conditions[0]) != key(conditions[1]):
                 step = join, partial(changes.change_join_condition, gold=gold_join)
                 self._add("wrong-join-condition", "FROM", conditions, predicted, step)
 

@@ -48,7 +48,7 @@ _FIRST = ("order", "limit", "offset")  # what takes the first rows
 # Clauses that are missing or wrong together, with the arguments of SELECT that have them.
 _TOGETHER = {("ORDER", "LIMIT"): _FIRST, ("GROUP", "HAVING"): ("group", "having")}
 _GROUPS_AND_ORDER = ("group", "having", "order")
-_SELECTED = ("expressions", "from_", "group", "having")
+_SELECTED = ("expressions", "group", "having")
 
 
 class SqlEdits:
@@ -81,9 +81,8 @@ class SqlEdits:
         shown = []
         for place, edit in enumerate(self._edits):
             word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
-            old, new = (
-                one_line_with_end(self._text(side, edit.within).removeprefix(word), MAX_CHANGE) for side in edit.change
-            )
+            texts = (self._text(side, edit.within).removeprefix(word) for side in edit.change)
+            old, new = (one_line_with_end(text, MAX_CHANGE) for text in texts)
             names = self._changed([place])[1] if self._has_extra_tables else ()
             dropped = f"; drops {', '.join(names)}, which nothing else uses" if names else ""
             change = f"{old or NOTHING} → {new or NOTHING}{dropped}"
@@ -446,22 +445,26 @@ def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
     first = query_within(gold.this)
     if not isinstance(first, exp.Select) or not sources(first).keys() <= sources(predicted).keys():
         return
-    extra_joins, missing_joins = without_common(parts.joins_of(predicted).values(), parts.joins_of(first).values(), key)
-    if missing_joins or any(parts.clause_key(predicted, name) != parts.clause_key(first, name) for name in _SELECTED):
+    extra = [alias for alias in sources(predicted) if alias not in sources(first)]
+    remaining = predicted.copy()
+    if extra:
+        changes.drop_sources(remaining, aliases=extra)
+    has_same_clauses = all(parts.clause_key(remaining, name) == parts.clause_key(first, name) for name in _SELECTED)
+    if not has_same_clauses or parts.tables_content(remaining) != parts.tables_content(first):
         return
     arm: list[Side] = [parts.set_operation(gold), gold.expression]
     operands, first_operands = (parts.clause_operands(select, "where") for select in (predicted, first))
-    if not extra_joins and len(operands) == 1 and _has_alternative(operands[0], first_operands):
+    if not extra and len(operands) == 1 and _has_alternative(operands[0], first_operands):
         kept = None if isinstance(operands[0], exp.Or) else first.args.get("where")
         change: tuple[Side, Side] = predicted.args["where"], [kept, *arm]
         steps: list[Step] = [replace_step(predicted, gold)]
     else:
         only_predicted, only_first = without_common(operands, first_operands, key)
         dropped = without(only_predicted, [operand for operand, _ in parts.alike(only_predicted, only_first)])
+        extra_joins = [parts.joins_of(predicted).get(alias, sources(predicted)[alias]) for alias in extra]
         change = [*extra_joins, exp.Where(this=exp.and_(*dropped)) if dropped else None], arm
-        aliases = [join.alias_or_name.lower() for join in extra_joins]
         steps = [(operand, changes.drop_condition) for operand in dropped]
-        steps += [(predicted, partial(changes.drop_sources, aliases=aliases))] if aliases else []
+        steps += [(predicted, partial(changes.drop_sources, aliases=extra))] if extra else []
         steps += [(predicted, partial(changes.combine, gold=gold))] if steps else []
     if steps:
         yield Edit("set-operation", "SET", change, predicted, (*steps,), Size.CLAUSE)

@@ -243,11 +243,9 @@ def _other_tables(
             continue
         uses = [node for node in tree.find_all(exp.Identifier) if node.name.lower() == name]
         uses = [node for node in uses if node.parent is table or node.arg_key == "table"]
-        likenesses = {
-            table_name: (_likeness(name, table_name), table_name in gold_names) for table_name in schema.tables
-        }
-        for table_name in _best(likenesses):
-            yield [replace_step(node, exp.to_identifier(table_name)) for node in uses]
+        likenesses = {new_name: (_likeness(name, new_name), new_name in gold_names) for new_name in schema.tables}
+        for new_name in _best(likenesses):
+            yield [replace_step(node, exp.to_identifier(new_name)) for node in uses]
         return
 
 
