@@ -67,7 +67,11 @@ class CandidateDatabases:
         self._filled = _read_by(read_by, listing) if read_by else listing.tables
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
-        self._samples = {name: self._kept("sample", name, self._sampled) for name in self._filled}
+
+        def sampled(name: str) -> Sequence[Row]:
+            return [row for row in self._rows_of(self._source, name, SAMPLED_ROWS) or () if can_insert(row)]
+
+        self._samples = {name: self._kept("sample", name, sampled) for name in self._filled}
 
     @property
     def constraints(self) -> Constraints:
@@ -78,23 +82,19 @@ class CandidateDatabases:
     @cached_property
     def _like_source(self) -> tuple[Tables, Ranges]:
         """The tables with what the rows of the source keep without declaring it, and the ranges of their columns."""
-        observed = {
-            name: observe(table, self._kept("figures", name, self._figures)) for name, table in self._filled.items()
-        }
+
+        def figures(name: str) -> Row:
+            names = [column.name for column in self._declared[name].columns]
+            answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
+            return (None,) if answer is None else answer.rows[0]
+
+        observed = {name: observe(table, self._kept("figures", name, figures)) for name, table in self._filled.items()}
         ranges = {column: limits for _, ranges in observed.values() for column, limits in ranges.items()}
         return {name: table for name, (table, _) in observed.items()}, ranges
 
     def _kept(self, what: str, table: str, make: Callable[[str], T]) -> T:
         """Return what `make` returned when it was first asked about a table of the source."""
         return self._session.kept((what, self._source.key, table, self._dialect), lambda: make(table))
-
-    def _figures(self, name: str) -> Row:
-        names = [column.name for column in self._declared[name].columns]
-        answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
-        return (None,) if answer is None else answer.rows[0]
-
-    def _sampled(self, name: str) -> Sequence[Row]:
-        return [row for row in self._rows_of(self._source, name, SAMPLED_ROWS) or () if can_insert(row)]
 
     def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
         """Return the answer of a query on the source or a variant; None if it fails."""

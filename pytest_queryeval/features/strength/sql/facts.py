@@ -110,7 +110,12 @@ class Facts:
                     self.extended.add(alias)
                 if join.side in ("RIGHT", "FULL"):
                     self.extended.update(before)
-                self._add_implied(conditions, alias, keeps_left=keeps_left)
+                # Columns of the right side follow from those of the left side that they equal.
+                equalities = [self._equality(condition) for condition in conditions]
+                equal_names = {name for equal in equalities for name in equal or ()}
+                conclusion = {name for name in equal_names if name[0] == alias}
+                if keeps_left and conclusion and None not in equalities:
+                    self._implied.append((equal_names - conclusion, conclusion))
             elif keeps_left:
                 filters += conditions
         filters = [condition for condition in filters if condition not in without]
@@ -306,14 +311,6 @@ class Facts:
             self._using.add(name)
             if left in self.names.owners(name):
                 yield exp.EQ(this=exp.column(name, left), expression=exp.column(name, right))
-
-    def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
-        """Add which columns of an outer join's right side follow from its left side: those that equal columns there."""
-        equalities = [self._equality(condition) for condition in conditions]
-        names = {name for equal in equalities for name in equal or ()}
-        conclusion = {name for name in names if name[0] == alias}
-        if keeps_left and conclusion and None not in equalities:
-            self._implied.append((names - conclusion, conclusion))
 
 
 def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:

@@ -262,11 +262,8 @@ def counts(site: Site) -> Iterator[Edit]:
         inner = node.this
         is_distinct = isinstance(inner, exp.Distinct) and len(inner.expressions) == 1
         argument = inner.expressions[0] if is_distinct else inner
-        if isinstance(argument, exp.Star):
-            column = _countable(site)
-        else:
-            column = argument if isinstance(argument, exp.Column) else None
-        if column is None:
+        column = _countable(site) if isinstance(argument, exp.Star) else argument
+        if not isinstance(column, exp.Column):
             continue
         never_null = facts.not_null(column)
         names = facts.plain([column])

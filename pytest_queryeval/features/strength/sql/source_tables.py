@@ -13,7 +13,7 @@ from sqlglot import ErrorLevel, exp
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, ForeignKey, TableDefinition, Tables
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.prediction_call import schema_script
 from pytest_queryeval.evaluation.session import Session
@@ -92,31 +92,15 @@ class _LazyTables(Mapping[str, TableDefinition]):
 def source_tables(case: Case, session: Session) -> SourceTables:
     """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
 
-    Constraints come from the source, and from the case's `db_schema`. Empty if neither is known. Raise `SourceError` if
-    the source cannot be queried, the same one every time.
+    Tables and columns are those that the source declares, or those of the case's `db_schema` if nothing is declared.
+    Constraints are the declared ones, and those stated in `db_schema` that the rows are known to keep. A declared
+    foreign key that rows break does not count, nor does a stated key that is part of a declared one: formats without
+    composite keys list such parts. Raise `SourceError` if the source cannot be queried, the same one every time.
     """
     source, schema, dialect = case.settings.source, case.db_schema, case.settings.dialect
     assert source is not None  # or there would be nothing to query
     stated_ddl = None if schema is None else schema_script(schema, dialect)
-    return session.kept(
-        ("tables", source.key, stated_ddl, dialect), lambda: _with_constraints(case, source, stated_ddl, session)
-    )
-
-
-def _with_constraints(case: Case, source: Source, stated_ddl: str | None, session: Session) -> SourceTables:
-    """Return the tables of a source from its own statements and from the `stated_ddl` of a suite.
-
-    Tables and columns are the declared ones, or the stated ones if nothing is declared. Constraints are the declared
-    ones, and those stated ones that the rows are known to keep. A declared foreign key that rows break does not count,
-    nor does a stated key that is part of a declared one: formats without composite keys list such parts.
-    """
     source_case = replace(case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1))
-    try:
-        declared_ddl = session.list_ddl(source) or ""
-    except SourceError:
-        if stated_ddl is None:
-            raise
-        declared_ddl = ""
 
     def returns_rows(query: str) -> bool | None:
         execution = session.execute(QueryOrAnswer(query=query), source_case, is_derived=True)
@@ -124,15 +108,23 @@ def _with_constraints(case: Case, source: Source, stated_ddl: str | None, sessio
             return True if execution.error.kind == "too_large" else None
         return isinstance(execution.answer, Table) and bool(execution.answer.rows)
 
-    dialect = case.settings.dialect
-    stated_tables = read_tables(stated_ddl or "", dialect)
-    tables = read_tables(declared_ddl, dialect) or {
-        name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
-        for name, table in stated_tables.items()
-    }
-    rows = _Rows(tables, dialect, returns_rows)
-    checked_tables = _LazyTables(tables, lambda name: rows.constrain(tables[name], stated_tables.get(name)))
-    return SourceTables(ddl=declared_ddl or stated_ddl or "", dialect=dialect, declared=tables, tables=checked_tables)
+    def read() -> SourceTables:
+        try:
+            declared_ddl = session.list_ddl(source) or ""
+        except SourceError:
+            if stated_ddl is None:
+                raise
+            declared_ddl = ""
+        stated_tables = read_tables(stated_ddl or "", dialect)
+        tables = read_tables(declared_ddl, dialect) or {
+            name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
+            for name, table in stated_tables.items()
+        }
+        rows = _Rows(tables, dialect, returns_rows)
+        checked = _LazyTables(tables, lambda name: rows.constrain(tables[name], stated_tables.get(name)))
+        return SourceTables(ddl=declared_ddl or stated_ddl or "", dialect=dialect, declared=tables, tables=checked)
+
+    return session.kept(("tables", source.key, stated_ddl, dialect), read)
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from pytest_queryeval.languages.sql.columns import Columns
 
 KEY_VALUES = 100  # that are tried
 COLUMN_FIGURES = 4  # of each column of a table, of which `observe` tells what its rows keep
-_FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
-_PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
 MIN_ROWS = 2  # of a table from whose rows anything is concluded
-Ranges: TypeAlias = Mapping[Column, tuple[Cell, Cell]]  # the least and the greatest of the numbers or times of columns
-Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
+_FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
+_PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
+Ranges: TypeAlias = Mapping[Column, tuple[Cell, Cell]]  # the least and the greatest of the numbers or times of columns
+Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
