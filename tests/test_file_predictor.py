@@ -154,6 +154,12 @@ def test_a_sheet_holds_predictions_as_a_csv_file_does():
     assert answered(predictor, id="b") == ""
 
 
+def test_the_message_of_another_delimiter_says_how_to_name_it_also_on_the_command_line():
+    assert 'write `delimiter: ";"` beside `path`, or in short `p.csv?delimiter=%3B`' in problem(
+        "id;predicted", "a;x", name="p.csv"
+    )
+
+
 def test_predictions_are_separated_by_another_delimiter():
     assert answered(predictions("id;predicted", "a;x, y", name="p.csv", delimiter=";")) == "x, y"
 

@@ -117,16 +117,24 @@ class Table:
         """Return the number of a column, from 1 on."""
         return self.places[header] + 1
 
-    def missing_column(self, header: str, remedy: str = "") -> CaseError:
+    @property
+    def likely_delimiter(self) -> str:
+        """What separates the headers of a table that has one only, which holds them all; else nothing."""
+        headers = "".join(self.places) if len(self.places) == 1 else ""
+        return next((mark for mark in ";\t|," if mark in headers), "")
+
+    def missing_column(
+        self, header: str, remedy: str = "", *, setting: str = 'write `delimiter: "{}"` beside the file'
+    ) -> CaseError:
         """Return the error of a header that the table does not have, to be raised or kept.
 
-        It ends with the `remedy`, unless the delimiter is wrong.
+        It ends with the `remedy`, or where the delimiter is wrong with how to say the right one, the `setting`.
         """
         names = [one_line(name, MAX_HEADER_CHARACTERS) for name in self.places]
         hint = did_you_mean(header, names)
-        if len(names) == 1 and (delimiter := next((mark for mark in ";\t|," if mark in names[0]), None)):
-            mark = "\\t" if delimiter == "\t" else delimiter
-            hint, remedy = f": the header is one cell, '{names[0]}': write `delimiter: \"{mark}\"` beside the file", ""
+        if mark := self.likely_delimiter:
+            shown_mark = "\\t" if mark == "\t" else mark
+            hint, remedy = f": the header is one cell, '{names[0]}': {setting.format(shown_mark)}", ""
         return self.file.problem(f"there is no column '{header}'{hint}{remedy}", self.header_row)
 
     def header_below(self, headers: Collection[str], place: str) -> CaseError | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -321,7 +322,10 @@ def _check_header(table: Table, columns: Columns) -> None:
         problem = f"there is no column 'id' or 'question'{hint}{_naming('id', table)}"
         raise table.file.problem(problem, table.header_row)
     add = "" if has_key else "add a header above the first row, or "
-    raise table.missing_column(missing_columns[0], "" if columns.names else _naming(PREDICTED, table, add))
+    short = f"{table.file.path.name}?delimiter={quote(table.likely_delimiter, safe='')}"
+    setting = f'write `delimiter: "{{}}"` beside `path`, or in short `{short}`'
+    remedy = "" if columns.names else _naming(PREDICTED, table, add)
+    raise table.missing_column(missing_columns[0], remedy, setting=setting)
 
 
 def _naming(key: str, table: Table, add: str = "") -> str:

@@ -424,12 +424,40 @@ def test_columns_that_are_not_read_are_named(folder, capsys):
     assert "not read" not in capsys.readouterr().out
 
 
+def test_a_record_without_a_right_answer_in_the_field_of_map_is_not_told_to_name_it(folder, capsys):
+    Path("q.csv").write_text("id,question,Solution\na,Which?,1\nb,Why?,\n")
+
+    _, skipped = imported(capsys, "table", "q.csv", "--kind", "json", "--map", "gold=Solution")
+
+    assert skipped["b"] == "there is nothing in 'Solution', where --map expects its right answer (it has id, question)"
+
+
 def test_a_column_that_is_not_there_is_named(folder, capsys):
     Path("q.csv").write_text("question,Solution\na,1\n")
 
     message = refusal(capsys, "table", "q.csv", "--kind", "json", "--map", "gold=Solutoin")
 
     assert "there is no column 'Solutoin': did you mean 'Solution'?" in message
+
+
+def test_cells_of_a_table_may_be_separated_by_another_character_which_a_message_names(folder, capsys):
+    Path("q.csv").write_text("id;Frage;gold\na;Wie viele?;[1, 2]\n")
+    table = ["table", "q.csv", "--kind", "json"]
+    remedy = "the header is one cell, 'id;Frage;gold': say what separates its cells, --delimiter ';'"
+
+    assert remedy in refusal(capsys, *table)
+    assert remedy in refusal(capsys, *table, "--map", "question=Frage")
+    assert "--delimiter: expected one character, such as ';'" in refusal(capsys, *table, "--delimiter", ";;")
+    cases, _ = imported(capsys, *table, "--map", "question=Frage", "--delimiter", ";")
+    assert cases["a"].question == "Wie viele?"
+
+
+def test_only_tables_have_a_delimiter(folder, capsys):
+    Path("q.jsonl").write_text('{"id": "a", "gold": 1}\n')
+
+    message = refusal(capsys, "jsonl", "q.jsonl", "--kind", "json", "--delimiter", ";")
+
+    assert "--delimiter: this format has no cells: leave it out" in message
 
 
 def test_a_formula_without_a_value_skips_its_row(folder, capsys):

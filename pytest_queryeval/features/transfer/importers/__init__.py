@@ -27,6 +27,8 @@ class ImportRequest:
     language: str = DEFAULT_LANGUAGE
     columns: Mapping[str, str] = field(default_factory=dict)
     """The fields of a record by the keys of a case, where their names differ."""
+    delimiter: str | None = None
+    """What separates the cells of a CSV file, if that is not a comma."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,24 +28,27 @@ from pytest_queryeval.text.formatting import one_line
 
 def import_jsonl(request: ImportRequest) -> Import:
     """Return a case for each object of a JSON list, or of JSON lines, which are read one by one."""
+    check_request(request, columns=KEYS)
     return _import(request, _with_mapped(read_records(request.source), request.columns))
 
 
 def import_table(request: ImportRequest) -> Import:
     """Return a case for each row of a workbook's first sheet, a CSV or a Parquet file, read one by one."""
+    check_request(request, columns=KEYS, has_delimiter=True)
     not_read: list[str] = []
     return replace(_import(request, _rows(request, not_read)), not_read=not_read)
 
 
 def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skipped]:
     """Yield the rows, and add to `not_read` the columns that no key is read from."""
-    with open_table(file_at(request.source)) as table:
+    with open_table(file_at(request.source), delimiter=request.delimiter) as table:
         metadata = metadata_fields(request.columns)
         headers = {key: name for key, name in request.columns.items() if key != "metadata"}
-        if missing_header := next((name for name in (*headers.values(), *metadata) if name not in table.places), None):
-            raise table.missing_column(missing_header)
         names = [*(headers.get(key, key) for key in KEYS), *metadata]
         columns = [name for name in dict.fromkeys(names) if name in table.places]
+        needed = [*headers.values(), *metadata] if columns or not table.likely_delimiter else ["gold"]
+        if missing_header := next((name for name in needed if name not in table.places), None):
+            raise table.missing_column(missing_header, setting="say what separates its cells, --delimiter '{}'")
         not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
             place = f"row {row.number}"
@@ -72,7 +75,6 @@ def _with_mapped(records: Iterable[Record | Skipped], columns: Mapping[str, str]
 
 
 def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
-    check_request(request, columns=KEYS)
     databases = Databases(request, request.source)
     id_field = request.columns.get("id", "id")
     kind: dict[str, JsonValue] = {} if request.kind is None else {"kind": request.kind}
@@ -134,7 +136,11 @@ def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, Js
         golds = gold
     if golds is None:
         names = ", ".join(one_line(name) for name in list(record.fields)[:10])
-        raise RecordError(f"it has no '{fields['gold']}': name the field with --map gold=FIELD (it has {names})")
+        if fields["gold"] != "gold":
+            problem = f"there is nothing in '{fields['gold']}', where --map expects its right answer"
+        else:
+            problem = "it has no 'gold': name the field with --map gold=FIELD"
+        raise RecordError(f"{problem} (it has {names})")
     if not isinstance(golds, list):
         raise RecordError(f"'{fields['gold_any']}' is not a list")
     return {"gold_any": [gold_value(gold, kind) for gold in golds]}

@@ -19,6 +19,7 @@ from pytest_queryeval.cli.output import Result, first_lines, write_lines
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_BYTES, MAX_JSONL_LINE, MEBIBYTE
+from pytest_queryeval.documents.tables import is_delimiter
 from pytest_queryeval.documents.yaml_nodes import MAX_YAML_BYTES as MAX_LOADED_BYTES
 from pytest_queryeval.documents.yaml_nodes import to_yaml
 from pytest_queryeval.features.transfer.importers import (
@@ -73,6 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     column = "read a key of the cases from another field, as in gold=Solution; may be given again"
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
+    separator = "what separates the cells of a CSV file, such as ';'"
+    parser.add_argument("--delimiter", type=_delimiter, metavar="MARK", help=separator)
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
 
 
@@ -81,6 +84,13 @@ def _column(text: str) -> tuple[str, str]:
     if not separator or not key or not name:
         raise argparse.ArgumentTypeError(f"expected KEY=FIELD, found '{text}'")
     return key, name
+
+
+def _delimiter(text: str) -> str:
+    mark = text.replace("\\t", "\t")
+    if not is_delimiter(mark):
+        raise argparse.ArgumentTypeError(f"expected one character, such as ';', or \\t for a tab, found '{text}'")
+    return mark
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -97,6 +107,7 @@ def run(arguments: argparse.Namespace) -> Result:
         kind=arguments.kind,
         language=arguments.language,
         columns=dict(arguments.map),
+        delimiter=arguments.delimiter,
     )
     imported = IMPORTERS[arguments.format](request)
     imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)

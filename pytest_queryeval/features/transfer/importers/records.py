@@ -310,7 +310,12 @@ def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None
 
 
 def check_request(
-    request: ImportRequest, *, columns: Sequence[str] = (), kind: str | None = None, has_languages: bool = False
+    request: ImportRequest,
+    *,
+    columns: Sequence[str] = (),
+    kind: str | None = None,
+    has_languages: bool = False,
+    has_delimiter: bool = False,
 ) -> None:
     """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
 
@@ -322,6 +327,8 @@ def check_request(
         raise QueryEvalError(
             f"--language {request.language}: questions of this format are in one language: leave it out"
         )
+    if request.delimiter is not None and not has_delimiter:
+        raise QueryEvalError("--delimiter: this format has no cells: leave it out")
     for key in request.columns:
         if key not in columns:
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself, so leave it out"
