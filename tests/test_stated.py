@@ -6,6 +6,7 @@ from suites import BLOCK, HEAD, case, enter, problem, problems, write
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Table
 
+IN_QUOTES = "write it in quotes if it is the name of the only column"
 COMPLETE = "write one cell for each column, `null` where there is no value"
 
 
@@ -185,6 +186,12 @@ def test_table_files_have_a_header_and_cells_by_the_rules_of_json(name, separato
     assert table.rows == [(1, "x"), (1.5, None), (True, "NO"), (None, "a\nb"), ("007", 0)]
 
 
+def test_the_name_of_an_only_column_may_have_a_semicolon_in_quotes():
+    write('"a;b"\n1\n', "a.csv")
+
+    assert case("predicted_file: a.csv").predicted.answer.columns == ("a;b",)
+
+
 def test_json_files_hold_columns_and_rows():
     write('{"columns": ["a"],\n "rows": [[1], ["1"], [null]]}', "a.json")
 
@@ -200,6 +207,11 @@ def test_json_files_hold_columns_and_rows():
             "a.csv",
             "a,b\n1,2\n3\n",
             "a.csv:3: 1 cell in a table of 2 columns: quote cells that hold a delimiter or a line end",
+        ),
+        (
+            "a.csv",
+            "id;name\n1;x\n2;y\n",
+            f"a.csv:1: the header is one cell, 'id;name': separate the cells by commas, or {IN_QUOTES}",
         ),
         ("a.csv", 'a,b\n1,"2"3\n', "a.csv:2: ',' expected after '\"'"),
         ("a.json", "{", "a.json:1:2: not JSON: it ends too early: a value, a `]` or a `}` is missing"),

@@ -17,7 +17,7 @@ from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, scalar, text, unexpected
 from pytest_queryeval.languages.extract_query import has_several_blocks, unfenced
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 TABLE_KEYS = ("columns", "rows")
@@ -108,6 +108,10 @@ def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
         header = next((tuple(line) for line in lines if line), None)
         if header is None:
             raise file.problem("has no header row: write the names of the columns into the first row")
+        if len(header) == 1 and not text.lstrip().startswith('"') and any(mark in header[0] for mark in ";\t"):
+            marks = "tabs" if delimiter == "\t" else "commas"
+            remedy = f"separate the cells by {marks}, or write it in quotes if it is the name of the only column"
+            raise file.problem(f"the header is one cell, '{one_line(header[0])}': {remedy}", 1)
         rows = []
         for line in lines:
             if line and len(line) != len(header):
