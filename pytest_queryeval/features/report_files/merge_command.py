@@ -178,11 +178,12 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     first_environment, *further_environments = environments
     if further_environments:
         first_environment["parts"] = further_environments
+    sources = sorted({name for report in reports for name in report["predictor"]["sources"]})
     about: RunFacts = {
-        "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
+        "name": one_line(_name(reports, sources), CHARACTERS),
         "created": max((report["created"] for report in reports), key=moment_of),
         "environment": first_environment,
-        "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
+        "predictor": {"sources": sources},
         "requested_paths": _requested_paths(reports),
         "collected": collected,
         "unreadable_files": sorted({path for report in reports for path in report["unreadable_files"]}),
@@ -195,6 +196,17 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     if spends := [report["spend"] for report in reports if "spend" in report]:
         about["spend"] = _spend(spends)
     return about
+
+
+def _name(reports: Sequence[Report], sources: Sequence[str]) -> str:
+    """Return the names of the parts; where each is that of its predictors and a commit, the name of all predictors."""
+    firsts = [", ".join(report["predictor"]["sources"]) for report in reports]
+    ends = {report["name"][len(first) :] for report, first in zip(reports, firsts, strict=True)}
+    if len(ends) == 1 and all(
+        first and report["name"].startswith(first) for report, first in zip(reports, firsts, strict=True)
+    ):
+        return f"{', '.join(sources)}{ends.pop()}"
+    return ", ".join(dict.fromkeys(report["name"] for report in reports if report["name"]))
 
 
 def _spend(spends: Sequence[SpendReport]) -> SpendReport:

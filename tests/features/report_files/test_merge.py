@@ -172,6 +172,13 @@ def test_a_name_that_parts_share_stays_and_others_are_joined():
     assert len(merged(*(part(name=f"{number}" * 40) for number in range(9)))["name"]) == 100
 
 
+def test_predictors_of_several_parts_are_in_the_name_once():
+    one, two = (part(name=f"{', '.join(names)} 1a2b3c4", predictor={"sources": names}) for names in (["a"], ["a", "b"]))
+
+    assert merged(one, two)["name"] == "a, b 1a2b3c4"
+    assert merged(one, two | {"name": "nightly"})["name"] == "a 1a2b3c4, nightly"
+
+
 def test_other_environments_are_kept_beside_the_first():
     both = merged(part(environment=HERE), part(environment=THERE), part(environment=HERE))
 
