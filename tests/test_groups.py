@@ -13,7 +13,7 @@ from pytest_queryeval.core.groups import GROUPS, Group, group_values, where_text
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.reports.html import case_columns
+from pytest_queryeval.reports.html.case_list import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json

@@ -271,7 +271,7 @@ def test_as_many_pairs_as_the_limit_are_still_assigned_exactly(monkeypatch) -> N
     golds = [(0, 11), *((n, n + 10) for n in range(8))]
     others = [(n, n + 10, n + 11) for n in (0, 2, 4, 6, 10, 12, 14)]
     rows = RowCells(width=3, cells=golds, reach=golds)
-    monkeypatch.setattr("pytest_queryeval.comparison.row_cells.greedy_pairs", lambda *_: [])
+    monkeypatch.setattr("pytest_queryeval.comparison.row_cells._greedy_pairs", lambda *_: [])
 
     monkeypatch.setattr("pytest_queryeval.comparison.row_cells.MAX_MATRIX", len(golds) * len(others))
     assert pair_rows(rows, others) == Paired(common=9, proven=True)

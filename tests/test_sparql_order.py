@@ -12,7 +12,7 @@ from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sparql.kind import order_plan
+from pytest_queryeval.languages.sparql.order import order_plan
 
 GRAPH = """
 @prefix : <http://e/> .

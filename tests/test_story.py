@@ -13,7 +13,7 @@ from pytest_queryeval.features.ci import annotation_lines, render_code_quality
 from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.reports.html import details
+from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.reports.story import notes
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate

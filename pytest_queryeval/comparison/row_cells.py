@@ -8,22 +8,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
 from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, transpose
-from pytest_queryeval.comparison.graphs import (
-    MAX_EXHAUSTIVE,
-    best_assignment,
-    connected,
-    greedy_pairs,
-    most_pairs,
-    overlap,
-)
+from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Row
@@ -31,12 +24,15 @@ from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, R
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
 CodesByValue: TypeAlias = dict[tuple[Hashable, Comparable], int]
+Matrix: TypeAlias = Any  # a sparse matrix of scipy, whose stubs differ from release to release
+Pairs: TypeAlias = list[tuple[int, int]]
 CodedNumber: TypeAlias = tuple[Number, Comparable, int]
 # Values compared with each other, and cells that all rows together may share with cells that they are near. Past either
 # limit, values are paired one to one, as `coded_tables` does for columns.
 MAX_NEAR_PAIRS = 1_000_000
 MAX_REACH = 5_000_000
 MAX_VISITS = 200_000  # pairs of rows with a cell in common that are looked at one by one
+MAX_GREEDY_VISITS = 1_000_000  # such pairs that the greedy pairing looks at
 MAX_MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
 _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in pandas
 
@@ -261,9 +257,9 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     if (most_common := _pair_with_best_partners(gold.reach, predicted)) is not None:
         return Paired(common=same + most_common, proven=True)
     if sizes[0] * sizes[1] <= MAX_MATRIX:
-        matrix = overlap(gold.reach, predicted).toarray()
+        matrix = _overlap(gold.reach, predicted).toarray()
         return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
-    pairs = greedy_pairs(gold.reach, predicted)
+    pairs = _greedy_pairs(gold.reach, predicted)
     common = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
     return Paired(common=same + common, proven=common == _max_common(gold, predicted))
 
@@ -327,6 +323,96 @@ def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
         shared = sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)
         bounds.append(sum(shared[:pairs]))
     return min(bounds)
+
+
+def _overlap(reach: Sequence[Tokens], cells: Sequence[Tokens], only: Collection[Hashable] | None = None) -> Matrix:
+    """Return how many cells each gold row (rows), given by its reach, shares with each predicted row (columns)."""
+    tokens = set(chain.from_iterable(reach)).intersection(chain.from_iterable(cells)) if only is None else only
+    places = {token: place for place, token in enumerate(tokens)}
+    return _counts(reach, places) @ _counts(cells, places).T
+
+
+def _greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
+    """Pair rows, those with the most cells in common first.
+
+    Cells that too many rows have in common are left out at first. Then rows without partner are paired that have the
+    same frequent cells, and at last those that share one frequent cell, the rarer the earlier.
+    """
+    import numpy as np
+
+    visits = _visits(reach, cells)
+    rare = {
+        token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_GREEDY_VISITS
+    }
+    common = _overlap(reach, cells, rare).tocoo()
+    order = np.argsort(-common.data, kind="stable")
+    free_gold_rows, free_rows = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
+    pairs: Pairs = []
+    for left, right in zip(common.row[order].tolist(), common.col[order].tolist(), strict=True):
+        if free_gold_rows[left] and free_rows[right]:
+            free_gold_rows[left] = free_rows[right] = 0
+            pairs.append((left, right))
+    used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
+    free_gold = {at: row for at, row in enumerate(reach) if at not in used_gold}
+    free_predicted = {at: row for at, row in enumerate(cells) if at not in used_predicted}
+    return pairs + _by_frequent_cells(free_gold, free_predicted)
+
+
+def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
+    """Return how often each row (rows) holds the token of each place (columns)."""
+    import numpy as np
+    from scipy.sparse import csr_array  # takes up to a second to load
+
+    entries = [(at, places[token]) for at, row in enumerate(rows) for token in row if token in places]
+    at = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    ones = np.ones(len(entries), dtype=np.int64)
+    return csr_array((ones, (at[:, 0], at[:, 1])), shape=(len(rows), len(places)))
+
+
+def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
+    """Return the number of pairs of rows that share each common token, the rarest token first."""
+    gold_counts, predicted_counts = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
+    visits = {token: n * predicted_counts[token] for token, n in gold_counts.items() if token in predicted_counts}
+    return dict(sorted(visits.items(), key=itemgetter(1)))
+
+
+def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Tokens]) -> Pairs:
+    frequent = _visits(list(gold.values()), list(predicted.values()))
+    gold_keys, keys = (
+        {at: [frozenset(frequent.keys() & row)] for at, row in side.items()} for side in (gold, predicted)
+    )
+    longest = sorted({cells for (cells,) in gold_keys.values() if cells}, key=len, reverse=True)
+    same = _by_shared_keys(gold_keys, keys, longest)
+    used_gold, used_predicted = {left for left, _ in same}, {right for _, right in same}
+    free_gold = {at: row for at, row in gold.items() if at not in used_gold}
+    return same + _by_shared_keys(
+        free_gold, {at: row for at, row in predicted.items() if at not in used_predicted}, frequent
+    )
+
+
+def _by_shared_keys(
+    gold: Mapping[int, Iterable[Hashable]], predicted: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
+) -> Pairs:
+    """Pair rows that share a key, in the order of `keys`."""
+    gold_holders, holders = _holders(gold), _holders(predicted)
+    free_gold, free_predicted = set(gold), set(predicted)
+    pairs: Pairs = []
+    for key in keys:
+        gold_rows = [at for at in gold_holders[key] if at in free_gold]
+        predicted_rows = [at for at in holders[key] if at in free_predicted]
+        new = list(zip(gold_rows, predicted_rows, strict=False))
+        free_gold.difference_update(left for left, _ in new)
+        free_predicted.difference_update(right for _, right in new)
+        pairs += new
+    return pairs
+
+
+def _holders(rows: Mapping[int, Iterable[Hashable]]) -> defaultdict[Hashable, list[int]]:
+    holders: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for at, keys in rows.items():
+        for key in set(keys):
+            holders[key].append(at)
+    return holders
 
 
 def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:

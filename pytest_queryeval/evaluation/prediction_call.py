@@ -184,7 +184,7 @@ class SchemaTexts:
 
 def schema_script(schema: Schema, dialect: str) -> str:
     """Return the CREATE TABLE statements of a schema, tables by name."""
-    from pytest_queryeval.languages.sql.rewriting import quote_in
+    from pytest_queryeval.languages.sql.dialects import quote_in
 
     tables = schema.definitions or _definitions(schema)
     quote = quote_in(dialect)

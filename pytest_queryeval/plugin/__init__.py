@@ -60,13 +60,13 @@ def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Gen
     try:
         result = yield
     except Exception as error:
-        from pytest_queryeval.plugin.options import hook_misuse
+        from pytest_queryeval.plugin.misuse import hook_misuse
 
         if (misuse := hook_misuse(error)) is not None:
             raise misuse from error
         raise
     if any(argument.startswith("--queryeval-") for argument in args):
-        from pytest_queryeval.plugin.options import check_options
+        from pytest_queryeval.plugin.misuse import check_options
 
         check_options(args, parser)
     return result
@@ -155,7 +155,7 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
     That of pytest about an unknown setting with the prefix of this plugin gets the nearest one.
     """
     if not nodeid and str(warning_message.message).startswith("Unknown config option: queryeval_"):
-        from pytest_queryeval.plugin.options import add_nearest_setting
+        from pytest_queryeval.plugin.misuse import add_nearest_setting
 
         add_nearest_setting(warning_message)
     if not nodeid or is_case(nodeid):

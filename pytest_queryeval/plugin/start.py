@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
-from pytest_queryeval.plugin.options import Misnamed
+from pytest_queryeval.plugin.misuse import Misnamed
 from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case, is_case_item
 from pytest_queryeval.plugin.terminal import ErrorFolding, VerdictPrinter

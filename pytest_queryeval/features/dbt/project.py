@@ -58,7 +58,7 @@ class DbtProject:
 
     def describe(self, ddl: str) -> str:
         """Return statements with the descriptions of models and columns behind them; raise `SourceError`."""
-        from pytest_queryeval.languages.sql.rewriting import quote_in  # sqlglot takes long to import
+        from pytest_queryeval.languages.sql.dialects import quote_in  # sqlglot takes long to import
 
         quote = quote_in(DIALECTS.get(self.adapter, self.adapter))
         comments = []

@@ -31,19 +31,8 @@ from pytest_queryeval.features.history.leaderboard_blocks import (
 )
 from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
-from pytest_queryeval.reports.html import (
-    SCRIPTS,
-    Scale,
-    View,
-    assets,
-    case_columns,
-    details,
-    json_text,
-    line,
-    pack,
-    pieces,
-    template,
-)
+from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
+from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.pairs import score_of

@@ -114,7 +114,7 @@ def check(settings: Settings) -> None:
     if "page_size" in settings and not used_placeholders & {"offset", "page"}:
         raise SettingError("page_size", '\'page_size\' needs "{offset}" or "{page}" in `body` or `params`')
     if settings.get("dialect"):
-        from pytest_queryeval.languages.sql.rewriting import check_dialect
+        from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(settings["dialect"])
 
@@ -210,7 +210,7 @@ def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
     if columns is None or not columns.rows:
         return None
     keys = ask(_MYSQL_KEYS if dialect == "mysql" else _KEYS)
-    from pytest_queryeval.languages.sql.rewriting import quote_in
+    from pytest_queryeval.languages.sql.dialects import quote_in
 
     quote = quote_in(dialect, keep_case=True)
     return script_of(create_table(table, quote) for table in _definitions(columns, keys))

@@ -11,7 +11,8 @@ from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.features.page.charts import charts, is_unit
 from pytest_queryeval.reports.added_sections import added_sections
 from pytest_queryeval.reports.blocks import Table, Untrusted, text_sentence
-from pytest_queryeval.reports.html import FLIPPED, SCRIPTS, View, assets, line, link, packed_cases, template, views
+from pytest_queryeval.reports.html import SCRIPTS, View, assets, line, link, template
+from pytest_queryeval.reports.html.case_list import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     amounts_table,

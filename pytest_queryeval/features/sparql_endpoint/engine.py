@@ -24,7 +24,7 @@ from pytest_queryeval.engines.bases import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql import refusal, with_terms
-from pytest_queryeval.languages.sparql.kind import NO_GRAPH
+from pytest_queryeval.languages.sparql.order import NO_GRAPH
 from pytest_queryeval.languages.sparql.query import BLANK, PREFIXES, Query, declared_prefixes, read_query, with_prefixes
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.sandbox.http_settings import CONNECTION

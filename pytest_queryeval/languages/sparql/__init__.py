@@ -1,6 +1,6 @@
-"""Answers of SPARQL engines as tables, their terms as child processes send them and as people write them.
+"""SPARQL: the answers of engines as tables, their terms as child processes send them and as people write them.
 
-Some queries are never sent to an engine.
+Also why no engine runs some queries.
 """
 
 from __future__ import annotations

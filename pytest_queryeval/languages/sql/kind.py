@@ -78,7 +78,7 @@ class Sql(QueryLanguage):
     options = frozenset({"dialect"})
 
     def check(self, options: Mapping[str, JsonValue]) -> None:
-        from pytest_queryeval.languages.sql.rewriting import check_dialect
+        from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))
 
@@ -102,7 +102,7 @@ class Sql(QueryLanguage):
             raise ValueError(f"sqlglot has no name for the dialect of {side}")
         if dialect == target:
             return query
-        from pytest_queryeval.languages.sql.rewriting import in_dialect
+        from pytest_queryeval.languages.sql.dialects import in_dialect
 
         tree = parse_query(query, dialect).whole_tree
         if tree is None:

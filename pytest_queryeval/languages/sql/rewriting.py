@@ -1,21 +1,13 @@
-"""Queries rewritten over empty tables, in one layout, or in another dialect; dialects, and how they quote names.
-
-Also what queries are made of, and whether they read data or a clock.
-"""
+"""Queries rewritten over empty tables, or in one layout; what they are made of; whether they read data or a clock."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from sqlglot import ErrorLevel, exp
-from sqlglot.dialects.dialect import Dialect, Dialects
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
-from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.languages.sql.columns import common_query
-from pytest_queryeval.text.formatting import one_line
-from pytest_queryeval.text.redaction import mask_credentials
 
 # Functions by the names that sqlglot or the query gives them.
 _CLOCK = re.compile(
@@ -39,56 +31,6 @@ _ALWAYS: dict[type[exp.Expr], str] = {
     exp.Distinct: "distinct",
     **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), "set-operation"),
 }
-# Of databases whose names are like those of other dialects.
-_OTHER_NAMES = {"mssql": "tsql", "sqlserver": "tsql", "mariadb": "mysql", "pg": "postgres"}
-# A name that needs no quotes: none of the words that SQL reserves.
-_PLAIN = re.compile(
-    r"""(?!(?:all|alter|and|any|as|asc|between|by|case|cast|check|collate|column|constraint|create|cross|current_date
-    |current_time|current_timestamp|default|delete|desc|distinct|drop|else|end|except|exists|false|fetch|for|foreign|from
-    |full|grant|group|having|in|index|inner|insert|intersect|into|is|join|left|like|limit|natural|not|null|offset|on|or
-    |order|outer|primary|references|right|select|set|table|then|to|true|union|unique|update|user|using|values|when|where
-    |with)\Z)[a-z_][a-z0-9_]*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-MESSAGE_CHARACTERS = 200
-
-
-def check_dialect(name: object) -> None:
-    """Raise `SettingError` unless sqlglot has a dialect of this name; the empty one is standard SQL."""
-    dialect_names = [dialect.value for dialect in Dialects]
-    if name not in dialect_names:
-        word = str(name).lower()
-        hint = did_you_mean(_OTHER_NAMES.get(word, word), dialect_names)
-        raise SettingError("dialect", f"unknown dialect '{mask_credentials(str(name))}'{hint}")
-
-
-def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:
-    """Return a function that quotes a name where the dialect needs it.
-
-    With `keep_case` it also quotes a name that the dialect would otherwise fold to upper or lower case.
-    """
-    rules = Dialect.get_or_raise(dialect)
-
-    def quote(name: str) -> str:
-        if _PLAIN.fullmatch(name) and not (keep_case and rules.case_sensitive(name)):
-            return name
-        return exp.to_identifier(name, quoted=True).sql(dialect=rules)
-
-    return quote
-
-
-def in_dialect(tree: exp.Expr, target: str) -> str:
-    """Return a query in another dialect; raise `ValueError` where sqlglot knows that this has nothing for a part of it.
-
-    >>> from sqlglot import parse_one
-    >>> in_dialect(parse_one("SELECT julianday(due), name FROM loan LIMIT 3, 5", dialect="sqlite"), "duckdb")
-    'SELECT JULIANDAY(due), name FROM loan LIMIT 5 OFFSET 3'
-    """
-    try:
-        return tree.sql(dialect=target, unsupported_level=ErrorLevel.RAISE)
-    except (SqlglotError, RecursionError) as error:
-        reason = one_line(str(error) or type(error).__name__, MESSAGE_CHARACTERS)
-        raise ValueError(f"sqlglot cannot write it as {target}: {reason}") from error
 
 
 def clock_reading(tree: exp.Expr, dialect: str) -> str:

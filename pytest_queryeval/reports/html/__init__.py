@@ -1,46 +1,23 @@
-"""What HTML pages are made of: templates in which every text is escaped, style and scripts, axes, and lists of cases.
-
-The cases of a report are in its page compressed: a list to filter and sort, and the details of cases in pieces.
-"""
+"""What HTML pages are made of: templates in which every text is escaped, style and scripts, axes, filters of cases."""
 
 from __future__ import annotations
 
 import base64
 import functools
 import hashlib
-import json
 import math
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport
-from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.core.report import EarlierCase, Report
-from pytest_queryeval.core.steps import CONTENT_CHARACTERS, shorten_step
-from pytest_queryeval.reports.blocks import CaseName, metric_names
+from pytest_queryeval.reports.blocks import CaseName
 from pytest_queryeval.reports.sections import p_text, percent, points
-from pytest_queryeval.reports.story import (
-    VERDICTS,
-    TableExcerpt,
-    answer_of,
-    challenge_text,
-    label_of,
-    notes,
-    review_text,
-    scores,
-    steps_text,
-    what_is_wrong,
-)
-from pytest_queryeval.results.aggregation import is_accidental, reached_count
-from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.formatting import cut, escape_invisible, escape_line, format_amount, format_score
+from pytest_queryeval.results.aggregation import reached_count
+from pytest_queryeval.text.formatting import escape_invisible, escape_line, format_amount, format_score
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -60,24 +37,6 @@ LINE_CHARACTERS = 400
 DIGITS = (1, 2, 5, 10)  # of the steps of a scale
 HALVED_BADLY = 5  # half a step would have one more digit, as 0.025
 MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
-PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
-STEPS_BYTES = 1_500_000  # that all steps may take in a page, before base64 makes them longer by a third
-STEPS_SHOWN = 200  # of a prediction
-FEWEST_CHARACTERS = 20  # of an input or an output, however many there are
-TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
-CHANGE_CHARACTERS = 80  # of each side of a change in the list
-SCORE_DIGITS = 6
-FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
-    "regressions": "regressions",
-    "fixes": "fixes",
-    "new-errors": "errors",
-}
-Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
-LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
-# In the list already, or not shown in the page of a case.
-NOT_DETAILS = frozenset(
-    {*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie", "unreviewed"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,229 +155,3 @@ def assets(*scripts: Path, styles: Sequence[Path] = (), connects: bool = False) 
 def _source(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def pack(text: str) -> str:
-    """Return a text deflated, in base64: the same for the same text, and without characters of markup."""
-    return base64.b64encode(zlib.compress(text.encode(errors="backslashreplace"))).decode("ascii")
-
-
-def json_text(value: Any) -> str:
-    """Return a value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def with_exact_numbers(value: Any) -> Any:
-    """Return the value with each number as its text in report.json after a `#`; texts that begin with `#` get another.
-
-    JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
-    """
-    match value:
-        case str():
-            return f"#{value}" if value.startswith("#") else value
-        case bool() | None:
-            return value
-        case int() | float():
-            return f"#{value!r}"
-        case list() | tuple():
-            return [with_exact_numbers(member) for member in value]
-        case _:
-            return {name: with_exact_numbers(member) for name, member in value.items()}
-
-
-def case_columns(report: Report) -> dict[str, object]:
-    """Return the columns that the table of cases shows, sorts and searches, as lists in the order of the report.
-
-    `scores` has such a list for each metric. `groups` has the values of each group, and for each case the places of its
-    values among them. A `nodeid` is None if it is the path and the id. `worst` has the places of the cases that come
-    first, `views` those of the cases that each filter shows.
-    """
-    cases = report["cases"]
-    places = {id(case): place for place, case in enumerate(cases)}
-    # Cases that passed with a wrong answer follow: a gate may be missed because of them.
-    wrong_but_passed = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
-    worst_cases = [*worst_first(report), *wrong_but_passed]
-    return {
-        **{name: [case[name] for case in cases] for name in LISTED},
-        "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
-        "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
-        "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
-        "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
-        "why": [cut(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
-        "label": [label_of(case) for case in cases],
-        "change": [_change(case) for case in cases],
-        "trials": [
-            f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None
-            for trials in (case["trials"] for case in cases)
-        ],
-        "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
-        "scores": {
-            name: [
-                None if (score := case["scores"].get(name)) is None else round(score, SCORE_DIGITS) for case in cases
-            ]
-            for name in metric_names(cases)
-        },
-        "worst": [places[id(case)] for case in worst_cases],
-        "views": views(report),
-    }
-
-
-def views(report: Report) -> dict[str, list[int]]:
-    """Return the places of the cases that each filter shows, but for the filters of outcomes."""
-    cases, baseline = report["cases"], report.get("baseline")
-    flipped_nodeids = {view: frozenset(baseline[side] if baseline else ()) for view, side in FLIPPED.items()}
-    return {
-        **{
-            view: [place for place, case in enumerate(cases) if case["nodeid"] in nodeids]
-            for view, nodeids in flipped_nodeids.items()
-        },
-        "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
-        "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
-    }
-
-
-def _members(report: Report, name: str, plural: str) -> dict[str, object]:
-    """Return the values of a group in the order of the report, and for each case the places of its values in them."""
-    values_of_cases = [group_values(case, name) for case in report["cases"]]
-    values = {value for values_of_case in values_of_cases for value in values_of_case}
-    # The report of an earlier version lacks groups.
-    ordered = [value for value in report["groups"].get(name, sorted(values)) if value in values]
-    places = {value: place for place, value in enumerate(ordered)}
-    members = [[places[value] for value in values_of_case] for values_of_case in values_of_cases]
-    return {"plural": plural, "values": ordered, "members": members}
-
-
-def _change(case: CaseReport) -> list[str] | None:
-    """Return the clause of a predicted query to change, its text and the corrected text; None without a change."""
-    edit = case["cause"]["edits"][0] if case["cause"] is not None else None
-    before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
-    if edit is None or not arrow:  # the message of a failure, which is shown as it is
-        return None
-    return [cut("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
-
-
-def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
-    """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
-    first, length = 0, 0
-    piece: list[str] = []
-    for number, details_of_case in enumerate(case_details):
-        piece.append(json_text(details_of_case))
-        length += len(piece[-1])
-        if length >= PIECE_CHARACTERS:
-            yield first, f"[{','.join(piece)}]"
-            first, length, piece = number + 1, 0, []
-    if piece:
-        yield first, f"[{','.join(piece)}]"
-
-
-def step_limit(cases: Iterable[CaseReport]) -> int:
-    """Return how many characters the page shows of each content of a step, so that all steps fit into STEPS_BYTES."""
-    predictions = [
-        prediction
-        for case in cases
-        for prediction in (case["prediction"], *(trial["prediction"] for trial in case["trials"]))
-        if prediction is not None and "steps" in prediction
-    ]
-    limit = CONTENT_CHARACTERS
-    while limit > FEWEST_CHARACTERS and not _do_steps_fit(predictions, limit):
-        limit = 2 * limit // 3
-    return limit
-
-
-def _do_steps_fit(predictions: Iterable[PredictionReport], limit: int) -> bool:
-    """Return whether steps cut to so many characters are small enough once they are packed."""
-    packer, size = zlib.compressobj(), 0
-    for prediction in predictions:
-        size += len(packer.compress(json_text(_steps(prediction, limit)).encode(errors="backslashreplace")))
-        if size > STEPS_BYTES:
-            return False
-    return True
-
-
-def _steps(prediction: PredictionReport, limit: int) -> list[StepReport]:
-    return [shorten_step(step, limit, cut) for step in prediction.get("steps", ())[:STEPS_SHOWN]]
-
-
-def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
-    """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
-    yield None, pack(json_text(case_columns(report)))
-    earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
-    limit = step_limit(report["cases"])
-    yield from (
-        (first, pack(piece))
-        for first, piece in pieces(details(case, earlier.get(case["nodeid"]), limit) for case in report["cases"])
-    )
-
-
-def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = CONTENT_CHARACTERS) -> dict[str, object]:
-    """Return what only the page of a case shows, without empty fields, and of steps at most `limit` characters."""
-    metric_details = {  # the story of a case has the others as its notes
-        name: value
-        for name, value in case["details"].items()
-        if name not in ("notes", "violations") or not isinstance(value, list)
-    }
-    page: dict[str, object] = {
-        **case,
-        "question": _untruncated_text(case["question"]),
-        "message": _untruncated_text(case["message"]),
-        "why": _untruncated_text(what_is_wrong(case)),
-        "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
-        "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
-        "prediction": _prediction(case["prediction"], limit),
-        "difference": with_exact_numbers(case["difference"]),
-        "trials": [
-            {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _prediction(trial["prediction"], limit)}
-            for trial in case["trials"]
-        ],
-        "details": with_exact_numbers(metric_details),
-        "notes": [(note.name, note.text) for note in notes(case)],
-        "needs": {score.metric: score.needs for score in scores(case) if score.needs},
-        "review": review_text(case),
-        "challenge": _challenge(case),
-        "earlier": earlier,
-    }
-    return {name: value for name, value in page.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
-
-
-def _challenge(case: CaseReport) -> dict[str, object] | None:
-    """Return what came of a challenge in words, and its counterexample with exact numbers; None without one."""
-    if "challenge" not in case:
-        return None
-    counterexample = case["challenge"]["counterexample"]
-    return {
-        "text": challenge_text(case["challenge"]),
-        "script": counterexample and counterexample["script"],
-        "gold": counterexample and with_exact_numbers(counterexample["gold_rows"]),
-        "predicted": counterexample and with_exact_numbers(counterexample["predicted_rows"]),
-    }
-
-
-def _untruncated_text(text: str) -> str:
-    """Return the whole text if the list of cases shows it truncated, else an empty text."""
-    return text if len(text) > TEXT_CHARACTERS else ""
-
-
-def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, object] | None:
-    """Return an execution with a short time; numbers of a database are exact."""
-    if query is None:
-        return None
-    words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
-    return {**query, "sample": with_exact_numbers(query["sample"]), **words, "seconds": _short(query["seconds"])}
-
-
-def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, object] | None:
-    """Return a prediction with a short time, and its first steps; numbers of a system are exact."""
-    if prediction is None:
-        return None
-    steps: dict[str, object] = {}
-    if "steps" in prediction:
-        more = len(prediction["steps"]) - STEPS_SHOWN
-        about = steps_text(prediction["steps"]) + (f"; the report has {more:,} more" if more > 0 else "")
-        steps = {"steps": with_exact_numbers(_steps(prediction, limit)), "about_steps": about}
-    metadata = with_exact_numbers(prediction["metadata"])
-    return {**prediction, "metadata": metadata, **steps, "seconds": _short(prediction["seconds"])}
-
-
-def _short(seconds: float) -> float:
-    """Return seconds with three digits: the others are noise, which does not compress."""
-    return float(f"{seconds:.3g}")

@@ -15,7 +15,7 @@ from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, SearchResult
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.added_sections import SECTIONS
-from pytest_queryeval.reports.html import details
+from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.reports.story import StoryChallenge, case_story
 from pytest_queryeval.results.case_json import result_json
 from pytest_queryeval.runs.evaluate import evaluate

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.features.dbt.connection import DATABASES
 from pytest_queryeval.features.dbt.project import DIALECTS
-from pytest_queryeval.languages.sql.rewriting import quote_in
+from pytest_queryeval.languages.sql.dialects import quote_in
 
 SALES = '"fct_sales"'
 

@@ -798,7 +798,7 @@ def test_a_page_is_made_of_any_scores(write, values):
 
 def test_a_page_leaves_out_the_answers_that_would_make_it_too_large(write, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.history.compare_command.MAX_PACKED", 2_000)
-    monkeypatch.setattr("pytest_queryeval.reports.html.PIECE_CHARACTERS", 1_000)
+    monkeypatch.setattr("pytest_queryeval.reports.html.case_list.PIECE_CHARACTERS", 1_000)
     for name, value in (("a", 1.0), ("b", 0.0)):
         write(f"{name}.json", *(case(f"c{n}", value, predicted=predicted(f"SELECT {n}" * 9)) for n in range(100)))
 

@@ -15,7 +15,7 @@ from samples import FINGERPRINT, HEAD, entry
 from pytest_queryeval.features.page import render_html
 from pytest_queryeval.features.page.charts import charts, distribution, distributions, risks
 from pytest_queryeval.reports import REPORTS, render_json
-from pytest_queryeval.reports.html import with_exact_numbers
+from pytest_queryeval.reports.html.case_list import with_exact_numbers
 from pytest_queryeval.reports.sections import weaknesses
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports

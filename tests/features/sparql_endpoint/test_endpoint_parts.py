@@ -6,7 +6,7 @@ from servers import FaultServer
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.languages.sparql.kind import with_empty_dataset
+from pytest_queryeval.languages.sparql.order import with_empty_dataset
 
 TWO_ROWS = '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "uri", "value": "a:b"}}, {}]}}'
 

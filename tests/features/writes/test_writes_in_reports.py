@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.reports.html import with_exact_numbers
+from pytest_queryeval.reports.html.case_list import with_exact_numbers
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("page", "review")]
 

@@ -19,7 +19,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.decisions import git_user
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.reports.html import SCRIPTS, assets, details, template
+from pytest_queryeval.reports.html import SCRIPTS, assets, template
+from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.runs.evaluate import NamedCase, evaluate_named_case
 from pytest_queryeval.text.formatting import truncate
 

@@ -30,7 +30,8 @@ from pytest_queryeval.features.strength.sql.rows import (
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, SourceTables, source_tables
 from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, is_in_range, observe
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, quote_in, tables_in
+from pytest_queryeval.languages.sql.dialects import quote_in
+from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
 
 T = TypeVar("T")
 SAMPLED_ROWS = 60  # of each table of the source

@@ -18,8 +18,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.prediction_call import schema_script
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.rows import insertion_order
+from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.parsing import without_warnings
-from pytest_queryeval.languages.sql.rewriting import quote_in
 
 CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 # What SQLite reads by the type as it is written: an INTEGER PRIMARY KEY is the number of the row, so that it is never

@@ -27,7 +27,7 @@ from pytest_queryeval.features.transfer.importers.records import (
     read_yaml_file,
 )
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.rewriting import quote_in
+from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line
 
 DIALECT = "snowflake"

@@ -12,7 +12,7 @@ function amount(numeral) {
   return numeral instanceof Numeral ? Number(numeral.text) : 0;
 }
 
-// What `exact` of pytest_queryeval/reports/html/__init__.py has packed.
+// What `with_exact_numbers` of pytest_queryeval/reports/html/case_list.py has packed.
 function exact(value) {
   if (typeof value === "string") return /^#[^#]/.test(value) ? new Numeral(value.slice(1)) : value.replace(/^#/, "");
   if (Array.isArray(value)) return value.map(exact);
