@@ -107,7 +107,7 @@ def datatype_of(value: Comparable) -> str:
 
 
 def tolerance_type(value: Comparable) -> Hashable:
-    """Return a key that separates values that are equal by `==` but have different tolerances: type and decimals.
+    """Return a key, type and decimals, that differs for values that are `==` but have different tolerances.
 
     >>> tolerance_type(3) == tolerance_type(3.0), tolerance_type(Decimal("0.5")) == tolerance_type(Decimal("0.500000"))
     (False, False)
@@ -179,7 +179,7 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
     canonical_by_cell: dict[tuple[type, Cell], Hashable] = {}
     values: list[Hashable] = []
     for cell in column:
-        if cell is None or (type(cell) in _NUMBERS and cell == cell):  # else 0.5 would stand for 0.500000
+        if cell is None or (type(cell) in _NUMBERS and cell == cell):  # a cached 0.5 would replace 0.500000
             values.append(cell)
             continue
         if type(cell).__hash__ is None:  # of an engine of another package

@@ -346,11 +346,11 @@ def _greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
     }
     common = _overlap(reach, cells, rare).tocoo()
     order = np.argsort(-common.data, kind="stable")
-    free_gold_rows, free_rows = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
+    free_gold_rows, free_predicted_rows = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
     pairs: Pairs = []
     for left, right in zip(common.row[order].tolist(), common.col[order].tolist(), strict=True):
-        if free_gold_rows[left] and free_rows[right]:
-            free_gold_rows[left] = free_rows[right] = 0
+        if free_gold_rows[left] and free_predicted_rows[right]:
+            free_gold_rows[left] = free_predicted_rows[right] = 0
             pairs.append((left, right))
     used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
     free_gold = {at: row for at, row in enumerate(reach) if at not in used_gold}

@@ -18,7 +18,7 @@ from pytest_queryeval.text.formatting import format_score, limits_text, pluraliz
 
 NO_CASE = "no case was evaluated"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
-# The name of a requirement and its numbers, greater ones being stricter: ("min",) with 0.8, ("max",) with -2.
+# A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 
 
@@ -57,7 +57,7 @@ class Evidence(Protocol):
 class GateRule(ABC):
     """A rule by which gates judge cases.
 
-    Suites name it by the first of its keys that no other rule has, which is its name in `GATE_RULES`.
+    Its name in `GATE_RULES` is a key that only its gates have; a gate with that key follows the rule.
     By default a gate is decided only once all of its cases have run; `why_all` and `result_without_rest` can allow
     it earlier.
     """
@@ -162,7 +162,7 @@ class GateRule(ABC):
         return self.shown_value(gate, value), f"needs {limits_text(gate['min'], gate['max']).removeprefix(words)}"
 
 
-# The first rule whose name is a key of a gate applies to it; without such a key, `limits` does.
+# A gate follows the first rule whose name is one of the gate's keys; a gate without such a key follows `limits`.
 GATE_RULES: Registry[GateRule] = Registry(
     "rule for gates",
     group="pytest_queryeval.gate_rules",

@@ -15,7 +15,7 @@ from pytest_queryeval.text.formatting import CELL_AHEAD, CELL_CHARACTERS, trunca
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
-LEVELS = 20
+MAX_DEPTH = 20
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
 _TOO_LARGE = 10**INTEGER_DIGITS
@@ -40,11 +40,11 @@ class JsonSchema:
     resources: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = utf8_safe) -> Any:
+def to_jsonable(value: Any, *, max_depth: int = MAX_DEPTH, text: Callable[[str], str] = utf8_safe) -> Any:
     """Return the value as plain JSON data, of exactly the types None, bool, int, float, str, list and dict.
 
-    NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
-    itself, becomes an ellipsis. `text` is applied to each text, keys included.
+    NaN, infinities, huge integers, bytes, dates and RDF terms become text; values nested deeper than
+    `max_depth`, or within themselves, become an ellipsis. `text` is applied to each text, keys included.
     """
     match value:
         case None | bool():
@@ -57,10 +57,12 @@ def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] 
             return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
             return text(f"x'{value.hex()}'")
-        case dict() | Mapping() if levels:
-            return {text(str(key)): to_jsonable(item, levels=levels - 1, text=text) for key, item in value.items()}
-        case list() | Sequence() | AbstractSet() if levels:
-            return [to_jsonable(item, levels=levels - 1, text=text) for item in value]
+        case dict() | Mapping() if max_depth:
+            return {
+                text(str(key)): to_jsonable(item, max_depth=max_depth - 1, text=text) for key, item in value.items()
+            }
+        case list() | Sequence() | AbstractSet() if max_depth:
+            return [to_jsonable(item, max_depth=max_depth - 1, text=text) for item in value]
         case Mapping() | Sequence() | AbstractSet():
             return "…"
         case IRI() | BlankNode() | Literal() | TripleTerm():
@@ -76,7 +78,7 @@ def report_cell(cell: object) -> JsonValue:
 
 
 def _term(term: RDFTerm) -> str:
-    """Return an RDF term as text, a literal as short as it can be without looking like another one."""
+    """Return an RDF term as text, a literal in its shortest unambiguous form."""
     match term:
         case IRI(iri=text):
             return f"<{text}>"

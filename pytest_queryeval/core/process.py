@@ -6,8 +6,9 @@ services send SIGTERM, to one process or to all of them. Python raises `Keyboard
 SIGINT, and here on SIGTERM as well.
 
 **pytest**: pytest itself handles Ctrl-C. Once suites are collected, the plugin lets SIGTERM do the same, unless another
-handler is set (`plugin/start.py`). The exit status is 2, and the verdict is INTERRUPTED. A second SIGTERM kills
-the process. A first one while reports are written lets them be completed, and changes only the exit status.
+handler is set (`plugin/start.py`). The exit status is 2, and the verdict is INTERRUPTED. If the
+first SIGTERM arrives while reports are written, they are completed, and only the exit status changes. A second SIGTERM
+kills the process.
 
 **Workers of pytest-xdist** ignore SIGTERM, since they end with their controller. It writes the reports, then asks them
 to end; execnet sends SIGINT to a worker that has not ended 5 seconds later, and the controller kills it after 10. So an
@@ -112,8 +113,8 @@ def leave_interruptions_to_parent() -> None:
 def is_interruption(error: BaseException, *, in_task: bool = False) -> bool:
     """Return whether an exception raised by user code must be re-raised.
 
-    That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop its cancellation and
-    `pytest.exit()`.
+    Outside a task of an event loop: Ctrl-C, an expired time limit, `pytest.exit()`. In a task: its cancellation,
+    `pytest.exit()`, and `GeneratorExit` if its coroutine is closed outside the loop.
     """
     pytest = sys.modules.get("pytest")  # which commands do not need
     if pytest is not None and isinstance(error, pytest.exit.Exception):

@@ -32,7 +32,7 @@ Reader: TypeAlias = Callable[[Node], T]
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
-_FORMS = {"sequence": "a list", "mapping": "a mapping"}
+_COLLECTION_NAMES = {"sequence": "a list", "mapping": "a mapping"}
 _ALMOST_NUMBER = re.compile(r"(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?(?P<unit>%|[a-zA-Z]*)")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _FLAG_HINTS = {
@@ -308,7 +308,7 @@ def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
     key = f"{node.key}: " if node.key else ""
     remedy = hint if node.file.is_yaml else ""
     if not isinstance(node.value, str):
-        content = _FORMS[node.form]
+        content = _COLLECTION_NAMES[node.form]
     elif node.empty or not node.value.strip():
         content = "nothing"
     else:

@@ -119,7 +119,7 @@ class BuilderWithRows(Protocol):
 
 
 class SmallDatabase(NamedTuple):
-    """What a `Builder`, or with rows a `BuilderWithRows`, makes a small database of."""
+    """The input of a `Builder`, or with rows of a `BuilderWithRows`."""
 
     script: str
     rows: Mapping[str, Sequence[Row]] | None = None

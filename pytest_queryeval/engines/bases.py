@@ -107,7 +107,7 @@ class DatabaseFile:
 
 
 class DatabaseInMemory:
-    """A database that the child makes by a script and rows by table, and again after it made another one."""
+    """A database in the child's memory, built from a script and rows by table; rebuilt if another one replaced it."""
 
     def __init__(self, script: str, host: Host, rows: Mapping[str, Sequence[Row]] | None = None) -> None:
         self._settings = {"script": script} if rows is None else {"script": script, "rows": rows}

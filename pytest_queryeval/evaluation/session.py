@@ -174,10 +174,10 @@ class Session:
         return ENGINES[source.engine].open(source, self._hosts)
 
     def build(self, source: Source, script: str, rows: Mapping[str, Sequence[Row]] | None = None) -> Source:
-        """Make a small database in place of that of `source` by a script, and rows where its engine takes them.
+        """Build a small database from a script and rows, where the engine takes any; return it as a source.
 
-        Return it as a source of this session until the next one is made. Raise `SourceError` if the script fails;
-        some engines run it at the first query, which then raises.
+        The source is like `source`, and valid until the next call. Raise `SourceError` if the script
+        fails; some engines run it at the first query, which then raises.
         """
         engine_type = ENGINES[source.engine]
         settings = engine_type.fingerprint.settings(source.settings)

@@ -45,7 +45,7 @@ class Kind(ABC):
     paths: ClassVar[frozenset[str]] = frozenset()
     """The options that may name a file."""
     empty_answer: ClassVar[Answer | None] = None
-    """The answer that stands for a failed prediction to find out whether a metric applies to gold."""
+    """A placeholder for a failed prediction, to find out whether a metric applies to gold."""
 
     def check(self, options: Mapping[str, JsonValue]) -> None:  # noqa: B027 - most kinds have nothing to check
         """Raise `SettingError` for an option of the kind with an invalid value."""
@@ -109,7 +109,7 @@ class Kind(ABC):
         return ""
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
-        """Return an answer that no source gave in the form of `reference`; most kinds have only one form."""
+        """Convert an answer that the suite states to the form of `reference`; most kinds have only one form."""
         return answer
 
     @abstractmethod
@@ -141,7 +141,7 @@ class Kind(ABC):
         return None
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
-        """Return a query whose key columns are the sort keys of `query`, whose answer is `table`; None without keys."""
+        """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
         return None
 
     def reads_no_data(self, query: str, dialect: str) -> bool:

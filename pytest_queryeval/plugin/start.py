@@ -94,7 +94,7 @@ class Interruption:
         if self._sigterm is None and any(map(is_case, nodeids)):
             from pytest_queryeval.core.process import SigtermHandler
 
-            # A worker does nothing; programs that it starts would inherit SIG_IGN.
+            # The handler of a worker does nothing; SIG_IGN would be inherited by the programs that it starts.
             self._sigterm = SigtermHandler((lambda: None) if self._run.is_worker else self._interrupt)
             self._sigterm.begin()
 
@@ -137,7 +137,7 @@ class GarbageCollection:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collect_file(self, file_path: Path) -> Generator[None, object, object]:
-        """Import what the first suite needs."""
+        """Make garbage collection rare while the first suite imports what it needs."""
         if self._collection is not None or not file_path.name.endswith(SUFFIXES):
             return (yield)
         self._begin()
@@ -148,7 +148,7 @@ class GarbageCollection:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
-        """Collect a suite."""
+        """Make garbage collection rare while a suite is collected."""
         if not is_case(collector.nodeid):
             return (yield)
         self._begin()
@@ -159,7 +159,7 @@ class GarbageCollection:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Receive the reports of workers, which run all tests, until the end."""
+        """Make garbage collection rare until the end: the workers run all tests, this process receives reports."""
         if any(map(is_case, ids)):
             self._begin()
 
@@ -167,7 +167,7 @@ class GarbageCollection:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Run a case; garbage collection stays rare between two consecutive cases."""
+        """Make garbage collection rare while a case runs, and between two consecutive cases."""
         if is_case_item(item):
             self._begin()
         try:
@@ -178,7 +178,7 @@ class GarbageCollection:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Evaluate gates and write reports."""
+        """Make garbage collection rare while gates are evaluated and reports are written."""
         if self._collection is not None:
             self._begin()
 

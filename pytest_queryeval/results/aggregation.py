@@ -508,11 +508,16 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
     clusters: defaultdict[Hashable, list[float]] = defaultdict(list)
     for place, (score, source) in enumerate(zip(scores, sources, strict=True)):
         clusters[source or (place,)].append(score - mean)
-    number = len(clusters)
+    cluster_count = len(clusters)
     error = (
-        math.sqrt(math.fsum(math.fsum(deviations) ** 2 for deviations in clusters.values()) * number / (number - 1)) / n
+        math.sqrt(
+            math.fsum(math.fsum(deviations) ** 2 for deviations in clusters.values())
+            * cluster_count
+            / (cluster_count - 1)
+        )
+        / n
     )
-    if number == n or error <= ROUNDING * max(map(abs, scores)):
+    if cluster_count == n or error <= ROUNDING * max(map(abs, scores)):
         return None
     half = t_quantile(t_freedom([len(deviations) for deviations in clusters.values()])) * error
     return [mean - half, mean + half]

@@ -30,12 +30,12 @@ def case_fingerprint(
 ) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    It describes the case as the suite states it; only `metrics`, `review` and `gold_answers` depend on what was decided
-    on its golds.
+    Question and evidence are left out: baselines compare them directly. It describes the case as the suite states it;
+    only `metrics`, `review` and `gold_answers` depend on what was decided on its golds.
 
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
-    `source_states` are digests of what the answers of its sources depend on, and `gold_answers` is one of the answers
-    of its golds.
+    `source_states` are digests of the contents of its sources, and `gold_answers` is a digest of the answers of its
+    golds.
     """
     review, reviewed_case, case = case.review, case, case.without_review
     settings, shared = case.settings, _settings_fingerprint(case.settings)

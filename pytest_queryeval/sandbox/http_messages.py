@@ -21,7 +21,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 TEXT_TYPE = "text/plain; charset=utf-8"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[^{}]+)?)\}")
 _FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
-MAX_PAUSE = 3600.0  # seconds
+MAX_RETRY_AFTER = 3600.0  # seconds
 MAX_SCHEME = 20  # characters of a scheme of authentication
 AUTH_SCHEMES = ("basic", "digest", "bearer")
 NOTHING_SENT = "no `auth` is set"
@@ -178,13 +178,13 @@ def retry_after(headers: Mapping[str, str]) -> float:
     """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
-        return min(float(text[:9]), MAX_PAUSE)
+        return min(float(text[:9]), MAX_RETRY_AFTER)
     then = _moment(text)
     if then is None:
         return 0.0
     # By the server's clock, if it sends its time: ours may differ.
     now = _moment(headers.get("Date", ""))
-    return min(max(then - (time.time() if now is None else now), 0.0), MAX_PAUSE)
+    return min(max(then - (time.time() if now is None else now), 0.0), MAX_RETRY_AFTER)
 
 
 def _moment(text: str) -> float | None:

@@ -114,7 +114,7 @@ class Key:
     change_case: Callable[[Any, Any], Any] | None = None
     """Changes a case by its value in `Case.extra`: `(value, Case) -> Case`; raises `CaseError`."""
     check: Callable[[Any, Any, Any], Iterable[str]] = lambda *_: ()
-    """Yields what its value in `Case.extra` names that the data lack: `(value, Case, Schema) -> messages`."""
+    """Yields messages about names in its value that the data does not have: `(value, Case, Schema) -> messages`."""
 
 
 @shape(_ID_SHAPE)

@@ -37,16 +37,16 @@ _ROWS_AT_ONCE = 1000
 class TableFile(File):
     """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
 
-    With `numbers_lines` rows have the numbers of lines, and are located as those of other texts.
+    With `number_lines`, rows are numbered and located by line, as in text files.
     """
 
     sheet: str = ""
     headers: tuple[str, ...] = ()
-    numbers_lines: bool = False
+    number_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:
         """Return the place of a sheet, a row or a cell."""
-        if self.numbers_lines:
+        if self.number_lines:
             return Location(self.shown, line)
         header = self.headers[column - 1] if 0 < column <= len(self.headers) else ""
         parts = (
@@ -58,7 +58,7 @@ class TableFile(File):
 
 
 class TableSettingError(CaseError):
-    """A file has no sheet of a name, or no header in a row; `setting` is the one that says so."""
+    """A file has no sheet of a name, or no header in a row; `setting` names the setting that is wrong."""
 
     def __init__(self, setting: str, location: Location, problem: str) -> None:
         super().__init__(location, problem)
@@ -140,7 +140,7 @@ class Table:
     def header_below(self, headers: Collection[str], place: str) -> CaseError | None:
         """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
 
-        `place` is where the setting `header_row` belongs. This reads the rows, so that `rows` does not yield them.
+        `place` is where the setting `header_row` belongs. Consumes rows: `rows` does not yield them afterwards.
         """
         lowered = {header.lower() for header in headers}
         for number, cells in islice(self.numbered_rows, ROWS_SEARCHED):
@@ -164,8 +164,8 @@ def table_of(
     Raise `CaseError` if there is none.
     """
     fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_rows)
-    with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))
-    number, cells = next((row for row in with_text if row[0] >= (header_row or 0)), (0, ()))
+    rows_with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))
+    number, cells = next((row for row in rows_with_text if row[0] >= (header_row or 0)), (0, ()))
     if header_row is not None and number != header_row:
         empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
         raise TableSettingError("header_row", file.location(), f"{empty}: name the row that holds the headers")
@@ -220,7 +220,7 @@ def _is_blank(cell: object) -> bool:
 @contextmanager
 def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row: int | None) -> Iterator[Table]:
     """Open a file of rows whose cells are separated by `delimiter`."""
-    table_file = TableFile(file.path, file.shown, numbers_lines=number_lines)
+    table_file = TableFile(file.path, file.shown, number_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, delimiter=delimiter, strict=True)
         yield table_of(table_file, _numbered_rows(lines, table_file), str, header_row, partial(_fit, table_file))
@@ -237,11 +237,11 @@ def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
             File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
             raise
         except csv.Error as error:
-            raise replace(file, numbers_lines=True).problem(str(error), lines.line_num) from error
+            raise replace(file, number_lines=True).problem(str(error), lines.line_num) from error
         finally:
             csv.field_size_limit(before)
         for last_line, cells in rows:
-            number = next_line if file.numbers_lines else number + 1
+            number = next_line if file.number_lines else number + 1
             next_line = last_line + 1
             if any(map(str.strip, cells)):
                 yield number, cells

@@ -67,7 +67,7 @@ class Suites:
     def levels(self) -> Iterator[Level]:
         """Yield every level all of whose cases are known."""
         below: dict[Hashable, list[CaseLevels]] = {}
-        paths: dict[Hashable, tuple[Node, ...]] = {}
+        nodes_above: dict[Hashable, tuple[Node, ...]] = {}
         for case in self.cases:
             for place, node in enumerate(case.all):
                 is_of_suite = node is case.case_node or node.file.path == case.suite.path
@@ -76,9 +76,9 @@ class Suites:
                 # Several suites may name the file of a case.
                 key: Hashable = (node.file.path, node.line, case.case.id) if node is case.case_node else node.file.path
                 below.setdefault(key, []).append(case)
-                paths.setdefault(key, case.all[: place + 1])
-        for key, path in paths.items():
-            yield Level(node=path[-1], cases=below[key], path=path)
+                nodes_above.setdefault(key, case.all[: place + 1])
+        for key, nodes in nodes_above.items():
+            yield Level(node=nodes[-1], cases=below[key], path=nodes)
 
 
 SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]

@@ -17,7 +17,7 @@ ERROR_BYTES = 2**16
 GRACE_SECONDS = 0.5
 DISMISS_SECONDS = 0.3  # the end of a run waits a second
 REAP_SECONDS = 5.0
-_CHUNK = 2**16
+_CHUNK_BYTES = 2**16
 _POLL_SECONDS = 0.01
 
 
@@ -176,7 +176,7 @@ class Process(asyncio.SubprocessProtocol):
     def _write(self) -> None:
         assert self._stdin is not None
         try:
-            self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK]) :]
+            self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK_BYTES]) :]
         except BlockingIOError:
             return
         except OSError:  # its stdin is closed
@@ -189,7 +189,7 @@ class Process(asyncio.SubprocessProtocol):
 
     def _read(self, pipe: int) -> None:
         try:
-            data = os.read(pipe, _CHUNK)
+            data = os.read(pipe, _CHUNK_BYTES)
         except BlockingIOError:
             return
         if not data:

@@ -22,7 +22,7 @@ from pytest_queryeval.text.redaction import redact
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
 MAX_NAMES = 8
-METADATA_LEVELS = 100
+METADATA_DEPTH = 100
 SHOWN_CHARACTERS = 100
 _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
 
@@ -34,7 +34,7 @@ def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str
         "id": case.id,
         "question": case.question,
         "evidence": case.evidence,
-        "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
+        "metadata": to_jsonable(case.metadata, max_depth=METADATA_DEPTH),
         "conversation": [{"role": message.role, "content": message.content} for message in case.conversation],
         "kind": case.kind,
         "dialect": case.dialect,

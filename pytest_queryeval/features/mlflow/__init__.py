@@ -116,10 +116,10 @@ def _run_of(report: Report, client: MlflowClient, experiment: str) -> tuple[Run,
     """Return the run that an earlier export of the report made, else a new one, and whether it is new."""
     known_experiment = client.get_experiment_by_name(experiment)
     experiment_id = known_experiment.experiment_id if known_experiment else client.create_experiment(experiment)
-    # What tells the run from every other run, whatever was computed of it since.
+    # Fields that identify the run, and that no later computation changes.
     times = report["measures"].get("prediction_seconds")
-    facts = [report["name"], report["created"], report["requested_paths"], report["collected"], times]
-    identity = sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    identifying_fields = [report["name"], report["created"], report["requested_paths"], report["collected"], times]
+    identity = sha256(json.dumps(identifying_fields, sort_keys=True).encode()).hexdigest()
     runs = client.search_runs([experiment_id], f"tags.`{REPORT_TAG}` = '{identity}'", max_results=1)
     if runs:
         return runs[0], False

@@ -29,7 +29,7 @@ from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import is_secret_name
 
 ListSchema: TypeAlias = Callable[[], str | None]
-METADATA_LEVELS = 100  # predictors send no more
+METADATA_DEPTH = 100  # predictors send no more
 # Settings about the caller and the connection, which do not change the question.
 _NOT_COUNTED = frozenset({"auth", "headers", "verify", "env"})
 # Predictors whose answers do not depend on the folder of the suite.
@@ -123,7 +123,7 @@ class PredictionKeys:
                 "question": case.question,
                 "evidence": case.evidence,
                 "conversation": [[message.role, message.content] for message in case.conversation],
-                "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
+                "metadata": to_jsonable(case.metadata, max_depth=METADATA_DEPTH),
             }
             surroundings: JsonObject = {
                 "source": None if case.settings.source is None else name_without_folders(case.settings.source),

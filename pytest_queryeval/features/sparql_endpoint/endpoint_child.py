@@ -1,4 +1,4 @@
-"""A SPARQL endpoint, queried from a child process, which a hanging name server or a huge answer may block.
+"""A SPARQL endpoint, queried from a child process, so that a hanging name server or a huge answer blocks no run.
 
 SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them: SPARQLWrapper uses the opener
 that is installed in urllib, here `Opener`. Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
@@ -56,7 +56,7 @@ class Driver(driver.Driver):
         self._sessions = Sessions(trust_env=True)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Send `query` and read the whole answer; raises the errors of `http.session`."""
+        """Send `query` and read the whole answer; raises the errors of `sandbox.http_session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         policy = STATUS_POLICY._replace(meaning=partial(error_by_profile, settings["profile"]))
@@ -67,7 +67,7 @@ class Driver(driver.Driver):
             columns, rows = graph_of(content_type, body, settings["url"])
         else:
             columns, rows = table_of(content_type, body, ask=settings["form"] == "ASK")
-        refuse_part(headers, len(rows))
+        refuse_incomplete(headers, len(rows))
         return make_answer(columns, rows)
 
     def classify(self, error: Exception) -> Verdict:
@@ -76,14 +76,14 @@ class Driver(driver.Driver):
 
 
 class Opener(OpenerDirector):
-    """Opener that sends the requests of urllib by `exchange`, after the `parameters` of the endpoint's own URL.
+    """Opener that sends the requests of urllib by `request`, after the `parameters` of the endpoint's own URL.
 
     These stay in the URL, also of a POST: they may select a tenant or a repository.
     """
 
-    def __init__(self, exchange: RetryingRequest, parameters: str) -> None:
+    def __init__(self, request: RetryingRequest, parameters: str) -> None:
         super().__init__()
-        self._exchange = exchange
+        self._request = request
         self._parameters = parameters
 
     def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
@@ -94,16 +94,16 @@ class Opener(OpenerDirector):
         if fullurl.data is None and len(url) > MAX_GET:
             raise URITooLong
         headers = dict(fullurl.header_items())
-        return self._exchange.answer(requests.Request(fullurl.get_method(), url, data=fullurl.data, headers=headers))
+        return self._request.answer(requests.Request(fullurl.get_method(), url, data=fullurl.data, headers=headers))
 
 
-def send_query(exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
+def send_query(request: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
     """Return the headers and the body of the answer to `query`, sent by GET if the URL is short, else by POST.
 
     `settings` have `url`, `default_graph`, a list of IRIs, and `form`. Raise as `RetryingRequest.answer`.
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
-    install_opener(Opener(exchange, parameters))
+    install_opener(Opener(request, parameters))
     wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
     wrapper.setOnlyConneg(True)
     wrapper.addCustomHttpHeader("Accept", ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE)
@@ -133,10 +133,10 @@ def error_by_profile(
             return QueryFailed(kind, text)
 
 
-def refuse_part(headers: Mapping[str, str], rows: int) -> None:
+def refuse_incomplete(headers: Mapping[str, str], row_count: int) -> None:
     """Raise `QueryFailed` where the headers of Virtuoso say that the answer is incomplete."""
-    if headers.get("X-SPARQL-MaxRows") == str(rows):
-        raise QueryFailed("too_large", f"the server cuts answers at {rows:,} rows")
+    if headers.get("X-SPARQL-MaxRows") == str(row_count):
+        raise QueryFailed("too_large", f"the server cuts answers at {row_count:,} rows")
     if headers.get("X-SQL-State", "").startswith("S1T"):
         raise QueryFailed("rejected", "the server stopped the query at its own time limit and sent what it had")
 
@@ -151,7 +151,10 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
 
 
 def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the triples of a graph; raises `Fault` for anything else, and for document types: entities may explode."""
+    """Return the triples of a graph; raises `Fault` for anything else.
+
+    RDF/XML with a document type is refused: its entities may expand without bound.
+    """
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
         text = message(content_type, body, SHOWN_BYTES)

@@ -303,22 +303,22 @@ class Driver(sqlite_child.Driver):
         if relation.kind == "view":  # whose text is not trusted
             connection.set_authorizer(self._guard.authorize)
         try:
-            columns = [columns_of(connection, schema, of) for schema, of in ((BEFORE, old), (AFTER, new))]
-            if relation.kind == "table" and columns[0] == columns[1]:
-                added, removed = changed_rows(connection, name, columns[1] or ())
+            old_columns, new_columns = columns_of(connection, BEFORE, old), columns_of(connection, AFTER, new)
+            is_redefined = old_columns != new_columns
+            if relation.kind == "table" and not is_redefined:
+                added, removed = changed_rows(connection, name, new_columns or ())
             else:
                 removed, added = (
                     list(connection.execute(f"SELECT {names_of(of)} FROM {schema}.{quoted(name)}")) if of else []  # noqa: S608 - quoted
-                    for schema, of in zip((BEFORE, AFTER), columns, strict=True)
+                    for schema, of in ((BEFORE, old_columns), (AFTER, new_columns))
                 )
         finally:
             connection.set_authorizer(None)
-        is_redefined = columns[0] != columns[1]
         if not is_redefined:
             kept = Counter(added) & Counter(removed)
             added, removed = (list((Counter(rows) - kept).elements()) for rows in (added, removed))
         if added or removed or is_redefined:
-            yield "table", name, (*columns, *keys_of(connection, AFTER if new else BEFORE, name))
+            yield "table", name, (old_columns, new_columns, *keys_of(connection, AFTER if new else BEFORE, name))
             yield from (("added", name, row) for row in added)
             yield from (("removed", name, row) for row in removed)
 

@@ -81,8 +81,8 @@ def with_exact_numbers(value: Any) -> Any:
 def case_columns(report: Report) -> dict[str, object]:
     """Return the columns that the table of cases shows, sorts and searches, as lists in the order of the report.
 
-    `scores` has such a list for each metric. `groups` has the values of each group, and for each case the places of its
-    values among them. A `nodeid` is None if it is the path and the id. `worst` has the places of the cases that come
+    `scores` has such a list for each metric. `groups` maps each group to its values and, for each case, to indices
+    into them. A `nodeid` is None if it is the path and the id. `worst` has the indices of the cases that come
     first, `views` those of the cases that each filter shows.
     """
     cases = report["cases"]

@@ -288,14 +288,15 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
 
 def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
     """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
-    old, new = before["environment"], after["environment"]
-    if new.get("replay") and not old.get("replay"):
+    old_environment, new_environment = before["environment"], after["environment"]
+    if new_environment.get("replay") and not old_environment.get("replay"):
         yield "answers were replayed, and no system was called"
-    if new.get("reruns", 0) != old.get("reruns", 0):
-        yield f"reruns of a case: {old.get('reruns', 0)} became {new.get('reruns', 0)}"
+    old_reruns, new_reruns = (environment.get("reruns", 0) for environment in (old_environment, new_environment))
+    if new_reruns != old_reruns:
+        yield f"reruns of a case: {old_reruns} became {new_reruns}"
     old_versions, new_versions = (
         {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
-        for environment in (old, new)
+        for environment in (old_environment, new_environment)
     )
     for name, old_version in old_versions.items():
         new_version = new_versions.get(name)

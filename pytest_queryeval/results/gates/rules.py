@@ -1,7 +1,7 @@
 """The rules of gates: limits of a mean and of a sum, and those that compare with a baseline.
 
-`limits` and `sum` have the least and the greatest mean of a metric, or sum of a measure over all calls; `no_regression`
-and `max_regressions` need a baseline.
+`limits` bounds the mean of a metric, and `sum` the total of a measure over all calls; `no_regression` and
+`max_regressions` need a baseline.
 """
 
 from __future__ import annotations

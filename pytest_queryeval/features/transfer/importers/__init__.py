@@ -59,14 +59,14 @@ class Import:
 
     name: str
     settings: Mapping[str, JsonValue]
-    """The settings that the cases share; may be filled until the last case has been read."""
+    """The settings that the cases share; complete once `cases` has been consumed."""
     cases: Iterable[ImportedCase | Skipped]
     has_predictions: bool = False
     """Whether cases come with predictions."""
     source: Path | None = None
     """The file that messages name."""
     not_read: Sequence[str] = ()
-    """The columns of a table that no key is read from; may be filled until the last case has been read."""
+    """The columns of a table that no key is read from; complete once `cases` has been consumed."""
 
 
 class Importer(Protocol):

@@ -7,7 +7,7 @@ const FAULTS = ["failed", "missed", "error"];
 const SHORTEST = 0.001; // seconds; if all predictions took less, as from a file, the page does not show the times
 const PREDICTION = "prediction seconds";
 const TEXT_COLUMNS = new Map([["id", "Case"], ["question", "Question"], ["why", "What is wrong"]]);
-const SCORE = /^score /; // what a metric is sorted by that has the name of another column
+const SCORE = /^score /; // prefix of the sort key of a metric that is named like another column
 
 async function unpacked(element) {
   const bytes = Uint8Array.from(atob(element.textContent), (character) => character.charCodeAt(0));
