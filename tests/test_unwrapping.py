@@ -8,6 +8,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import (
     ENDS_WITH_PROSE,
     GOES_ON,
+    IN_JSON,
     MAX_ANSWER,
     NO_END,
     STARTS_ABOVE_QUERY,
@@ -475,6 +476,29 @@ def test_prose_before_a_query_that_can_be_read_is_left_out(kind, said, query):
 def test_text_after_prose_that_is_no_query_to_its_end_is_none(kind, said):
     assert kind.after_prose(said, "") == ""
     assert kind.text_hint(said) == STARTS_WITH_PROSE
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "key"),
+    [
+        (SQL, '{"sql": "SELECT 1"}', "sql"),
+        (SQL, 'Sure:\n```json\n{"why": "all of it", "query": "SELECT 1"}\n```', "query"),
+        (SPARQL, '{"sparql": "ASK { ?x a 1 }"}', "sparql"),
+    ],
+)
+def test_a_query_in_a_json_object_is_named_by_its_key(kind, said, key):
+    assert kind.text_hint(said) == IN_JSON.format(key=key)
+
+
+@pytest.mark.parametrize("said", ['{"sql": 1}', '["SELECT 1"]', "{a}", '{"why": "no table has that"}'])
+def test_other_json_has_no_query(said):
+    assert SQL.text_hint(said) == ""
+
+
+def test_code_blocks_that_differ_are_the_reason_why_their_text_is_invalid():
+    assert SQL.text_hint("A:\n```sql\nSELECT 1\n```\nB:\n```sql\nSELECT 2\n```") == (
+        "the answer has 2 code blocks that may be its sql query, and differ"
+    )
 
 
 @pytest.mark.parametrize(

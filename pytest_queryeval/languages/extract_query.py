@@ -6,6 +6,7 @@ in a code block or after a label is used only if it begins like a query, and of 
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
@@ -141,6 +142,7 @@ _FROM_BLOCK = "from a code block"
 AFTER_PROSE = "the query was read from the text after prose"
 STARTS_WITH_PROSE = "the text starts with prose, not with a query"
 STARTS_ABOVE_QUERY = "other text precedes the query, which begins on line {line}: leave it out of the answer"
+IN_JSON = "the text is a JSON object, whose '{key}' begins like a query: return this alone"
 ENDS_WITH_PROSE = "prose follows the query"
 MAX_PARAGRAPHS = 50  # of prose, after which a query is looked for
 ALIKE = 0.8  # the share of equal characters from which a word is taken for a misspelt keyword
@@ -313,15 +315,32 @@ def after_prose(answer: str, language: Language) -> str:
 
 
 def text_hint(query: str, language: Language) -> str:
-    """Return a likely reason why the text of a query is invalid: other text or a lookalike character; else nothing."""
+    """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike; else nothing."""
     if language.start.match(query):
         if any(map(_is_sentence, islice(_END_OF_QUERY.split(query, MAX_PARAGRAPHS), 1, None))):
             return ENDS_WITH_PROSE
+    elif key := _key_of_query(query, language):
+        return IN_JSON.format(key=key)
+    elif len(query) <= MAX_ANSWER and (why := _in_blocks(query, language).why):
+        return why
     elif _starts_with_prose(query, language):
         return STARTS_WITH_PROSE
     elif line := _first_line_of_query(query, language):
         return STARTS_ABOVE_QUERY.format(line=line)
     return lookalike(query, language.lookalikes)
+
+
+def _key_of_query(text: str, language: Language) -> str:
+    """Return the key under which a JSON object, also one in a code block, has a query; else nothing."""
+    blocks = list(code_blocks(text)) if len(text) <= MAX_ANSWER else []
+    content = blocks[0].content if len(blocks) == 1 else text
+    if not content.lstrip().startswith("{") or len(content) > MAX_ANSWER:
+        return ""
+    try:
+        entries = json.loads(content).items()
+    except (ValueError, RecursionError):
+        return ""
+    return next((key[:40] for key, value in entries if isinstance(value, str) and language.begins(value)), "")
 
 
 def _starts_with_prose(text: str, language: Language) -> bool:
