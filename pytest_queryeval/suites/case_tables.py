@@ -179,7 +179,9 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
             missing_headers.append(("metadata", name, node))
     has_gold = not headers.keys().isdisjoint(GOLDS)
     if table.header_row is None and (missing_headers or not has_gold):
-        below = rows.header_below([header for _, header, _ in missing_headers] or ["gold"], "beside `file`")
+        below = rows.header_below(
+            [header for _, header, _ in missing_headers] or ["gold"], "write `header_row: {}` beside `file`"
+        )
         if below is not None:
             raise below
     problems = Problems()

@@ -134,20 +134,20 @@ class Table:
         hint = did_you_mean(header, names)
         if mark := self.likely_delimiter:
             shown_mark = "\\t" if mark == "\t" else mark
-            hint, remedy = f": the header is one cell, '{names[0]}': {setting.format(shown_mark)}", ""
+            hint, remedy = f": the header is one cell, '{names[0]}': {setting.replace('{}', shown_mark, 1)}", ""
         return self.file.problem(f"there is no column '{header}'{hint}{remedy}", self.header_row)
 
-    def header_below(self, headers: Collection[str], place: str) -> CaseError | None:
+    def header_below(self, headers: Collection[str], setting: str) -> CaseError | None:
         """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
 
-        `place` is where the setting `header_row` belongs. Consumes rows: `rows` does not yield them afterwards.
+        `setting` says how to name the row, {} being its number. Consumes rows: `rows` does not yield them afterwards.
         """
         lowered = {header.lower() for header in headers}
         for number, cells in islice(self.numbered_rows, ROWS_SEARCHED):
             if lowered <= {str(cell).strip().lower() for cell in cells}:
                 names = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
                 missing = f"there is no column {names}" if len(headers) == 1 else f"there are no columns {names}"
-                remedy = f"row {number} looks like the header: write `header_row: {number}` {place}"
+                remedy = f"row {number} looks like the header: {setting.replace('{}', str(number), 1)}"
                 return self.file.problem(f"{missing}: {remedy}", self.header_row)
         return None
 

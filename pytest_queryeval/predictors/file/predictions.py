@@ -314,8 +314,8 @@ def _check_header(table: Table, columns: Columns) -> None:
     missing_columns = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
     if not missing_columns:
         return
-    place = f"beside `path`, or in short `{table.file.path.name}?header_row=…`"
-    if columns.header_row is None and (below := table.header_below(missing_columns, place)):
+    setting = f"write `header_row: {{}}` beside `path`, or in short `{table.file.path.name}?header_row=…`"
+    if columns.header_row is None and (below := table.header_below(missing_columns, setting)):
         raise below
     if missing_columns[0] not in needed:
         hint = did_you_mean(keys[0], table.places)

@@ -443,7 +443,7 @@ def test_a_column_that_is_not_there_is_named(folder, capsys):
 def test_cells_of_a_table_may_be_separated_by_another_character_which_a_message_names(folder, capsys):
     Path("q.csv").write_text("id;Frage;gold\na;Wie viele?;[1, 2]\n")
     table = ["table", "q.csv", "--kind", "json"]
-    remedy = "the header is one cell, 'id;Frage;gold': say what separates its cells, --delimiter ';'"
+    remedy = "the header is one cell, 'id;Frage;gold': name what separates cells, --delimiter ';'"
 
     assert remedy in refusal(capsys, *table)
     assert remedy in refusal(capsys, *table, "--map", "question=Frage")
@@ -452,12 +452,23 @@ def test_cells_of_a_table_may_be_separated_by_another_character_which_a_message_
     assert cases["a"].question == "Wie viele?"
 
 
-def test_only_tables_have_a_delimiter(folder, capsys):
+def test_a_title_may_stand_above_the_headers_of_a_table(folder, capsys):
+    Path("q.csv").write_text("Questions\n\nid,question,Solution\na,Which?,1\n")
+    table = ["table", "q.csv", "--kind", "json", "--map", "gold=Solution"]
+
+    assert "row 3 looks like the header: name it by --header-row 3" in refusal(capsys, *table)
+    assert "--header-row: expected a number from 1 on, found '0'" in refusal(capsys, *table, "--header-row", "0")
+    cases, _ = imported(capsys, *table, "--header-row", "3")
+    assert cases["a"].question == "Which?"
+
+
+@pytest.mark.parametrize(("option", "value"), [("--delimiter", ";"), ("--header-row", "2")])
+def test_only_tables_have_rows_and_delimiters(folder, capsys, option, value):
     Path("q.jsonl").write_text('{"id": "a", "gold": 1}\n')
 
-    message = refusal(capsys, "jsonl", "q.jsonl", "--kind", "json", "--delimiter", ";")
+    message = refusal(capsys, "jsonl", "q.jsonl", "--kind", "json", option, value)
 
-    assert "--delimiter: this format has no cells: leave it out" in message
+    assert f"{option}: this format is no table: leave it out" in message
 
 
 def test_a_formula_without_a_value_skips_its_row(folder, capsys):

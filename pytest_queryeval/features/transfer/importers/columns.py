@@ -34,21 +34,24 @@ def import_jsonl(request: ImportRequest) -> Import:
 
 def import_table(request: ImportRequest) -> Import:
     """Return a case for each row of a workbook's first sheet, a CSV or a Parquet file, read one by one."""
-    check_request(request, columns=KEYS, has_delimiter=True)
+    check_request(request, columns=KEYS, is_table=True)
     not_read: list[str] = []
     return replace(_import(request, _rows(request, not_read)), not_read=not_read)
 
 
 def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skipped]:
     """Yield the rows, and add to `not_read` the columns that no key is read from."""
-    with open_table(file_at(request.source), delimiter=request.delimiter) as table:
+    with open_table(file_at(request.source), delimiter=request.delimiter, header_row=request.header_row) as table:
         metadata = metadata_fields(request.columns)
         headers = {key: name for key, name in request.columns.items() if key != "metadata"}
         names = [*(headers.get(key, key) for key in KEYS), *metadata]
         columns = [name for name in dict.fromkeys(names) if name in table.places]
-        needed = [*headers.values(), *metadata] if columns or not table.likely_delimiter else ["gold"]
+        needed = [*headers.values(), *metadata] if columns or headers else ["gold"]
         if missing_header := next((name for name in needed if name not in table.places), None):
-            raise table.missing_column(missing_header, setting="say what separates its cells, --delimiter '{}'")
+            if request.header_row is None and (below := table.header_below(needed, "name it by --header-row {}")):
+                raise below
+            remedy = "" if headers else " (name another one by --map gold=COLUMN)"
+            raise table.missing_column(missing_header, remedy, setting="name what separates cells, --delimiter '{}'")
         not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
             place = f"row {row.number}"

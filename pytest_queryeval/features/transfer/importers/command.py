@@ -76,6 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
     separator = "what separates the cells of a CSV file, such as ';'"
     parser.add_argument("--delimiter", type=_delimiter, metavar="MARK", help=separator)
+    header = "the row of a table that holds the headers, where a title stands above it"
+    parser.add_argument("--header-row", type=_row, metavar="N", help=header)
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
 
 
@@ -93,6 +95,12 @@ def _delimiter(text: str) -> str:
     return mark
 
 
+def _row(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, found '{text}'")
+    return int(text)
+
+
 def run(arguments: argparse.Namespace) -> Result:
     """Write the suites; status 1 if something of the source is in none of them.
 
@@ -108,6 +116,7 @@ def run(arguments: argparse.Namespace) -> Result:
         language=arguments.language,
         columns=dict(arguments.map),
         delimiter=arguments.delimiter,
+        header_row=arguments.header_row,
     )
     imported = IMPORTERS[arguments.format](request)
     imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)

@@ -315,7 +315,7 @@ def check_request(
     columns: Sequence[str] = (),
     kind: str | None = None,
     has_languages: bool = False,
-    has_delimiter: bool = False,
+    is_table: bool = False,
 ) -> None:
     """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
 
@@ -327,8 +327,9 @@ def check_request(
         raise QueryEvalError(
             f"--language {request.language}: questions of this format are in one language: leave it out"
         )
-    if request.delimiter is not None and not has_delimiter:
-        raise QueryEvalError("--delimiter: this format has no cells: leave it out")
+    for option, value in {"--delimiter": request.delimiter, "--header-row": request.header_row}.items():
+        if value is not None and not is_table:
+            raise QueryEvalError(f"{option}: this format is no table: leave it out")
     for key in request.columns:
         if key not in columns:
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself, so leave it out"
