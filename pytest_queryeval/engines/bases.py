@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
-from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.engines.settings import absolute
@@ -169,34 +169,14 @@ class RemoteSource:
             return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
 
     def _execute_once(self, question: Question, timeout: float, max_rows: int) -> tuple[Execution, bool]:
-        """Send a query; return its execution and whether to repeat it.
-
-        After a failure that may not be the query's, raise `SourceError` unless the service answers the probe.
-        """
+        """Send a query; return its execution and whether to repeat it."""
         began = time.monotonic()
         execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
         failure = execution.error
         if failure is None or failure.kind not in self._ambiguous_failures:
             return execution, False
-        elapsed = time.monotonic() - began
-        start_seconds = START_SECONDS if self._host.pid is None else 0.0
-        problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
-        is_late = failure.kind == "timeout" and elapsed > LATE * timeout
-        is_retryable = failure.kind in self._retryable_failures
-        answers_at_once = problem is None
-        pause = FIRST_PAUSE_SECONDS
-        while problem and (is_late or is_retryable) and self._patience > 0:
-            began = time.monotonic()
-            time.sleep(min(pause, self._patience))
-            pause *= 2
-            problem = self._probe_problem(GRACE_SECONDS)
-            self._patience -= time.monotonic() - began
-        if problem:
-            unanswered = f"{failure.message}; nor does it answer {self._probe.text}"
-            if is_late or is_retryable:
-                raise UnresponsiveSourceError(f"{unanswered}, asked for {PATIENCE_SECONDS:g} s in all: {problem}")
-            raise SourceError(f"{unanswered}: {problem}")
-        return execution, answers_at_once and is_retryable
+        answers_at_once = self._require_service(failure, timeout, time.monotonic() - began)
+        return execution, answers_at_once and failure.kind in self._retryable_failures
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
@@ -215,6 +195,36 @@ class RemoteSource:
 
     def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}'")
+
+    def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:
+        """Raise `SourceError` unless the service answers the probe after a query that failed in `elapsed` seconds.
+
+        Return whether it answers the first probe.
+        """
+        start_seconds = START_SECONDS if self._host.pid is None else 0.0
+        problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
+        is_late = failure.kind == "timeout" and elapsed > LATE * timeout
+        may_recover = is_late or failure.kind in self._retryable_failures
+        answers_at_once = problem is None
+        if problem and may_recover:
+            problem = self._problem_after_waiting(problem)
+        if problem:
+            unanswered = f"{failure.message}; nor does it answer {self._probe.text}"
+            if may_recover:
+                raise UnresponsiveSourceError(f"{unanswered}, asked for {PATIENCE_SECONDS:g} s in all: {problem}")
+            raise SourceError(f"{unanswered}: {problem}")
+        return answers_at_once
+
+    def _problem_after_waiting(self, problem: str | None) -> str | None:
+        """Send the probe with growing pauses while there is patience; return the last problem, None for an answer."""
+        pause = FIRST_PAUSE_SECONDS
+        while problem and self._patience > 0:
+            began = time.monotonic()
+            time.sleep(min(pause, self._patience))
+            pause *= 2
+            problem = self._probe_problem(GRACE_SECONDS)
+            self._patience -= time.monotonic() - began
+        return problem
 
     def _probe_problem(self, seconds: float) -> str | None:
         """Return why the service does not answer the probe within `seconds`; None if it does."""

@@ -100,18 +100,14 @@ def report_of_run(
 
     Settings of predictors are left out, since they may be secret.
     """
-    predictor, system = predictor_of(cases), os.uname()
-    if system.sysname == "Linux":  # `platform.platform(terse=True)` starts a process there to ask for a processor
-        platform_name = f"Linux-{system.release}-{system.machine}-with-{''.join(platform.libc_ver())}"
-    else:
-        platform_name = platform.platform(terse=True)
+    predictor = predictor_of(cases)
     about: RunFacts = {
         "name": run_name(options.name or "", predictor, options.root),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": {
             "python": platform.python_version(),
             "pytest_queryeval": version("pytest-queryeval"),
-            "platform": platform_name,
+            "platform": _platform(),
             **environment,
         },
         "predictor": predictor,
@@ -132,6 +128,14 @@ def report_of_run(
     compared = (options.baseline or "", baseline) if baseline is not None else None
     decide = stop.decision if stop is not None else None
     return gated_report(cases, gates, about, mode=options.gates, baseline=compared, decide=decide)
+
+
+def _platform() -> str:
+    """Return `platform.platform(terse=True)`, on Linux without the process that it starts to ask for a processor."""
+    system = os.uname()
+    if system.sysname != "Linux":
+        return platform.platform(terse=True)
+    return f"Linux-{system.release}-{system.machine}-with-{''.join(platform.libc_ver())}"
 
 
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:

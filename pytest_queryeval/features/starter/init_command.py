@@ -187,13 +187,18 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
             raise QueryEvalError(
                 f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
             )
-        path, existing = root / CI_FILES[choices.ci], ""
-        with suppress(OSError, UnicodeDecodeError):
-            existing = path.read_bytes().decode()
-        match = _FOLDERS_RUN.search(existing)
-        if match is None or match[0].split() == [name]:
-            contents[path] = (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8").replace("FOLDER", name)
-        else:  # the existing workflow runs this folder too
-            folders = " ".join(dict.fromkeys((*match[0].split(), name)))
-            contents[path] = f"{existing[: match.start()]}{folders}{existing[match.end() :]}"
+        path = root / CI_FILES[choices.ci]
+        contents[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))
     return contents
+
+
+def _workflow(path: Path, folder: str, starter: str) -> str:
+    """Return a workflow that runs a folder: the existing one where that runs other folders, else the `starter`."""
+    existing = ""
+    with suppress(OSError, UnicodeDecodeError):
+        existing = path.read_bytes().decode()
+    folders = match[0].split() if (match := _FOLDERS_RUN.search(existing)) else []
+    if match is None or folders == [folder]:
+        return starter.replace("FOLDER", folder)
+    all_folders = " ".join(dict.fromkeys((*folders, folder)))
+    return f"{existing[: match.start()]}{all_folders}{existing[match.end() :]}"

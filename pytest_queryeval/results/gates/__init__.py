@@ -393,13 +393,7 @@ class GateEvidence:
         elif rule.needs_baseline and not self._has_baseline:
             reason = NO_BASELINE
         elif decision is not None and self._not_run and self._scores_with_errors:
-            scores = self._scores_with_errors
-            measurement = {
-                "value": math.fsum(scores) / len(scores),
-                "n": len(scores),
-                "errors": self._error_count,
-                "decided": {"after": decision.after, "of": decision.of},
-            }
+            measurement = self._decided(decision)
             ok, reason = decision.is_met, ""
         else:
             measurement, ok = self._evidence.measurement(gate)
@@ -416,6 +410,16 @@ class GateEvidence:
                 ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
                 reason = ran_text(ran, number) if ok is None else ""
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
+
+    def _decided(self, decision: EarlyDecision) -> GateMeasurement:
+        """Return the measurement of a gate that was decided before all of its cases ran."""
+        scores = self._scores_with_errors
+        return {
+            "value": math.fsum(scores) / len(scores),
+            "n": len(scores),
+            "errors": self._error_count,
+            "decided": {"after": decision.after, "of": decision.of},
+        }
 
     def _why_nothing(self, existing_values: Mapping[str, Collection[str]]) -> str:
         """Return why a gate has no value though none of its cases was left out."""

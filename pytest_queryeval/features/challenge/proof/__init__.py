@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import factorial, prod
 
-from pytest_queryeval.core.db_schema import Tables
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.challenge.proof import rules
 from pytest_queryeval.features.challenge.proof.query import (
@@ -80,14 +80,7 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     if policy.row_order == "strict" or not has_free_columns:
         return ()
     used: dict[str, None] = {ALIASES: None}
-    nullable_tables = {}  # in which columns of the primary key are nullable where SQLite allows NULL in them
-    for name, table in tables.items():
-        columns = [
-            column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
-            for column in table.columns
-        ]
-        nullable_tables[name] = table._replace(columns=tuple(columns))
-    tables = nullable_tables
+    tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
     try:
         queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
         if any(query.order for query in queries):
@@ -97,6 +90,15 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
     return tuple(used) if names[0] == names[1] else ()
+
+
+def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
+    """Return a table whose columns of the primary key are nullable where SQLite allows NULL in them."""
+    columns = (
+        column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
+        for column in table.columns
+    )
+    return table._replace(columns=tuple(columns))
 
 
 def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
@@ -142,12 +144,11 @@ class _Normal:
 
     def _normal(self, query: Query) -> Query:
         if isinstance(query, SetOperation):
-            if isinstance(query.left, Block) and isinstance(query.right, Block):
-                for name, rule in SET_RULES.items():
-                    result = rule(query, self._tables)
-                    if result is not None:
-                        self._used[name] = None
-                        return self._normal(result)
+            are_blocks = isinstance(query.left, Block) and isinstance(query.right, Block)
+            for name, rule in SET_RULES.items() if are_blocks else ():
+                if (result := rule(query, self._tables)) is not None:
+                    self._used[name] = None
+                    return self._normal(result)
             return replace(query, left=self._nested(query.left), right=self._nested(query.right))
         block = self._with_normal_queries(query)
         while (rewritten_block := self._step(block)) is not None:

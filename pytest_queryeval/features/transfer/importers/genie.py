@@ -54,23 +54,26 @@ def import_genie(request: ImportRequest) -> Import:
         question = _text(record.required("question"))
         if not question.strip():
             raise RecordError("it has no text as `question`: add one")
-        value = record.fields.get("answer")
-        answers = [answer for answer in (value if isinstance(value, list) else [value]) if isinstance(answer, dict)]
-        queries = [_text(answer.get("content")) for answer in answers if answer.get("format") == SQL_FORMAT]
-        if len(queries) > 1:
-            raise RecordError("it has several answers in SQL: keep the right one")
-        if not queries:
-            formats = ", ".join(one_line(str(answer.get("format"))) for answer in answers) or "none"
-            raise RecordError(
-                f"it has no answer of the format {SQL_FORMAT}, which says what is right: it has {formats}"
-            )
-        if variable := _VARIABLE.search(queries[0]):
-            raise RecordError(f"its answer has the variable `{variable[0]}`, which nothing fills in: write its value")
-        return ImportedCase(id=id_, keys={"question": question, "gold": gold_value(queries[0], "sql")})
+        return ImportedCase(id=id_, keys={"question": question, "gold": gold_value(_answer(record), "sql")})
 
     records = numbered_records(questions, "question")
     settings = {"kind": "sql", **databases.settings}
     return import_records(request, records, lambda record: record.id("id"), case_of, settings=settings)
+
+
+def _answer(record: Record) -> str:
+    """Return the query of the benchmark; raise `RecordError` if it has none, or several."""
+    value = record.fields.get("answer")
+    answers = [answer for answer in (value if isinstance(value, list) else [value]) if isinstance(answer, dict)]
+    queries = [_text(answer.get("content")) for answer in answers if answer.get("format") == SQL_FORMAT]
+    if len(queries) > 1:
+        raise RecordError("it has several answers in SQL: keep the right one")
+    if not queries:
+        formats = ", ".join(one_line(str(answer.get("format"))) for answer in answers) or "none"
+        raise RecordError(f"it has no answer of the format {SQL_FORMAT}, which says what is right: it has {formats}")
+    if variable := _VARIABLE.search(queries[0]):
+        raise RecordError(f"its answer has the variable `{variable[0]}`, which nothing fills in: write its value")
+    return queries[0]
 
 
 def _text(value: JsonValue) -> str:

@@ -265,19 +265,7 @@ def _answer(
     compare: dict[str, JsonValue] = {"numbers": dict(NUMBERS), "extra_columns": "allow"}
     compare["row_order"] = "ignore" if rules.fields.get("ignore_order") else "strict"
     tables = [_table(path) for path in paths]
-    conditions = rules.fields.get("condition_cols")
-    lists = conditions if isinstance(conditions, list) else []
-    nested = [column_list for column_list in lists if isinstance(column_list, list)]
-    # As in the published tool, answers without a list do not count.
-    column_lists = nested if any(nested) else [[] if nested else lists] * len(tables)
-    for column_list, table in zip(column_lists, tables, strict=False):
-        for column in column_list:
-            if type(column) is not int or not 0 <= column < len(table.columns):
-                raise RecordError(f"a result has no column {one_line(str(column))}: it has {len(table.columns)}")
-    columns = [  # of each answer those that count, none where all do
-        tuple(column for column in column_list if isinstance(column, int))
-        for column_list in column_lists[: len(tables)]
-    ]
+    columns = _columns(rules.fields.get("condition_cols"), tables)
     files: dict[str, bytes] = {}
     names: list[str] = []
     if len(set(columns)) == 1:
@@ -296,6 +284,19 @@ def _answer(
     if len(names) > 1:
         gold = {"gold_any": [{"file": name} for name in names]}
     return {**gold, "compare": compare}, files
+
+
+def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
+    """Return the columns of each answer that count, none where all do; raise `RecordError`."""
+    lists = conditions if isinstance(conditions, list) else []
+    nested = [columns for columns in lists if isinstance(columns, list)]
+    # As in the published tool, answers without a list do not count.
+    column_lists = nested if any(nested) else [[] if nested else lists] * len(tables)
+    for columns, table in zip(column_lists, tables, strict=False):
+        for column in columns:
+            if type(column) is not int or not 0 <= column < len(table.columns):
+                raise RecordError(f"a result has no column {one_line(str(column))}: it has {len(table.columns)}")
+    return [tuple(column for column in columns if isinstance(column, int)) for columns in column_lists[: len(tables)]]
 
 
 def _table(path: Path) -> Table:
