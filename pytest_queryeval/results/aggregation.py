@@ -1,6 +1,6 @@
 """The report of a run: totals, means with their uncertainty, groups, and what decisions on golds change in a whole run.
 
-All of it is plain JSON data.
+Also times, steps and other measures of the calls of a run. All of it is plain JSON data.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ WORKSPACE = "GITHUB_WORKSPACE"
 MAX_ERRORS = 10  # GitHub shows no more errors of a step
 TITLE_CHARACTERS = 120
 MESSAGE_CHARACTERS = 500
-
 DESCRIPTION_CHARACTERS = 300
 SEVERITIES: Mapping[Outcome, str] = {"error": "critical", "failed": "major", "missed": "minor"}
 

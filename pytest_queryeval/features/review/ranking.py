@@ -1,5 +1,7 @@
 """Ranks cases by how likely their golds are wrong, each with the evidence: which golds to look at first.
 
+A ranking is summed up: systems that make the same mistakes more often than by chance, and what was decided.
+
 Doubt is a sum of log-odds: each sign that a gold is wrong counts by its weight, in systems that give the same answer
 against gold. The weights are those of a logistic regression on planted errors, `benchmarks/bench_review.py calibrate`,
 rounded. To weight systems by their reliability, by the model of Dawid and Skene, ranks planted errors no better.
