@@ -26,7 +26,7 @@ class ClauseEdits:
         self.pairs: list[tuple[exp.Select, exp.Select]] = []
         """The SELECTs of both that were compared with each other."""
         self.gold_tables: dict[int, exp.Expr] = {}
-        """What gold has in FROM in the place of a table or query that only predicted has, by the id of the latter."""
+        """Gold's tables and queries in FROM, by the `id` of the predicted table or query that each replaces."""
         self._queries(predicted, gold)
         self._conditions_elsewhere(predicted, gold)
 

@@ -395,7 +395,7 @@ def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
 
 
 def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> CauseLabel:
-    """Return the label of constants in the place of others: their own one where only letter case differs.
+    """Return the label of replaced constants: `value-case` if only the case of letters differs.
 
     >>> value_label([exp.Literal.string("Cat")], [exp.Literal.string("cat")])
     'value-case'

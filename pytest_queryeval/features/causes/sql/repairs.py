@@ -54,13 +54,13 @@ T = TypeVar("T")
 
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
-    """Yield queries that one change makes of a query that its database refused, by what its message says."""
+    """Yield one-change repairs of a query that its database refused, guided by the error message."""
     tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
     generator = writer(query.dialect)
     if tree is not None:
         before = write(tree.copy(), generator) or query.text
-        copies = ((rewrite, tree.copy()) for rewrite in (_with_extremes, _with_having, _with_bare_arms))
-        rewritten = (copy for rewrite, copy in copies if rewrite(copy))  # without what few databases have
+        copies = ((rewrite, tree.copy()) for rewrite in (_use_extremes, _move_to_having, _unwrap_arms))
+        rewritten = (copy for rewrite, copy in copies if rewrite(copy))  # without constructs that few databases have
         changed_trees = rewritten if label is None else _renamed(tree, query)
         texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in changed_trees)))
         yield from repairs(before, texts, CLAUSE_OF, "SELECT")
@@ -73,7 +73,7 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
         yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
 
 
-def _with_extremes(tree: exp.Expr) -> bool:
+def _use_extremes(tree: exp.Expr) -> bool:
     """Compare with the smallest or largest row where a value is compared with ANY or ALL rows."""
     quantified = list(tree.find_all(exp.Any, exp.All))
     for quantifier in quantified:
@@ -90,23 +90,23 @@ def _with_extremes(tree: exp.Expr) -> bool:
     return bool(quantified)
 
 
-def _with_having(tree: exp.Expr) -> bool:
+def _move_to_having(tree: exp.Expr) -> bool:
     """Move the conditions on aggregates from WHERE to HAVING."""
-    moved = False
+    is_changed = False
     for select in list(tree.find_all(exp.Select)):
         for condition in clause_operands(select, "where"):
             aggregate = condition.find(exp.AggFunc)
             if aggregate is not None and aggregate.find_ancestor(exp.Select) is select:
                 changes.add_condition(select, clause="having", condition=condition)
                 changes.drop_condition(condition)
-                moved = True
-    return moved
+                is_changed = True
+    return is_changed
 
 
-def _with_bare_arms(tree: exp.Expr) -> bool:
+def _unwrap_arms(tree: exp.Expr) -> bool:
     """Take the parentheses away from the arms of set operations; an arm with ORDER BY becomes a query in FROM."""
     arms = [arm for node in tree.find_all(exp.SetOperation) for arm in (node.this, node.expression)]
-    changed = False
+    is_changed = False
     for arm in arms:
         inner = query_within(arm)
         if inner is None:
@@ -118,12 +118,12 @@ def _with_bare_arms(tree: exp.Expr) -> bool:
             arm.replace(exp.select("*").from_(exp.Subquery(this=inner.copy())))
         else:
             continue
-        changed = True
-    return changed
+        is_changed = True
+    return is_changed
 
 
 def _respelled(query: FailedQuery) -> Iterator[str]:
-    """Yield the text with one mistake less: quotes, commas, parentheses, a misspelled word, what is too much."""
+    """Yield the text with one mistake fixed: quotes, commas, parentheses, a misspelled word, surplus tokens."""
     text = query.text
     yield text.translate(PLAIN_QUOTES)
     yield _TRAILING_COMMA.sub("", text)
@@ -194,7 +194,7 @@ def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
 
 
 def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
-    """Yield the query with other names in the place of those that the message is about, or with the table of one."""
+    """Yield the query with other names in place of those in the message, or with a join to the table that has one."""
     match = _HINT.search(query.message)
     names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
     gold = parse_query(query.gold, query.dialect).tree
@@ -209,7 +209,7 @@ def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
 def _other_columns(
     tree: exp.Expr, names_in_message: set[str], query: FailedQuery, gold_names: Collection[str]
 ) -> Iterator[list[Step]]:
-    """Yield the steps to other columns in the place of the first one that the message names and that is not clear.
+    """Yield the steps to other columns in the place of the first unresolved or ambiguous one in the message.
 
     Where no item of FROM has the name of its table, only joins are tried.
     """
@@ -217,7 +217,7 @@ def _other_columns(
     for column in tree.find_all(exp.Column):
         names = columns.names_at(column)
         is_named = {column.name.lower(), column.table.lower()} & names_in_message
-        if names is None or not is_named or _is_clear(column, names):
+        if names is None or not is_named or _is_resolved(column, names):
             continue
         if column.table.lower() not in query.schema.tables.keys() - {*_tables_of(names)}:
             equal_columns = [node for node in tree.find_all(exp.Column) if key(node) == key(column)]
@@ -267,8 +267,8 @@ def _columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> I
         yield exp.column(identifier, table=names.sources[alias].node.alias_or_name if is_qualified else None)
 
 
-def _is_clear(column: exp.Column, names: Names) -> bool:
-    """Return whether a column is one of the tables of its query, and of only one of them."""
+def _is_resolved(column: exp.Column, names: Names) -> bool:
+    """Return whether exactly one table of the query has the column."""
     name = column.name.lower()
     if not column.table:
         return len(names.owners(name)) == 1 or (not names.owners(name) and names.find_known(name) is not None)
@@ -306,7 +306,7 @@ def _likeness(name: str, known_name: str) -> float:
 
 
 def _best(likenesses: Mapping[T, tuple[float, float]]) -> list[T]:
-    """Return the likeliest names by their likeness and the number of reasons for them: those that are equal, if any."""
+    """Return the most similar names, ranked by similarity and reasons for them; only equal ones if there are any."""
     is_equal = any(likeness == 1 for likeness, _ in likenesses.values())
     least = 1 if is_equal else MIN_LIKENESS
     likely = [name for name, (likeness, _) in likenesses.items() if likeness >= least]
