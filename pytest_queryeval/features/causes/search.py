@@ -279,7 +279,7 @@ class _Search:
 
         Edits that only the small databases need come last; there may be one more than `most` if edits are extended. If
         small databases refute all combinations, the first one of at most `most_untested` edits that is right on the
-        source is yielded. This untested combination is also preferred to several edits of which one replaces a whole query.
+        source is yielded. It, untested, is also preferred to several edits of which one replaces a whole query.
         """
         most_untested, is_extended = self._differences.most_untested, self._differences.is_extended
         sufficient, extended = list[_Repaired](), deque[Sequence[int]]()
