@@ -152,6 +152,10 @@ class Kind(ABC):
         """Return the part of a query that reads the current date or time; empty if none is known to do so."""
         return ""
 
+    def random_part(self, query: str, dialect: str) -> str:
+        """Return the part of a query that gives another value each time; empty if none is known to do so."""
+        return ""
+
     def without_data(self, query: str, dialect: str) -> str | None:
         """Return a query that answers as `query` would if its source were empty; None if there is no such query."""
         return None

@@ -335,10 +335,15 @@ def cut_answer(gold: GoldRun) -> Iterator[str]:
 
 
 def moving_gold(gold: GoldRun) -> Iterator[str]:
-    """Find golds that read the current date or time: their answers change although the data do not."""
-    if gold.query is not None and (reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect)):
+    """Find golds that read the clock or random values: their answers change although the data do not."""
+    if gold.query is None:
+        return
+    if reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect):
         clock = f"the current date or time ({one_line(reading, READING_CHARACTERS)})"
         yield f"gold reads {clock}: write the date that is meant"
+    if part := gold.kind.random_part(gold.query, gold.case.settings.dialect):
+        shown_part = one_line(part, READING_CHARACTERS)
+        yield f"gold takes a random value ({shown_part}), another one in each run: ask for what the source decides"
 
 
 @dataclass(frozen=True, slots=True)

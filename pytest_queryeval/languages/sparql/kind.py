@@ -83,6 +83,12 @@ class Sparql(QueryLanguage):
     def reads_clock(self, query: str, dialect: str) -> str:
         return "NOW()" if any(token.is_word("NOW") for token in read_query(query).tokens) else ""
 
+    def random_part(self, query: str, dialect: str) -> str:
+        tokens = read_query(query).tokens
+        return next(
+            (f"{word}()" for word in ("RAND", "UUID", "STRUUID") if any(token.is_word(word) for token in tokens)), ""
+        )
+
     def without_data(self, query: str, dialect: str) -> str | None:
         return with_empty_dataset(query)
 

@@ -148,6 +148,12 @@ class Sql(QueryLanguage):
         tree = parse_query(query, dialect).whole_tree
         return "" if tree is None else clock_reading(tree, dialect)
 
+    def random_part(self, query: str, dialect: str) -> str:
+        from pytest_queryeval.languages.sql.rewriting import random_call
+
+        tree = parse_query(query, dialect).whole_tree
+        return "" if tree is None else random_call(tree, dialect)
+
     def without_data(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.rewriting import with_empty_tables
 

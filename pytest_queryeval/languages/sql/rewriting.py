@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
@@ -18,12 +18,8 @@ _CLOCK = re.compile(
 )
 _CLOCK_WITHOUT_ARGUMENTS = frozenset(("date", "time", "datetime", "julianday", "unixepoch", "unix_timestamp"))
 _MOMENTS = frozenset(("now", "today", "yesterday", "tomorrow"))
-_INDEPENDENT_OF_DATA = frozenset(
-    (
-        *("changes", "last_insert_rowid", "total_changes", "txid_current"),
-        *("rand", "random", "randomblob", "gen_random_uuid", "uuid"),
-    )
-)
+_RANDOM = frozenset(("rand", "random", "randomblob", "gen_random_uuid", "uuid"))
+_INDEPENDENT_OF_DATA = _RANDOM | {"changes", "last_insert_rowid", "total_changes", "txid_current"}
 _ALWAYS: dict[type[exp.Expr], str] = {
     exp.Join: "join",
     exp.Group: "grouping",
@@ -60,9 +56,23 @@ def call_independent_of_data(tree: exp.Expr, dialect: str) -> str:
     >>> call_independent_of_data(parse_one("SELECT last_insert_rowid() FROM loan", dialect="sqlite"), "sqlite")
     'LAST_INSERT_ROWID()'
     """
+    return _first_call(tree, dialect, _INDEPENDENT_OF_DATA)
+
+
+def random_call(tree: exp.Expr, dialect: str) -> str:
+    """Return the first call in a query that gives a random value; empty for none.
+
+    >>> from sqlglot import parse_one
+    >>> random_call(parse_one("SELECT name FROM singer ORDER BY random() LIMIT 1", dialect="sqlite"), "sqlite")
+    'RANDOM()'
+    """
+    return _first_call(tree, dialect, _RANDOM)
+
+
+def _first_call(tree: exp.Expr, dialect: str, names: Collection[str]) -> str:
     for node in tree.find_all(exp.Func):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
-        if name.lower() in _INDEPENDENT_OF_DATA:
+        if name.lower() in names:
             return node.sql(dialect=dialect)
     return ""
 

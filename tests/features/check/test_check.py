@@ -198,6 +198,30 @@ def test_golds_that_read_the_clock_are_found(check, condition, reading):
     assert [finding["message"] for finding in findings] == ([message] if reading else [])
 
 
+@pytest.mark.parametrize(
+    ("end", "part"),
+    [("ORDER BY random() LIMIT 1", "RANDOM()"), ("WHERE price > abs(random())", "RANDOM()"), ("ORDER BY name", None)],
+)
+def test_golds_that_take_random_values_are_found(check, end, part):
+    write(ONE, "queryeval.yaml")
+    write(json.dumps({"cases": [{"id": "a", "gold": f"SELECT name FROM product {end}"}]}))
+
+    findings = [finding["message"] for finding in check()[1] if finding["rule"] == "moving-gold"]
+
+    message = f"gold takes a random value ({part}), another one in each run: ask for what the source decides"
+    assert findings == ([message] if part else [])
+
+
+def test_a_sparql_gold_that_takes_a_random_value_is_found(check):
+    Path("shop.ttl").write_text("<a:b> <a:due> 1 .", encoding="utf-8")
+    gold = "SELECT ?x WHERE { ?x <a:due> ?rand } ORDER BY RAND()"
+    write(json.dumps({"kind": "sparql", "source": {"rdf": "shop.ttl"}, "cases": [{"id": "a", "gold": gold}]}))
+
+    findings = [finding["message"] for finding in check()[1] if finding["rule"] == "moving-gold"]
+
+    assert "gold takes a random value (RAND())" in findings[0]
+
+
 def test_a_sparql_gold_that_reads_the_clock_is_found(check):
     Path("shop.ttl").write_text("<a:b> <a:due> 1 .", encoding="utf-8")
     gold = "SELECT ?x WHERE { ?x <a:due> ?now FILTER (?now < NOW()) }"
