@@ -117,32 +117,31 @@ class PredictionKeys:
         sees = PREDICTORS[spec.kind].sees(spec.settings)
         key = (id(case), sees)
         if key not in self._cases:  # keep the case alive, so that its id stays unique
-            # The question is kept in plain text for readers; `case` is the digest of all that every predictor may send,
-            # `seen` that of what else this one may see.
-            sent: JsonObject = {
-                "question": case.question,
-                "evidence": case.evidence,
-                "conversation": [[message.role, message.content] for message in case.conversation],
-                "metadata": to_jsonable(case.metadata, max_depth=METADATA_DEPTH),
-            }
-            surroundings: JsonObject = {
-                "source": None if case.settings.source is None else name_without_folders(case.settings.source),
-                "dialect": case.settings.dialect,
-                "tags": [*case.tags],
-                "difficulty": case.difficulty,
-            }
-            visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
-            of_case: JsonObject = {
-                "case": digest(sent),
-                "id": case.id,
-                "kind": case.settings.kind,
-                "question": case.question,
-            }
-            if visible_facts:
-                of_case["seen"] = digest(visible_facts)
-            self._cases[key] = case, of_case
+            self._cases[key] = case, _case_facts(case, sees)
         facts = self._cases[key][1]
         return {**facts, "predictor": spec.kind, "settings": self._settings[spec.key], "trial": trial}
+
+
+def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
+    """Return digests of what every predictor may send of a case, and of what else this one may see of it.
+
+    `question` is kept in plain text for readers; `case` is the digest of all that may be sent.
+    """
+    sent: JsonObject = {
+        "question": case.question,
+        "evidence": case.evidence,
+        "conversation": [[message.role, message.content] for message in case.conversation],
+        "metadata": to_jsonable(case.metadata, max_depth=METADATA_DEPTH),
+    }
+    surroundings: JsonObject = {
+        "source": None if case.settings.source is None else name_without_folders(case.settings.source),
+        "dialect": case.settings.dialect,
+        "tags": [*case.tags],
+        "difficulty": case.difficulty,
+    }
+    visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
+    facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.settings.kind, "question": case.question}
+    return {**facts, "seen": digest(visible_facts)} if visible_facts else facts
 
 
 def _portable(value: Any, folders: Collection[str]) -> Any:
