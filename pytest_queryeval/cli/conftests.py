@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -83,11 +84,9 @@ def root_of(paths: Iterable[Path]) -> Path:
 
 def configures_pytest(folder: Path) -> bool:
     """Return whether a file of a folder configures pytest, which makes the folder the root of runs below it."""
-    return any(_configures(folder / name, table) for name, table in CONFIGURATIONS.items())
-
-
-def _configures(path: Path, table: str) -> bool:
-    try:
-        return path.is_file() and table in path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
+    for name, table in CONFIGURATIONS.items():
+        path = folder / name
+        with suppress(OSError):
+            if path.is_file() and table in path.read_text(encoding="utf-8", errors="replace"):
+                return True
+    return False

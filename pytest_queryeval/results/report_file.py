@@ -152,7 +152,9 @@ def _head_problem(report: Report) -> str:
     times = {"created": report["created"]}
     times |= {f"joined[{number}].created": run["created"] for number, run in enumerate(report.get("joined", ()))}
     for place, time in times.items():
-        if not _is_time(time):
+        try:
+            moment_of(time).astimezone(UTC)
+        except (ValueError, OverflowError):  # the latter for a year before the first
             return f"{place}: expected a time in the form of ISO 8601"
     for group in FIRST_GROUPS:
         if group not in report["groups"]:
@@ -175,14 +177,6 @@ def moment_of(created: str) -> datetime:
     """Return the time of a report, which can be compared with others; one without a zone is in UTC."""
     moment = datetime.fromisoformat(created)
     return moment.replace(tzinfo=moment.tzinfo or UTC)
-
-
-def _is_time(value: str) -> bool:
-    try:
-        moment_of(value).astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter for a year before the first
-        return False
-    return True
 
 
 def _excess_problem(value: Any) -> str:
