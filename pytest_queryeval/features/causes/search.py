@@ -313,10 +313,11 @@ class _Search:
     ) -> tuple[CausingEdit, ...]:
         """Return the edits of a cause; at the end, and marked, those without which the source gives the same answer.
 
-        A set operation has an effect, even if a short answer hides it.
+        A set operation has an effect, even if a short answer hides it; an answer without rows may hide any effect.
         """
         numbers = needed = repaired.numbers
-        for part in sufficient:
+        is_empty = isinstance(repaired.answer, Table) and not repaired.answer.rows
+        for part in () if is_empty else sufficient:
             labels = {edits.edits[number].label for number in numbers if number not in part.numbers}
             hides_no_operation = self._differences.most_untested > 0 or "set-operation" not in labels
             if {*part.numbers} < {*numbers} and hides_no_operation:

@@ -145,6 +145,24 @@ def test_an_edit_that_chooses_another_row_of_a_tie_has_an_effect(cause_of):
     ]
 
 
+def test_an_answer_without_rows_may_hide_the_effect_of_any_edit(cause_of):
+    cause = cause_of(f"{NAMES} WHERE age > 5", f"{NAMES} WHERE age > 500 AND country = 'FR'")
+
+    assert edits(cause) == [
+        ("wrong-value", "WHERE", "5 → 500"),
+        ("missing-condition", "WHERE", "nothing → country = 'FR'"),
+    ]
+
+
+def test_a_missing_join_shows_its_condition_where_that_is_more_than_an_equality(cause_of):
+    joined = f"{NAMES} JOIN concert ON singer.id = concert.singer_id"
+
+    assert edits(cause_of(NAMES, joined)) == [("missing-join", "FROM", "nothing → concert")]
+    assert edits(cause_of(NAMES, f"{joined} OR concert.singer_id IS NULL")) == [
+        ("missing-join", "FROM", "nothing → concert ON id = concert.singer_id OR concert.singer_id IS NULL")
+    ]
+
+
 def test_a_third_edit_may_be_needed_on_other_data(cause_of):
     predicted = "SELECT singer_id FROM concert WHERE year > 2013"
     gold = f"{JOIN} WHERE concert.year <> 2013"

@@ -115,7 +115,7 @@ class ClauseEdits:
             label: CauseLabel = "nesting" if is_nested else "wrong-table"
             self._add(label, "FROM", change, predicted, replace_step(old, new), *steps)
         for aliases in _together_and_alone(missing):
-            change = None, tuple(gold_tables[alias] for alias in aliases)
+            change = None, tuple(_joined_table(gold_tables[alias], gold) for alias in aliases)
             step: Step = predicted, partial(changes.add_sources, gold=gold, aliases=aliases)
             self._add("missing-join", "FROM", change, predicted, step, extent=Size.CLAUSE if extra else Size.PART)
         for aliases in _together_and_alone(extra):
@@ -356,6 +356,18 @@ class ClauseEdits:
         if [parts.clause_key(predicted, name) for name in names] != [parts.clause_key(gold, name) for name in names]:
             limits: tuple[Side, Side] = [*parts.clause_parts(predicted, names)], [*parts.clause_parts(gold, names)]
             self._add("wrong-limit", "LIMIT", limits, predicted, copy_step(predicted, gold, *names))
+
+
+def _joined_table(table: exp.Expr, gold: exp.Select) -> Side:
+    """Return a table that gold joins, with the condition unless that only says that two columns are equal."""
+    joins = parts.joins_of(gold)
+    join = next(iter(joins.values())) if len(joins) == 1 else joins.get(table.alias_or_name.lower())
+    condition = None if join is None else parts.join_condition(join)
+    if condition is None or (
+        isinstance(condition, exp.EQ) and all(isinstance(side, exp.Column) for side in condition.args.values())
+    ):
+        return table
+    return [table, "ON", condition]
 
 
 def _together_and_alone(aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
