@@ -509,3 +509,17 @@ def test_every_module_is_imported_or_registered():
     ]
 
     assert unused == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT.parent / "docs" / "architecture.md", *sorted(ROOT.glob("features/*/README.md"))],
+    ids=lambda page: f"{page.parent.name}/{page.name}",
+)
+def test_every_file_that_is_described_exists(page):
+    """A path may be shortened at its start, as in a table on one feature."""
+    folders = (ROOT, *(ROOT.parent / name for name in ("benchmarks", "docs", "tests")))
+    paths = {f"/{path.relative_to(ROOT.parent)}" for folder in folders for path in folder.rglob("*.*")}
+    described = set(re.findall(r"`([\w/]+\.(?:py|js|jinja))`", page.read_text(encoding="utf-8")))
+
+    assert {name for name in described if not any(path.endswith(f"/{name}") for path in paths)} == set()
