@@ -49,7 +49,7 @@ class Driver(driver.Driver):
         self._sessions = Sessions(trust_env=False)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Send `query` and read all pages of the answer; raises the errors of `http.session`."""
+        """Send `query` and read all pages of the answer; raises the errors of `sandbox.http_session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)

@@ -161,11 +161,7 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
 def _added_sections(report: Report) -> Iterator[dict[str, object]]:
     """Yield the sections that features add; of a long table the first rows."""
     for number, (title, blocks) in enumerate(added_sections(report)):
-        tables = [block for block in blocks if isinstance(block, Table)]
-        text_places = [
-            [place for row in table.rows for place, cell in enumerate(row) if isinstance(cell, Untrusted)]
-            for table in tables
-        ]
+        tables = (block for block in blocks if isinstance(block, Table))
         yield {
             "place": f"added-{number}",
             "title": title,
@@ -174,10 +170,14 @@ def _added_sections(report: Report) -> Iterator[dict[str, object]]:
                 {
                     "header": table.header,
                     "rows": table.rows[:ROWS_SHOWN],
-                    "text_columns": 1 + max(places, default=0),
+                    "text_columns": 1
+                    + max(
+                        (place for row in table.rows for place, cell in enumerate(row) if isinstance(cell, Untrusted)),
+                        default=0,
+                    ),
                     "left_out": max(len(table.rows) - ROWS_SHOWN, 0),
                 }
-                for table, places in zip(tables, text_places, strict=True)
+                for table in tables
             ],
         }
 
