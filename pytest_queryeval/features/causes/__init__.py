@@ -153,10 +153,9 @@ def without_common(
     (['a'], ['c'])
     """
     left_members, right_members = ([(key(member), member) for member in side] for side in (left, right))
-    common = Counter(key for key, _ in left_members) & Counter(key for key, _ in right_members)
 
-    def unmatched(side: Sequence[tuple[object, T]]) -> list[T]:
-        to_match = Counter(common)
+    def unmatched(side: Sequence[tuple[object, T]], opposite: Sequence[tuple[object, T]]) -> list[T]:
+        to_match = Counter(member_key for member_key, _ in opposite)
         members = []
         for member_key, member in side:
             if to_match[member_key] > 0:
@@ -165,7 +164,7 @@ def without_common(
                 members.append(member)
         return members
 
-    return unmatched(left_members), unmatched(right_members)
+    return unmatched(left_members, right_members), unmatched(right_members, left_members)
 
 
 def without(members: Iterable[T], removed: Sequence[T]) -> list[T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import combinations, islice
@@ -68,7 +68,9 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     source = case.settings.source
     if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC) or (source is not None and source.writes):
         return None
-    has_search = _has_search(case, trial, session)
+    is_local = source is not None and bool(ENGINES[source.engine].fingerprint.files(source))
+    is_wrong_query = case.settings.kind in EDITS and trial.scores.get(DECIDING_METRIC, 0.0) == 0.0
+    has_search = is_wrong_query and source is not None and (session.cause_mode == "full" or is_local)
     if case.settings.gold_source is not None and has_search:
         case, trial = _with_translated_gold(case, trial, session)
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
@@ -89,26 +91,15 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     return _recorded(case, trial, gold.query, predicted.query, session)
 
 
-def _has_search(case: Case, trial: Trial, session: Session) -> bool:
-    """Return whether edits of a wrong query are run: its kind has some, and the source is local or all are searched."""
-    source = case.settings.source
-    if source is None or case.settings.kind not in EDITS or trial.scores.get(DECIDING_METRIC, 0.0) != 0.0:
-        return False
-    return session.cause_mode == "full" or bool(ENGINES[source.engine].fingerprint.files(source))
-
-
 def _with_translated_gold(case: Case, trial: Trial, session: Session) -> tuple[Case, Trial]:
     """Return a case and its trial as if gold, translated, had run on the source of the prediction.
 
     Where gold has no translation that gives its answer there, the trial has a gold without a query, to which no edits
     lead. Raise `SourceError` if the source cannot be queried, unless the prediction failed: that is a cause by itself.
     """
-    try:
+    gold = None
+    with nullcontext() if trial.predicted.error is None else suppress(SourceError):
         gold = _translated_gold(case, trial, session)
-    except SourceError:
-        if trial.predicted.error is None:
-            raise
-        gold = None
     if gold is None:
         return case, replace(trial, gold=replace(trial.gold, query=None))
     settings = replace(case.settings, gold_source=None, gold_dialect="")

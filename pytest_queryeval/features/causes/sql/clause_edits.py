@@ -359,15 +359,11 @@ class ClauseEdits:
 
 
 def _joined_table(table: exp.Expr, gold: exp.Select) -> Side:
-    """Return a table that gold joins, with the condition unless that only says that two columns are equal."""
+    """Return a table that gold joins, with the condition unless that only equates columns of two tables."""
     joins = parts.joins_of(gold)
     join = next(iter(joins.values())) if len(joins) == 1 else joins.get(table.alias_or_name.lower())
     condition = None if join is None else parts.join_condition(join)
-    if condition is None or (
-        isinstance(condition, exp.EQ) and all(isinstance(side, exp.Column) for side in condition.args.values())
-    ):
-        return table
-    return [table, "ON", condition]
+    return table if condition is None or parts.is_join_condition(condition) else [table, "ON", condition]
 
 
 def _together_and_alone(aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
