@@ -6,6 +6,7 @@ import time
 import pytest
 from batteries import failures
 from hostile_postgres_writes import ALLOWED, COMMANDS, GUARDED, INVALID, LARGE, NEW_ORDER, SCHEMA, SLOW
+from waiting import wait_for
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
@@ -80,7 +81,7 @@ def test_statements_without_end_are_stopped(battery, shop):
 
     assert failures(battery, SLOW, {"timeout"}, timeout=0.3) == {}
     assert time.monotonic() - began < 60  # by themselves they end never
-    assert shop.backends() == 0
+    wait_for(lambda: shop.backends() == 0)
 
 
 def test_statements_that_are_allowed_leave_nothing_behind(battery):
@@ -119,13 +120,9 @@ def test_a_child_that_is_killed_leaves_no_transaction_and_no_lock_behind(shop):
             target=engine.execute, args=["DELETE FROM log; SELECT pg_sleep(1)"], kwargs={"timeout": 9, "max_rows": 9}
         )
         thread.start()
-        while not shop.backends():
-            time.sleep(0.01)
+        wait_for(shop.backends)
         hosts.close()
         thread.join()
-    deadline = time.monotonic() + 30
-    while shop.sql("SELECT * FROM pg_locks WHERE locktype = 'advisory'") and time.monotonic() < deadline:
-        time.sleep(0.05)
 
-    assert shop.sql("SELECT * FROM pg_locks WHERE locktype = 'advisory'") == []
-    assert shop.backends() == 0
+    wait_for(lambda: shop.sql("SELECT * FROM pg_locks WHERE locktype = 'advisory'") == [])
+    wait_for(lambda: shop.backends() == 0)
