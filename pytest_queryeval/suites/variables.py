@@ -206,11 +206,8 @@ def check_required(top: Node) -> None:
 def check_installed(extras: Sequence[str]) -> None:
     """Raise `MissingExtraError` for the first extra that lacks a package."""
     for extra in extras:
-        for package in packages_of_extras()[extra]:
-            try:
-                distribution(package)
-            except PackageNotFoundError as error:
-                raise MissingExtraError(f"needs {package}: pip install '{PACKAGE}[{extra}]'") from error
+        if missing_package := next((name for name in packages_of_extras()[extra] if not _is_installed(name)), None):
+            raise MissingExtraError(f"needs {missing_package}: pip install '{PACKAGE}[{extra}]'")
 
 
 @cache
@@ -221,3 +218,11 @@ def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
         if match := _REQUIREMENT.match(requirement):
             packages_by_extra[match["extra"]] = (*packages_by_extra.get(match["extra"], ()), match["name"])
     return packages_by_extra
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
