@@ -142,8 +142,8 @@ class _Trials:
                 self._refusal = self._refusal or str(pair)
                 yield None
                 continue
-            has_rows = self._ran_on_rows or bool(self.databases.contents(state))
-            self._has_built_rows = self._has_built_rows or has_rows
+            has_or_had_rows = self._ran_on_rows or bool(self.databases.contents(state))
+            self._has_built_rows = self._has_built_rows or has_or_had_rows
             for execution in pair or ():
                 if execution.error is not None and execution.error.kind == "timeout":
                     raise SourceError(f"a query does not end in a small database: {execution.error.message}")
@@ -151,7 +151,7 @@ class _Trials:
                 yield None
                 continue
             self.ran += 1
-            self._ran_on_rows = self._ran_on_rows or has_rows
+            self._ran_on_rows = self._ran_on_rows or has_or_had_rows
             if pair is not None:  # right by the policy of the case, perhaps, which may run gold again for its order
                 assert self._case.settings.source is not None  # or there would be no small databases
                 source = self._session.build(self._case.settings.source, *self.databases.database(state))
