@@ -380,8 +380,8 @@ def test_ctrl_c_ends_the_search(folder):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=300)
 
-    assert process.returncode == 130
     assert "Traceback" not in errors
+    assert process.returncode == 130, errors
 
 
 def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
