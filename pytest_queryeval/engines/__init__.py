@@ -243,6 +243,11 @@ ENGINES = EngineRegistry(
 )
 
 
+def is_local(source: Source) -> bool:
+    """Return whether files hold the data of a source, and no service."""
+    return bool(ENGINES[source.engine].fingerprint.files(source))
+
+
 class WriteDriver(NamedTuple):
     """What runs the write queries of an engine's sources in a child process, and undoes what they change."""
 

@@ -34,6 +34,7 @@ from pytest_queryeval.engines import (
     SupportsDDL,
     SupportsSchema,
     SupportsTiming,
+    is_local,
 )
 from pytest_queryeval.engines.settings import check_exists, known_state, variants_of
 from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
@@ -378,10 +379,9 @@ class Session:
             except UnresponsiveSourceError:
                 return None
 
-        is_local = bool(ENGINES[source.engine].fingerprint.files(source))
         terms = self.kept(
             ("terms", source.key, self._is_analysing),  # what only an analysis has looked up is not in the recording
-            lambda: SourceTerms(run, declared_prefixes(source.settings), is_local=is_local),
+            lambda: SourceTerms(run, declared_prefixes(source.settings), is_local=is_local(source)),
         )
         return terms.unknown_terms(query, [gold.query for gold in case.golds if gold.query is not None])
 

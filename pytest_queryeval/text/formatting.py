@@ -266,8 +266,8 @@ def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | 
     start = _shared_start(*texts)
     end = _shared_start(*(text[: start - len(text) - 1 : -1] for text in texts))
     before = max(start - characters // 4, 0)
-    told = ["…" * bool(before) + _with_escapes(text, before, start, len(text) - end) for text in texts]
-    return one_line(told[0], characters), one_line(told[1], characters)
+    excerpts = ["…" * bool(before) + _with_escapes(text, before, start, len(text) - end) for text in texts]
+    return one_line(excerpts[0], characters), one_line(excerpts[1], characters)
 
 
 def _shared_start(text: str, further_text: str) -> int:

@@ -16,7 +16,7 @@ from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel,
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -68,9 +68,8 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     source = case.settings.source
     if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC) or (source is not None and source.writes):
         return None
-    is_local = source is not None and bool(ENGINES[source.engine].fingerprint.files(source))
     is_wrong_query = case.settings.kind in EDITS and trial.scores.get(DECIDING_METRIC, 0.0) == 0.0
-    has_search = is_wrong_query and source is not None and (session.cause_mode == "full" or is_local)
+    has_search = is_wrong_query and source is not None and (session.cause_mode == "full" or is_local(source))
     if case.settings.gold_source is not None and has_search:
         case, trial = _with_translated_gold(case, trial, session)
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]

@@ -21,7 +21,7 @@ from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
 from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Literal, Table
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation import gold_error
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -93,7 +93,7 @@ class GoldRun:
     def is_remote(self) -> bool:
         """Whether a service runs the gold, and no files are read."""
         source = self.case.settings.source
-        return source is not None and not ENGINES[source.engine].fingerprint.files(source)
+        return source is not None and not is_local(source)
 
     @property
     def writes(self) -> bool:

@@ -16,7 +16,7 @@ from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progres
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import System, SystemAnswer, against_verdict, read_systems
@@ -167,7 +167,7 @@ def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[
     misses = {nodeid: sum(answer.is_wrong for answer in _answers(nodeid, systems).values()) for nodeid in cases}
     for nodeid in sorted(cases, key=lambda nodeid: -misses[nodeid]):
         for source in cases[nodeid].settings.sources:
-            if not ENGINES[source.engine].fingerprint.files(source):
+            if not is_local(source):
                 examined[source.key] += 1
                 left_out |= {nodeid} if examined[source.key] > MAX_LIVE_CASES else set()
     return {nodeid: case for nodeid, case in cases.items() if nodeid not in left_out}

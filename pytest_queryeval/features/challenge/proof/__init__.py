@@ -375,8 +375,8 @@ class _Renderer:
         if block.group is not None:
             keys = facts.closure(name_of(key) for key in block.group if key[0] == "column")
             names = (self._column_text(key, aliases) for key in keys)
-            others = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
-            group = sorted({*(equal.get(name, name) for name in names), *others})
+            other_terms = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
+            group = sorted({*(equal.get(name, name) for name in names), *other_terms})
         select = [text(term) for term in block.select]
         parts = {
             "select": sorted(select) if depth == 0 else select,

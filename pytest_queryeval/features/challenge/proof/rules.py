@@ -451,10 +451,12 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
     if left.outer_joins or right.outer_joins:
         return None
     aliases = {source: alias for alias, source in left.tables.items() if isinstance(source, str)}
-    others = {source: alias for alias, source in right.tables.items() if isinstance(source, str)}
-    if aliases.keys() != others.keys() or len(aliases) != len(left.tables) or len(others) != len(right.tables):
+    right_aliases = {source: alias for alias, source in right.tables.items() if isinstance(source, str)}
+    if aliases.keys() != right_aliases.keys():
         return None
-    names = {others[source]: alias for source, alias in aliases.items()}
+    if len(aliases) != len(left.tables) or len(right_aliases) != len(right.tables):
+        return None
+    names = {right_aliases[source]: alias for source, alias in aliases.items()}
 
     def renamed(term: Term) -> Term:
         return ("column", names.get(term[1], term[1]), *term[2:]) if term[0] == "column" else term

@@ -362,11 +362,11 @@ class _Mutants:
             for part in parts(expression):
                 if part.arguments or (part.head.startswith('"') and ignores_case):
                     continue
-                whole = parents.get(id(part), part)
-                if whole.head not in _FLIPPED or whole.arguments[0] is part or _is_call(whole.arguments[0]):
-                    whole = part
+                enclosing = parents.get(id(part), part)
+                if enclosing.head not in _FLIPPED or enclosing.arguments[0] is part or _is_call(enclosing.arguments[0]):
+                    enclosing = part
                 for literal in _other_values(part.head):
-                    yield self._in_expression(whole, part, Expr(literal), "value", clause)
+                    yield self._in_expression(enclosing, part, Expr(literal), "value", clause)
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
         """Exchange operators in expressions."""
