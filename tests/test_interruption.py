@@ -2,12 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from pytest_queryeval.core.errors import TimeLimitExceeded
 from pytest_queryeval.core.process import SigtermHandler, is_interruption, uninterrupted
+
+ONE_CASE = "{kind: json, cases: [{id: one, question: '?', gold: 1, predicted: 1}]}"
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +67,14 @@ def test_interruptions_pass_through_code_of_users(error):
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), ValueError(), pytest.skip.Exception("no")])
 def test_everything_else_that_users_raise_is_their_error(error):
     assert not is_interruption(error)
+
+
+@pytest.mark.process
+def test_a_command_exits_with_130_where_ctrl_c_interrupts_code_of_a_string(tmp_path):
+    (tmp_path / "conftest.py").write_text("exec('raise KeyboardInterrupt')", encoding="utf-8")
+    (tmp_path / "one.queryeval.yaml").write_text(ONE_CASE, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest_queryeval", "check", "."]
+
+    completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert (completed.returncode, completed.stderr) == (130, "queryeval: interrupted\n")
