@@ -72,7 +72,10 @@ def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, en
 
 @pytest.mark.parametrize(
     ("kind", "remedy"),
-    [("timeout", ": raise `timeout`, or write a faster query"), ("unsafe", ": write one query that only reads")],
+    [
+        ("timeout", ": raise `timeout`, or write a faster query"),
+        ("unsafe", ": write one query that only reads; `writes: true` allows changes to SQL databases"),
+    ],
 )
 def test_the_error_of_a_gold_that_fails_says_what_to_do(session, monkeypatch, kind, remedy):
     execution = Execution(query="gold", error=Failure(kind=kind, message="why"))

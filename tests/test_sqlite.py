@@ -142,6 +142,21 @@ def test_virtual_tables_can_be_queried_also_after_a_refused_query(run, tmp_path,
     assert refused.error.kind == "unsafe"
 
 
+@pytest.mark.parametrize(
+    ("query", "action"),
+    [
+        ("update concerts set price = 1", "UPDATE concerts.price"),
+        ("delete from concerts", "DELETE concerts"),
+        ("pragma journal_mode = off", "PRAGMA journal_mode off"),
+        ("create table copies (id)", "a change of the schema"),
+        ("drop table concerts", "a change of the schema"),
+        ("create temp view copies as select 1", "a change of the schema"),
+    ],
+)
+def test_a_refused_query_is_told_what_it_would_do(run, query, action):
+    assert run(query).error.message == f"only reading is allowed: {action}"
+
+
 @pytest.fixture(scope="module")
 def battery(hosts, tmp_path_factory):
     """An engine on a database with all that statements may attack; nothing may be left behind after all of them."""

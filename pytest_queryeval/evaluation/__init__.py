@@ -66,7 +66,7 @@ class Analysis(Protocol):
 
 GOLD_REMEDIES: Mapping[FailureKind, str] = {
     "timeout": ": raise `timeout`, or write a faster query",
-    "unsafe": ": write one query that only reads",
+    "unsafe": ": write one query that only reads; `writes: true` allows changes to SQL databases",
 }
 
 ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
@@ -226,7 +226,8 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     name = f"gold_any[{index}]" if len(golds) > 1 else "gold"
     if content not in golds:
         name = "a reviewer's"
-    remedy = GOLD_REMEDIES.get(error.kind, "")
+    may_write = source is not None and source.writes
+    remedy = "" if may_write and error.kind == "unsafe" else GOLD_REMEDIES.get(error.kind, "")
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}{remedy}", content.location)
 
 

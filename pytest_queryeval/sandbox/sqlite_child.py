@@ -136,7 +136,8 @@ class Guard:
         # FTS5 reads it within a SELECT; as a separate query it comes before any SELECT.
         if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument == "data_version":
             return sqlite3.SQLITE_OK
-        objects = " ".join(text for text in (first_argument, second_argument) if text)
+        separator = "." if action == sqlite3.SQLITE_UPDATE else " "  # table.column, else name and value
+        objects = separator.join(text for text in (first_argument, second_argument) if text)
         self.refused = self.refused or f"{ACTIONS.get(action, 'action')} {objects}".rstrip()
         return sqlite3.SQLITE_DENY
 
@@ -223,6 +224,8 @@ class Driver(driver.TableDriver):
         if refused_action:
             # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
             self._close_all()
+            if refused_action.endswith(("sqlite_master", "sqlite_temp_master")):
+                refused_action = "a change of the schema"
             return "failure", "unsafe", f"only reading is allowed: {refused_action}"
         if "one statement at a time" in text:
             return "failure", "unsafe", "more than one statement"
