@@ -100,7 +100,7 @@ def main() -> None:
         seconds = median_seconds(gold, predicted)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         print(
-            f"{name:42} {seconds:10.6f} s  matched {alignment.matched:6}  proven {alignment.proven!s:5}  peak {peak} MiB"
+            f"{name:42} {seconds:10.6f} s  matched {alignment.matched:6}  proven {alignment.is_proven!s:5}  peak {peak} MiB"
         )
 
 

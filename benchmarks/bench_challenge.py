@@ -39,7 +39,7 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.counterexample import constraints
-from pytest_queryeval.features.strength.sql.candidates import select_rows
+from pytest_queryeval.features.strength.sql.candidates import rows_query
 from pytest_queryeval.features.strength.sql.source_tables import source_tables
 
 SEED = 30
@@ -224,7 +224,7 @@ def prepared(pairs: Sequence[Pair], session: Session) -> PairsOfSource:
         tables |= constraints(pair.case, pair.gold, pair.predicted, session).tables
     samples: dict[str, Sequence[Row]] = {}
     for name in tables:
-        query = select_rows(name, SAMPLED_ROWS, case.settings.dialect)
+        query = rows_query(name, SAMPLED_ROWS, case.settings.dialect)
         answer = session.execute(QueryOrAnswer(query=query), case).answer
         samples[name] = answer.rows if isinstance(answer, Table) else ()
     return PairsOfSource(pairs, source_tables(case, session).script, tables, samples)

@@ -24,7 +24,7 @@ from typing import TypeVar
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports import REPORTS, write_report
 from pytest_queryeval.reports.summary import summary_lines
-from pytest_queryeval.results.case_store import gathered
+from pytest_queryeval.results.case_store import collect_cases
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.report import gated_report
 
@@ -49,7 +49,7 @@ def measure(size: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"{size:,} cases, {peak()} MiB before")
-        cases = timed("made and kept", lambda: gathered(made(size)))
+        cases = timed("made and kept", lambda: collect_cases(made(size)))
         report = timed("three gates, counted", lambda: gated_report(cases, gates, about))
         timed("summary of the terminal", lambda: list(summary_lines(report, width=100)))
         for form in REPORTS.installed():
@@ -59,7 +59,7 @@ def measure(size: int) -> None:
             print(f"  {path.name}: {path.stat().st_size / 2**20:,.1f} MiB")
         timed("read", lambda: read_report(folder / "report.json"))
         print_reading_ratio(folder / "report.json")
-        write_report(gated_report(gathered(worse(made(size))), gates, about), folder / "other.json")
+        write_report(gated_report(collect_cases(worse(made(size))), gates, about), folder / "other.json")
         run_command(folder, "explain", "report.json", cases[-1]["nodeid"])
         run_command(folder, "compare", "report.json", "other.json")
         run_command(folder, "compare", "report.json", "other.json", "-o", "comparison.html")

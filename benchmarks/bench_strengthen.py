@@ -35,7 +35,7 @@ from pytest_queryeval.core.errors import GoldError, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right, measure_strength
-from pytest_queryeval.features.strength.sql.candidates import insert_rows
+from pytest_queryeval.features.strength.sql.candidates import insert_statement
 from pytest_queryeval.features.strength.strengthen_command import Variant, build_variants
 from pytest_queryeval.suites import load_suites
 
@@ -184,7 +184,7 @@ def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[st
         (Path(folder) / "variant.sql").write_text(variant.script, encoding="utf-8")
         settings = {"script": "variant.sql"}
         there = Source(name="variant.sql", engine=source.engine, settings=settings, folder=Path(folder))
-        cases = [replace(strength.case, source=there) for strength in strengths]
+        cases = [on_source(strength.case, there) for strength in strengths]
         answers = [session.execute(case.golds[0], case) for case in cases]
         counts = Counter(golds=sum(answer.error is not None for answer in answers))
         counts["equivalent"] = len(differing(strengths, there, session))
@@ -196,11 +196,15 @@ def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[st
     return counts
 
 
+def on_source(case: Case, source: Source) -> Case:
+    return replace(case, settings=replace(case.settings, source=source))
+
+
 def differing(strengths: list[CaseStrength], source: Source | None, session: Session) -> list[str]:
     """Return the mutants that are called equivalent and do not answer as gold on another source, or on their own."""
     rows = []
     for strength in strengths:
-        case = strength.case if source is None else replace(strength.case, source=source)
+        case = strength.case if source is None else on_source(strength.case, source)
         golds = [session.execute_cached(gold, case) for gold in case.golds]
         for mutant in strength.equivalent:
             if not is_right(session.execute(QueryOrAnswer(query=mutant.query), case), golds, case, session):
@@ -325,7 +329,9 @@ def tpch_script(random: Random) -> str:
                     random.choice(("MAIL", "SHIP", "AIR", "REG AIR")),
                 )
             )
-    inserts = (insert_rows(name, own, "sqlite") for name, own in {**rows, "orders": orders, "lineitem": lines}.items())
+    inserts = (
+        insert_statement(name, own, "sqlite") for name, own in {**rows, "orders": orders, "lineitem": lines}.items()
+    )
     return "\n".join([DDL, *inserts])
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.evaluation.session import Session
@@ -62,10 +62,10 @@ def score(what: str, gold: list[list[T]], predicted: list[list[T]]) -> None:
     seconds, scores = timed(
         lambda: (row_matching_f1(left, right), entity_set_f1(left, right), execution_accuracy(left, right))
     )
-    alignment = pair(left, right, POLICY).alignment
+    alignment = table_pair(left, right, POLICY).alignment
     text = ", ".join(f"{value:.3f}" for value in scores)
     print(
-        f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {text} (entity, execution), proven {alignment and alignment.proven}"
+        f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {text} (entity, execution), proven {alignment and alignment.is_proven}"
     )
 
 

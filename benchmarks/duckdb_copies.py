@@ -11,10 +11,10 @@ import duckdb
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.features.strength.sql.candidates import insert_rows
+from pytest_queryeval.features.strength.sql.candidates import insert_statement
 from pytest_queryeval.features.strength.sql.rows import insertion_order
 from pytest_queryeval.features.strength.sql.source_tables import read_tables
-from pytest_queryeval.features.strength.sql.values import fitted
+from pytest_queryeval.features.strength.sql.values import coerce_value
 
 
 def copy_to_duckdb(database: Path, copy: Path) -> None:
@@ -32,7 +32,7 @@ def copy_to_duckdb(database: Path, copy: Path) -> None:
             columns = [column._replace(type=type_in_duckdb(column.type)) for column in declared[name].columns]
             rows[name] = [
                 tuple(
-                    None if cell is None else next(iter(fitted(cell, column.type, is_strict=True)), None)
+                    None if cell is None else next(iter(coerce_value(cell, column.type, is_strict=True)), None)
                     for cell, column in zip(row, columns, strict=True)
                 )
                 for row in source.execute(f'SELECT * FROM "{name}"')
@@ -48,7 +48,7 @@ def copy_to_duckdb(database: Path, copy: Path) -> None:
             tables[name] = declared[name]._replace(columns=columns, foreign_keys=keys)
             target.execute(create_table(tables[name], lambda text: f'"{text}"'))
             if rows[name]:
-                target.execute(insert_rows(name, rows[name], "duckdb"))
+                target.execute(insert_statement(name, rows[name], "duckdb"))
 
 
 def types(columns: Sequence[ColumnDefinition], names: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.reports.story import what_is_wrong
+from pytest_queryeval.reports.story import problem_text
 from pytest_queryeval.text.formatting import one_line
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
@@ -100,9 +100,7 @@ def main(queries_file, data):
                 seconds = [side["seconds"] if side else 0.0 for side in (case["gold"], case["predicted"])]
                 times = " ".join(f"{second:7.3f} s" for second in seconds)
                 rows = (case["gold"] or {}).get("row_count") or 0
-                print(
-                    f"  {case['id']} {case['outcome']:7} {rows:6,} rows {times}  {one_line(what_is_wrong(case), 200)}"
-                )
+                print(f"  {case['id']} {case['outcome']:7} {rows:6,} rows {times}  {one_line(problem_text(case), 200)}")
                 for change in (case["difference"] or {}).get("changed", ())[:1]:
                     print(f"      {change}")
 

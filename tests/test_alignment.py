@@ -59,7 +59,7 @@ def best_of_all(gold, predicted, pinned=0):
     tied = [columns for columns in allowed if shared_rows(gold, predicted, columns) == most]
     highest = max(entity_f1(gold, predicted, columns) for columns in tied)
     lowest = min(columns for columns in tied if entity_f1(gold, predicted, columns) >= highest - 1e-12)
-    return Alignment(columns=lowest, matched=most, proven=True)
+    return Alignment(columns=lowest, matched=most, is_proven=True)
 
 
 def shuffled(columns, seed=1):
@@ -104,7 +104,7 @@ def test_a_small_budget_gives_a_valid_alignment_and_claims_no_more_than_it_prove
     if alignment is not None:
         assert len(set(alignment.columns)) == len(gold)
         assert alignment.matched == shared_rows(gold, predicted, alignment.columns)
-        assert not alignment.proven or alignment == best_of_all(gold, predicted)
+        assert not alignment.is_proven or alignment == best_of_all(gold, predicted)
 
 
 @given(pairs(), st.randoms(use_true_random=False))
@@ -129,7 +129,7 @@ def test_fewer_predicted_columns_than_gold_columns_have_no_alignment():
 
 
 def test_no_gold_columns_align_with_nothing():
-    assert best_alignment([], [[1, 2]]) == Alignment(columns=(), matched=0, proven=True)
+    assert best_alignment([], [[1, 2]]) == Alignment(columns=(), matched=0, is_proven=True)
 
 
 def test_more_pinned_columns_than_gold_has_are_refused():
@@ -140,7 +140,7 @@ def test_more_pinned_columns_than_gold_has_are_refused():
 def test_rows_count_as_often_as_they_occur():
     alignment = best_alignment([[1, 1, 1, 2]], [[1, 1, 2, 2]])
 
-    assert alignment == Alignment(columns=(0,), matched=3, proven=True)
+    assert alignment == Alignment(columns=(0,), matched=3, is_proven=True)
 
 
 def test_more_rows_win_over_a_higher_entity_f1():
@@ -149,7 +149,7 @@ def test_more_rows_win_over_a_higher_entity_f1():
 
     alignment = best_alignment(gold, predicted)
 
-    assert alignment == Alignment(columns=(2,), matched=3, proven=True)
+    assert alignment == Alignment(columns=(2,), matched=3, is_proven=True)
 
 
 def test_the_entity_f1_of_two_means_decides_where_pair_f1_would_choose_otherwise():
@@ -158,7 +158,7 @@ def test_the_entity_f1_of_two_means_decides_where_pair_f1_would_choose_otherwise
 
     alignment = best_alignment(gold, predicted, pinned=1)
 
-    assert alignment == Alignment(columns=(0, 2, 1), matched=0, proven=True)
+    assert alignment == Alignment(columns=(0, 2, 1), matched=0, is_proven=True)
 
 
 def test_given_overlaps_decide_between_columns_of_equal_cells():
@@ -172,7 +172,7 @@ def test_given_overlaps_decide_between_columns_of_equal_cells():
         predicted_distinct=[2, 2],
     )
 
-    assert alignment == Alignment(columns=(1, 0), matched=2, proven=True)
+    assert alignment == Alignment(columns=(1, 0), matched=2, is_proven=True)
 
 
 def test_overlap_is_not_asked_where_rows_decide():
@@ -180,7 +180,7 @@ def test_overlap_is_not_asked_where_rows_decide():
 
     alignment = best_alignment(gold, [[6, 4, 7], [3, 1, 9]], overlap=lambda i, j: pytest.fail(f"asked for {i}, {j}"))
 
-    assert alignment == Alignment(columns=(1, 0), matched=2, proven=True)
+    assert alignment == Alignment(columns=(1, 0), matched=2, is_proven=True)
 
 
 def test_overlap_is_asked_once_per_pair():
@@ -200,7 +200,7 @@ def test_hidden_permutation_of_columns_with_the_same_values_is_found():
     gold = [chance.sample(range(200), 200) for _ in range(26)]
     predicted, order = shuffled(gold)
 
-    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=200, proven=True)
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=200, is_proven=True)
 
 
 def test_hidden_permutation_is_found_beside_an_additional_column():
@@ -209,21 +209,21 @@ def test_hidden_permutation_is_found_beside_an_additional_column():
     predicted, order = shuffled(gold)
     predicted.append(chance.sample(range(100), 100))
 
-    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=100, proven=True)
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=100, is_proven=True)
 
 
 def test_identical_columns_keep_their_positions():
     columns = [list(range(100))] * 26
     predicted = [[*column[1:], 500] for column in columns]
 
-    assert best_alignment(columns, predicted) == Alignment(columns=tuple(range(26)), matched=99, proven=True)
+    assert best_alignment(columns, predicted) == Alignment(columns=tuple(range(26)), matched=99, is_proven=True)
 
 
 def test_two_thousand_columns_are_aligned():
     gold = low_cardinality(5, 10, [50] * 2_000)
     predicted, order = shuffled(gold)
 
-    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=10, proven=True)
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=10, is_proven=True)
 
 
 def test_two_thousand_unrelated_columns_are_flagged():
@@ -232,7 +232,7 @@ def test_two_thousand_unrelated_columns_are_flagged():
     alignment = best_alignment(gold, predicted, budget=Budget(1_000_000))
 
     assert alignment is not None
-    assert not alignment.proven
+    assert not alignment.is_proven
     assert len(set(alignment.columns)) == 2_000
 
 
@@ -242,7 +242,7 @@ def test_unrelated_columns_of_few_values_are_flagged_rather_than_searched_to_the
     alignment = best_alignment(gold, predicted, budget=Budget(200_000))
 
     assert alignment is not None
-    assert not alignment.proven
+    assert not alignment.is_proven
     assert (
         alignment.matched == shared_rows(gold, predicted, alignment.columns) >= shared_rows(gold, predicted, range(8))
     )
@@ -267,7 +267,7 @@ def test_an_alignment_of_all_predicted_rows_is_found_if_and_only_if_there_is_one
 
     assert (alignment is not None) == (best_of_all(gold, predicted, pinned).matched == rows)
     if alignment is not None:
-        assert alignment.proven
+        assert alignment.is_proven
         assert alignment.columns[:pinned] == tuple(range(pinned))
         assert shared_rows(gold, predicted, alignment.columns) == alignment.matched == rows
 
@@ -289,7 +289,7 @@ def test_a_search_for_all_rows_says_where_its_budget_is_spent():
     predicted = shuffled(gold, seed=3)[0][::-1]
 
     assert whole_alignment(gold, predicted).matched == 6
-    assert not whole_alignment(gold, predicted, budget=Budget(0)).proven
+    assert not whole_alignment(gold, predicted, budget=Budget(0)).is_proven
 
 
 def test_searches_that_share_a_budget_spend_it_together():
@@ -300,11 +300,11 @@ def test_searches_that_share_a_budget_spend_it_together():
         alignments = [whole_alignment(gold, predicted) for _ in range(100)]
     after = whole_alignment(gold, predicted)
 
-    proven = [alignment.proven for alignment in alignments]
+    proven = [alignment.is_proven for alignment in alignments]
     assert proven[0]
     assert not proven[-1]
     assert proven == sorted(proven, reverse=True)
-    assert after.proven
+    assert after.is_proven
 
 
 COLUMNS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=2, max_size=3)
@@ -328,4 +328,4 @@ def test_no_f1_that_an_alignment_has_is_called_out_of_reach(gold, predicted, dat
     best = max(values, default=-1.0)
 
     assert all(tiebreak.f1(columns) == pytest.approx(f1(columns)) for columns in product(*options))
-    assert best < 0 or tiebreak.reach(options, best - 1e-9) is not None
+    assert best < 0 or tiebreak.find_alignment(options, best - 1e-9) is not None

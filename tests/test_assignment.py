@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.comparison.graphs import best_assignment, most_pairs
+from pytest_queryeval.comparison.graphs import best_assignment, maximum_matching
 
 
 def matrices(cells, rows, columns):
@@ -43,14 +43,14 @@ def test_no_other_assignment_has_a_greater_sum(weights):
 
 
 def test_nothing_is_assigned_where_there_is_nothing():
-    assert best_assignment([]) == most_pairs([], 0) == most_pairs([(), ()], 3) == []
+    assert best_assignment([]) == maximum_matching([], 0) == maximum_matching([(), ()], 3) == []
 
 
 @given(matrices(st.booleans(), (1, 9), (1, 5)))
 def test_no_more_rows_can_have_a_place_that_fits(allowed):
     fits = [[place for place, fit in enumerate(row) if fit] for row in allowed]
 
-    pairs = most_pairs(fits, len(allowed[0]))
+    pairs = maximum_matching(fits, len(allowed[0]))
 
     assert all(place in fits[row] for row, place in pairs)
     assert len({row for row, _ in pairs}) == len({place for _, place in pairs}) == len(pairs) == best_sum(allowed)

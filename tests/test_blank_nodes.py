@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.pairing import TablePair
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, TripleTerm
 from pytest_queryeval.languages.sparql import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
@@ -56,7 +56,7 @@ SHAPES = {
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("edges", SHAPES.values(), ids=SHAPES)
 def test_a_graph_equals_itself_under_other_labels_in_another_order(edges, seed):
-    pair = Pair(graph(edges, seed), graph(edges, seed + 100), Policy())
+    pair = TablePair(graph(edges, seed), graph(edges, seed + 100), Policy())
 
     assert pair.row_f1(pair.alignment) == 1
     assert not pair.is_unproven
@@ -93,7 +93,7 @@ def test_a_graph_has_no_order_whatever_the_policy_says():
 
 @pytest.mark.long
 def test_a_long_chain_ends_at_its_budget():
-    pair = Pair(graph([(n, n + 1) for n in range(3_000)]), graph([(n, n + 1) for n in range(2_999)]), Policy())
+    pair = TablePair(graph([(n, n + 1) for n in range(3_000)]), graph([(n, n + 1) for n in range(2_999)]), Policy())
 
     assert pair.is_unproven
     assert pair.row_f1(pair.alignment) < 1
@@ -104,7 +104,7 @@ def test_no_budget_is_so_small_that_an_unfinished_search_seems_to_be_a_proof(mon
     for budget in range(0, 400, 12):  # as many rows as the smaller parts have
         monkeypatch.setattr("pytest_queryeval.comparison.blank_nodes.MAX_VISITS", budget)
         monkeypatch.setattr("pytest_queryeval.comparison.blank_nodes._Search.__init__.__defaults__", (budget,))
-        pair = Pair(graph(HEXAGON, 1), graph(HEXAGON, 2), Policy())
+        pair = TablePair(graph(HEXAGON, 1), graph(HEXAGON, 2), Policy())
         if not pair.is_unproven:
             assert pair.row_f1(pair.alignment) == 1
             proven_budgets.append(budget)
@@ -189,7 +189,7 @@ RELINKED = [(BlankNode("x"), A), (BlankNode("y"), A), (BlankNode("y"), BlankNode
 def test_names_follow_the_columns_and_rows_that_the_policy_compares(columns, rows, policy):
     gold = Table(columns=("s", "o"), rows=LINKED if len(rows) > 1 else LINKED[:1])
 
-    pair = Pair(gold, Table(columns=columns, rows=rows), policy)
+    pair = TablePair(gold, Table(columns=columns, rows=rows), policy)
 
     assert pair.alignment.matched == len(gold.rows)
 

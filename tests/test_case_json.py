@@ -24,7 +24,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.evaluation.session import SourceStates
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redacted, result_json
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redact_case, result_json
 from pytest_queryeval.text.redaction import MARK
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
@@ -137,7 +137,7 @@ def test_secrets_are_removed_from_groups_but_for_names_of_cases(group, is_hidden
     register_secret("hunter2-hunter2")
     case = case_json(make_case(), **PLACE, outcome="skipped") | {"groups": {group: ["hunter2-hunter2"]}}
 
-    assert ("hunter2" not in str(redacted(case)["groups"])) is is_hidden
+    assert ("hunter2" not in str(redact_case(case)["groups"])) is is_hidden
 
 
 def test_a_case_has_the_features_of_its_gold_where_it_has_any():

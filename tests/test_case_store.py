@@ -19,7 +19,7 @@ from pytest_queryeval.results.case_store import (
     CasesByNodeid,
     StoredCases,
     case_lines,
-    gathered,
+    collect_cases,
     in_report_order,
     select,
 )
@@ -38,7 +38,7 @@ def made(size):
 
 @pytest.mark.parametrize(("size", "kind"), [(0, list), (5, list), (6, StoredCases), (12, StoredCases)])
 def test_more_cases_than_fit_are_kept_in_a_file(few, size, kind):
-    stored = gathered(iter(made(size)))
+    stored = collect_cases(iter(made(size)))
 
     assert type(stored) is kind
     assert [*stored] == made(size)
@@ -46,7 +46,7 @@ def test_more_cases_than_fit_are_kept_in_a_file(few, size, kind):
 
 def test_stored_cases_are_a_sequence(few):
     cases = made(9)
-    stored = gathered(cases)
+    stored = collect_cases(cases)
 
     assert (stored[0], stored[-1], len(stored)) == (cases[0], cases[8], 9)
     assert [*stored[2:7:2]] == cases[2:7:2]
@@ -82,7 +82,7 @@ def test_the_last_case_of_a_node_id_counts_in_its_first_place(few):
 
 
 def test_cases_that_were_looked_up_are_those_of_the_report(few):
-    cases = gathered(made(8))
+    cases = collect_cases(made(8))
 
     stored = CasesByNodeid(cases)
     stored["new"] = entry(nodeid="new")
@@ -102,7 +102,7 @@ def test_the_report_of_stored_cases_is_that_of_cases_in_memory(size, monkeypatch
     report = aggregate(iter(cases), gates=(), about=HEAD)
 
     assert report | {"cases": [*report["cases"]]} == expected
-    assert [*in_report_order(gathered(cases))] == expected["cases"]
+    assert [*in_report_order(collect_cases(cases))] == expected["cases"]
 
 
 def test_the_file_is_gone_with_the_last_who_reads_it(few, tmp_path, monkeypatch):
@@ -110,7 +110,7 @@ def test_the_file_is_gone_with_the_last_who_reads_it(few, tmp_path, monkeypatch)
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        part = gathered(made(8))[2:4]
+        part = collect_cases(made(8))[2:4]
         gc.collect()
         assert len([*part]) == 2
         del part

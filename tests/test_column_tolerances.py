@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from suites import case, problem
 
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.table import ColumnNumbers, Policy, Table
+from pytest_queryeval.core.table import ColumnTolerance, Policy, Table
 from pytest_queryeval.metrics import METRICS
 
-PRICE = Policy(column_numbers=(ColumnNumbers("Price", 0.0, 0.01),))
+PRICE = Policy(column_numbers=(ColumnTolerance("Price", 0.0, 0.01),))
 GOLD = Table(columns=("id", "price"), rows=[("a", 10.0), ("b", 20.0), ("c", None)])
 
 
@@ -73,7 +73,7 @@ def test_other_columns_keep_the_common_tolerance():
 
 def test_a_column_can_be_stricter_than_the_others():
     gold = Table(columns=("rate", "price"), rows=[(0.5, 10.0)])
-    policy = Policy(abs=0.1, column_numbers=(ColumnNumbers("price", 0.0, 0.0),))
+    policy = Policy(abs=0.1, column_numbers=(ColumnTolerance("price", 0.0, 0.0),))
 
     assert score("execution_accuracy", gold, Table(columns=("a", "b"), rows=[(0.55, 10.0)]), policy)
     assert not score("execution_accuracy", gold, Table(columns=("a", "b"), rows=[(0.5, 10.05)]), policy)
@@ -87,7 +87,7 @@ def test_integers_are_equal_only_if_they_are_the_same():
         "execution_accuracy",
         gold,
         Table(columns=("a",), rows=[(11,)]),
-        Policy(column_numbers=(ColumnNumbers("price", 0.0, 2.0),)),
+        Policy(column_numbers=(ColumnTolerance("price", 0.0, 2.0),)),
     )
 
 
@@ -107,7 +107,7 @@ def test_the_order_of_rows_counts_within_the_tolerance():
 
 
 VALUES = st.sampled_from([0.0, 0.004, 1.0, 1.004, 5.0, None, "a"])
-OWN = Policy(column_numbers=(ColumnNumbers("fine", 0.0, 0.01), ColumnNumbers("coarse", 0.0, 1.1)))
+OWN = Policy(column_numbers=(ColumnTolerance("fine", 0.0, 0.01), ColumnTolerance("coarse", 0.0, 1.1)))
 
 
 @st.composite
@@ -165,9 +165,9 @@ def test_tolerances_inherit_from_the_common_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     head = "kind: sql\nsource: a.db\ncompare: {numbers: {rel: 0.5, columns: {price: {abs: 1}}}}\n"
 
-    assert case(head=head).settings.policy.column_numbers == (ColumnNumbers("price", 0.5, 1.0),)
+    assert case(head=head).settings.policy.column_numbers == (ColumnTolerance("price", 0.5, 1.0),)
     assert case("compare: {numbers: {rel: 0.1}}", head=head).settings.policy.column_numbers == (
-        ColumnNumbers("price", 0.1, 1.0),
+        ColumnTolerance("price", 0.1, 1.0),
     )
     assert case("compare: {numbers: {columns: {}}}", head=head).settings.policy == Policy(rel=0.5)
 

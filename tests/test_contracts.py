@@ -14,7 +14,7 @@ from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported, PredictionFile
-from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS
@@ -271,7 +271,7 @@ def test_importer_refuses_or_skips_what_is_not_of_its_format(name, content, tmp_
     if isinstance(written, str):
         assert str(tmp_path) in written
     else:
-        assert all(isinstance(entry, ImportedCase | Skipped) for entry in written)
+        assert all(isinstance(entry, ImportedCase | SkippedRecord) for entry in written)
     assert [path.name for path in tmp_path.iterdir()] == ["source.json"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.driver import without_end
+from pytest_queryeval.sandbox.driver import strip_trailing_semicolons
 
 SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);
@@ -92,13 +92,13 @@ def test_semicolons_and_comments_may_follow(run, end):
 
 
 def test_no_break_spaces_may_follow_a_semicolon():
-    assert without_end("select 1;\u00a0") == "select 1"
+    assert strip_trailing_semicolons("select 1;\u00a0") == "select 1"
 
 
 def test_a_bracket_that_does_not_end_takes_all_that_follows():
     query = "select 1; " + "[;" * 10_000
 
-    assert without_end(query) == query
+    assert strip_trailing_semicolons(query) == query
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n\t\n"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from samples import table
 
 from pytest_queryeval.comparison.canonical import XSD
-from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.pairing import TablePair
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import BlankNode, Cell, Literal, Policy, Table
 from pytest_queryeval.engines import ENGINES
@@ -412,7 +412,7 @@ def test_tables_match_as_an_oracle_says_that_knows_what_each_cell_means(pool: li
     positional = Policy(columns="positional")
     assert row_matching_f1(gold, predicted, policy=positional) == pytest.approx(2 * counts[0] / size)
     assert execution_accuracy(gold, predicted, policy=positional) == (2 * counts[0] == size)
-    if Pair(gold, predicted, Policy()).coded.has_chains:  # of two texts of one value: some order is not tried
+    if TablePair(gold, predicted, Policy()).coded.has_chains:  # of two texts of one value: some order is not tried
         assert execution_accuracy(gold, predicted) <= (2 * max(counts) == size)
     else:
         assert execution_accuracy(gold, predicted) == (2 * max(counts) == size)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from suites import case
 
 from pytest_queryeval.comparison.canonical import is_equal
-from pytest_queryeval.comparison.quantities import is_close, widest
+from pytest_queryeval.comparison.quantities import is_close, widest_tolerance
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
-from pytest_queryeval.core.table import ColumnNumbers, Literal, Policy, Table
+from pytest_queryeval.core.table import ColumnTolerance, Literal, Policy, Table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.cells import decode_rows, encode_rows
@@ -101,7 +101,7 @@ def test_numbers_are_exact_where_they_can_be(x, y, equal):
 def test_tolerances_that_are_set_hold_for_decimals_but_not_between_integers(policy, x, y, equal):
     assert is_close(x, y, policy) is is_close(y, x, policy) is equal
     assert accepted([x], [y], policy) is equal
-    column_policy = Policy(column_numbers=(ColumnNumbers("n", policy.rel, policy.abs),))
+    column_policy = Policy(column_numbers=(ColumnTolerance("n", policy.rel, policy.abs),))
     assert accepted([x], [y], column_policy) is equal
 
 
@@ -195,7 +195,7 @@ POLICIES = st.sampled_from([DEFAULT, Policy(abs=0.01), Policy(rel=0.6), Policy(r
 @given(NUMBERS, NUMBERS, POLICIES)
 def test_numbers_that_are_equal_are_within_reach_of_each_other(x, y, policy):
     if is_close(x, y, policy) and x != y:
-        assert abs(float(x) - float(y)) <= widest(policy).reach(float(x))
+        assert abs(float(x) - float(y)) <= widest_tolerance(policy).reach(float(x))
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=5), st.randoms(use_true_random=False), POLICIES)

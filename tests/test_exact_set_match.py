@@ -241,7 +241,7 @@ def test_what_the_database_cannot_read_is_no_match(engine, query):
     except (sqlite3.Error, duckdb.Error):
         runs = False
 
-    broken = match_queries("SELECT id FROM shop", query, engine, Schema()).broken
+    broken = match_queries("SELECT id FROM shop", query, engine, Schema()).problem
 
     assert (broken == "") == runs
     assert runs or re.search(r" after |a comma without an item", broken)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.languages.extract_query import has_several_blocks, unfenced
+from pytest_queryeval.languages.extract_query import fenced_content, has_several_blocks
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ from pytest_queryeval.languages.extract_query import has_several_blocks, unfence
     ],
 )
 def test_the_content_of_the_only_block_is_taken(text, content):
-    assert unfenced(text)[0] == content
-    assert unfenced(text)[1] > 1
+    assert fenced_content(text)[0] == content
+    assert fenced_content(text)[1] > 1
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_content_of_the_only_block_is_taken(text, content):
     ],
 )
 def test_a_text_without_a_block_or_with_several_stays_as_it_is(text):
-    assert unfenced(text) == (text, 1)
+    assert fenced_content(text) == (text, 1)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_text_without_a_block_or_with_several_stays_as_it_is(text):
     ],
 )
 def test_of_several_blocks_the_only_one_in_the_language_is_taken(text, languages, content):
-    assert unfenced(text, languages=languages)[0] == content
+    assert fenced_content(text, languages=languages)[0] == content
 
 
 @pytest.mark.parametrize(
@@ -86,19 +86,19 @@ def test_of_several_blocks_the_only_one_in_the_language_is_taken(text, languages
     ],
 )
 def test_blocks_that_the_language_does_not_tell_apart_stay_as_they_are(text):
-    assert unfenced(text, languages=("json",)) == (text, 1)
+    assert fenced_content(text, languages=("json",)) == (text, 1)
 
 
 @given(st.text(alphabet="`~ \n\rjx", max_size=30))
 def test_any_text_gives_a_part_of_itself_or_itself(text):
-    content, line = unfenced(text, languages=("j",))
+    content, line = fenced_content(text, languages=("j",))
 
     assert len(content) < len(text) if line > 1 else content == text
 
 
 @given(st.text(alphabet="abc{}\"' \n", max_size=40), st.sampled_from(["```", "~~~~"]))
 def test_what_was_fenced_comes_back(content, fence):
-    assert unfenced(f"See:\n{fence}json\n{content}\n{fence}\nDone.") == (content, 3)
+    assert fenced_content(f"See:\n{fence}json\n{content}\n{fence}\nDone.") == (content, 3)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_was_fenced_comes_back(content, fence):
     [("```\nx\n```", 2), ("```", 2), ("a\n```", 3), ("a\n\n```sh\ny\n```\n```json\nx", 7), ("```\r\nx", 2), ("x", 1)],
 )
 def test_the_line_is_told_where_the_code_begins(text, line):
-    assert unfenced(text, languages=("json",))[1] == line
+    assert fenced_content(text, languages=("json",))[1] == line
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_several_blocks_are_told_from_one(text, several):
     ids=["one line", "many fences", "too short", "pairs", "ever longer", "blanks", "unclosed", "indented", "inline"],
 )
 def test_hostile_texts_are_read_once(text):
-    content, line = unfenced(text, languages=("json",))
+    content, line = fenced_content(text, languages=("json",))
 
     assert len(content) < len(text) if line > 1 else content == text

@@ -9,7 +9,7 @@ import pytest
 from suites import write
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.process import MIN_THRESHOLDS, RareCollection
+from pytest_queryeval.core.process import MIN_THRESHOLDS, GarbageCollectionThrottle
 from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 
 SUITE = """
@@ -65,7 +65,7 @@ def test_a_command_that_fails_restores_the_thresholds(tmp_path, monkeypatch):
 @pytest.mark.parametrize("thresholds", [(0, 10, 10), (100_000, 30, 5)], ids=["off", "higher"])
 def test_thresholds_of_those_who_collect_less_garbage_stay(thresholds):
     gc.set_threshold(*thresholds)
-    collection = RareCollection()
+    collection = GarbageCollectionThrottle()
 
     collection.begin()
     assert gc.get_threshold() == thresholds
@@ -75,7 +75,7 @@ def test_thresholds_of_those_who_collect_less_garbage_stay(thresholds):
 
 
 def test_thresholds_that_a_predictor_sets_stay():
-    collection = RareCollection()
+    collection = GarbageCollectionThrottle()
     collection.begin()
     collection.begin()
     gc.set_threshold(123)

@@ -10,8 +10,8 @@ from pytest_queryeval.core.errors import UnknownNameError
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.core.groups import GROUPS, ScopeIndex, is_below
 from pytest_queryeval.results.gates import (
+    CaseWithoutResult,
     EarlyDecision,
-    LeftOut,
     count_cases,
     evaluate_gates,
     gate_text,
@@ -129,7 +129,7 @@ def test_where_names_a_feature_of_gold():
 def test_the_features_of_a_case_that_did_not_run_are_known(feature, number):
     case = make_case(golds=(query("SELECT a.x FROM a JOIN b"),))
 
-    assert count_cases([gate(feature=feature)], [], [LeftOut("music/s.queryeval.yaml", case)]) == [number]
+    assert count_cases([gate(feature=feature)], [], [CaseWithoutResult("music/s.queryeval.yaml", case)]) == [number]
 
 
 def test_a_gate_without_evaluated_cases_is_missed():
@@ -338,7 +338,7 @@ def test_a_case_is_read_once_however_many_gates_there_are():
 
 def test_cases_that_did_not_run_have_no_values_of_a_group_that_is_not_registered():
     with pytest.raises(UnknownNameError, match="unknown group 'owner'"):
-        count_cases([gate(owner="sql")], [], [LeftOut("music/s.queryeval.yaml", make_case())])
+        count_cases([gate(owner="sql")], [], [CaseWithoutResult("music/s.queryeval.yaml", make_case())])
 
 
 def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():

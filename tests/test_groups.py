@@ -17,7 +17,7 @@ from pytest_queryeval.reports.html.case_list import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json
-from pytest_queryeval.results.gates import LeftOut, count_cases
+from pytest_queryeval.results.gates import CaseWithoutResult, count_cases
 from pytest_queryeval.suites import load_suite
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
@@ -55,7 +55,8 @@ def test_where_names_it_and_is_put_into_words(tmp_path, monkeypatch):
     assert gate.required["where"] == {"owner": "ann", "kind": "sql"}
     assert where_text(gate.required["where"]) == " of sql cases owned by ann"
     cases = [
-        LeftOut(PLACE["path"], make_case(metadata=metadata)) for metadata in ({"owner": "ann"}, {"owner": "b"}, {})
+        CaseWithoutResult(PLACE["path"], make_case(metadata=metadata))
+        for metadata in ({"owner": "ann"}, {"owner": "b"}, {})
     ]
     assert count_cases([gate.required], [], cases) == [1]
 

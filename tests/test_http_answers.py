@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import FaultServer
 
-from pytest_queryeval.documents.json_path import read_json, shape
+from pytest_queryeval.documents.json_path import describe_document, read_json_with_duplicates
 from pytest_queryeval.sandbox.http_session import QueryFailed, RetryingRequest, StatusPolicy
 
 NAMES = st.sampled_from(["a", "b", "rows", "values", "_x1"])
@@ -24,23 +24,23 @@ DOCUMENTS = st.recursive(
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[NaN]", "[1e999]", "[01]", '["\t"]', "[" * 100_000])
 def test_what_is_no_json_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):
-        read_json(text.encode())
+        read_json_with_duplicates(text.encode())
 
 
 @given(DOCUMENTS)
 def test_json_is_read_as_it_was_written(document):
-    assert read_json(json.dumps(document).encode()) == (document, [])
+    assert read_json_with_duplicates(json.dumps(document).encode()) == (document, [])
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_encodings_of_unicode_are_told_apart(encoding):
-    assert read_json('["ü雪"]'.encode(encoding))[0] == ["ü雪"]
+    assert read_json_with_duplicates('["ü雪"]'.encode(encoding))[0] == ["ü雪"]
 
 
 def test_a_shape_tells_names_and_kinds_and_no_values():
     document = {"a": "secret", "b": [1, 2], "c": None, "d": {}, "e": 1, "f": True, "g": {"h": 1}, "h": [], "i": 2}
 
-    assert shape(document) == (
+    assert describe_document(document) == (
         "an object with a (a text), b (a list of 2), c (null), d (an empty object), e (a number), f (a boolean), "
         "g (an object), h (an empty list), …"
     )

@@ -7,8 +7,8 @@ import pytest
 
 from pytest_queryeval.comparison.bounds import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
-from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.core.table import ColumnNumbers, Policy, Table, Tie
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
+from pytest_queryeval.core.table import ColumnTolerance, Policy, Table, Tie
 
 DEFAULT = Policy()
 CHAIN = [1e6 + 0.4 * number for number in range(10)]  # near the next two, and so all of one cluster
@@ -56,7 +56,7 @@ WRONG = {
 @pytest.mark.parametrize(("gold", "predicted"), WRONG.values(), ids=WRONG)
 def test_wrong_answers_of_near_numbers_are_refused_within_few_steps(gold, predicted):
     with shared_budget(100_000):
-        both = Pair(table(gold), table(predicted), DEFAULT)
+        both = TablePair(table(gold), table(predicted), DEFAULT)
 
         assert not both.is_equal
 
@@ -107,7 +107,7 @@ def test_true_equals_1_beside_numbers_that_are_near():
     assert equal_tables(table(gold), table(predicted), DEFAULT)
 
 
-@pytest.mark.parametrize("own", [(), (ColumnNumbers("c0", 1e-6, 0.0),)], ids=["one tolerance", "of a column"])
+@pytest.mark.parametrize("own", [(), (ColumnTolerance("c0", 1e-6, 0.0),)], ids=["one tolerance", "of a column"])
 def test_where_the_budget_ends_answers_count_as_unequal_and_it_is_said(own):
     chance = random.Random(3)
     gold = [(1e6 + chance.random(), 1e6 + chance.random()) for _ in range(300)]
@@ -115,11 +115,11 @@ def test_where_the_budget_ends_answers_count_as_unequal_and_it_is_said(own):
     policy = Policy(abs=0.2, rel=0.0, column_numbers=own)
 
     with shared_budget(20):
-        both = Pair(table(gold), table(shuffled(predicted, 4)), policy)
+        both = TablePair(table(gold), table(shuffled(predicted, 4)), policy)
         assert not both.is_equal
         assert both.is_unproven
     with shared_budget(20):
-        positional = Pair(table(gold), table(predicted[::-1]), Policy(abs=0.2, rel=0.0, columns="positional"))
+        positional = TablePair(table(gold), table(predicted[::-1]), Policy(abs=0.2, rel=0.0, columns="positional"))
         assert not positional.is_equal
         assert positional.is_unproven
     assert equal_tables(table(gold), table(shuffled(predicted, 4)), policy)
@@ -136,4 +136,4 @@ def test_a_search_in_an_order_with_ties_says_where_its_budget_ends():
     with shared_budget(20):
         assert not equal_tables(gold, predicted, policy)
 
-    assert pair(gold, predicted, policy).is_unproven
+    assert table_pair(gold, predicted, policy).is_unproven

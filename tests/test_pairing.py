@@ -14,8 +14,8 @@ from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
 from pytest_queryeval.comparison import pairing
 from pytest_queryeval.comparison.canonical import is_comparable, is_equal
-from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.core.table import ColumnNumbers, Policy, Table
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
+from pytest_queryeval.core.table import ColumnTolerance, Policy, Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.building_qa import entity_set_f1, exact_match_f1, row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
@@ -74,7 +74,7 @@ def test_row_matching_f1_equals_the_oracle_also_within_the_tolerance(gold: Table
         assert score == 0.0
     else:
         expected = 2 * best_rows(gold, predicted) / (len(gold.rows) + len(predicted.rows))
-        proven = Pair(gold, predicted, DEFAULT).alignment.proven
+        proven = TablePair(gold, predicted, DEFAULT).alignment.is_proven
         assert score == pytest.approx(expected, abs=1e-12) if proven else score <= expected + 1e-12
 
 
@@ -109,7 +109,7 @@ def test_scores_do_not_depend_on_the_order_of_predicted_rows_and_columns(gold, p
     )
 
     for metric in (row_matching_f1, entity_set_f1, execution_accuracy):
-        if Pair(gold, predicted, DEFAULT).coded.has_chains:
+        if TablePair(gold, predicted, DEFAULT).coded.has_chains:
             continue  # where values are near without being equal, the order decides which are paired
         assert metric(gold, mixed) == pytest.approx(metric(gold, predicted), abs=1e-9)
 
@@ -223,15 +223,15 @@ def test_the_verdict_on_unrelated_tables_of_few_values_needs_no_search() -> None
     )
 
     assert execution_accuracy(gold, predicted) == 0.0
-    assert not pair(gold, predicted, DEFAULT).is_unproven
+    assert not table_pair(gold, predicted, DEFAULT).is_unproven
 
 
 def test_a_search_for_columns_that_stopped_at_its_budget_proves_nothing(monkeypatch) -> None:
     monkeypatch.setattr(pairing, "MAX_TRIED_ROWS", 0)
     gold = Table(columns=("a", "b"), rows=[(1.0, 2.0), (2.0, 3.0)])
     predicted = Table(columns=("a", "b"), rows=[(1.0, 2.0), (70.0, 80.0)])
-    policy = Policy(column_numbers=(ColumnNumbers("a", 0.5, 0.0),))
-    pair = Pair(gold, predicted, policy)
+    policy = Policy(column_numbers=(ColumnTolerance("a", 0.5, 0.0),))
+    pair = TablePair(gold, predicted, policy)
     assert not pair.is_unproven
 
     assert pair.alignment is not None
@@ -275,7 +275,7 @@ def test_rows_whose_integers_have_other_sums_are_refused_before_the_tables_are_c
     wrong[0][0], wrong[1][0] = 1 - wrong[0][0], wrong[1][0] + 1
     gold, second = (Table(columns=columns, rows=tuple(map(tuple, table))) for table in (rows, wrong))
 
-    refused = Pair(gold, second, Policy())
+    refused = TablePair(gold, second, Policy())
 
     assert not refused.is_equal
     assert "coded" not in refused.__dict__

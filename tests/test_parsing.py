@@ -137,7 +137,7 @@ DIALECTS = ["sqlite", "bigquery", "clickhouse"]
 
 def broken(query, dialect="sqlite", schema=TOWN):
     """What is wrong with a prediction; empty where nothing is."""
-    return match_queries(GOLD, query, dialect, schema).broken
+    return match_queries(GOLD, query, dialect, schema).problem
 
 
 def assert_one_short_line(text):
@@ -155,7 +155,7 @@ def test_what_is_nested_deeply_is_read_or_refused(sort, depth, dialect):
     for query in (start + opening * depth + inside + closing * depth, (start + opening * depth)[:MAX_CHARACTERS]):
         assert_one_short_line(broken(query, dialect))
         itself = match_queries(query, f"{query} ", dialect, Schema())
-        assert itself is None or itself.exact or itself.broken
+        assert itself is None or itself.exact or itself.problem
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from test_pairing import most_pairs
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.comparison.canonical import XSD
-from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.pairing import TablePair
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
 from pytest_queryeval.languages.sparql import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
@@ -101,7 +101,7 @@ def test_rows_match_as_an_oracle_matches_them_that_knows_only_the_rule(gold, pre
     expected = 2 * most_pairs(gold.rows, predicted.rows, close) / (len(gold.rows) + len(predicted.rows))
     scores = row_matching_f1(gold, predicted, policy=positional)
 
-    if Pair(gold, predicted, positional).coded.has_chains:  # rows that are the same are paired first
+    if TablePair(gold, predicted, positional).coded.has_chains:  # rows that are the same are paired first
         assert scores <= expected + 1e-12
         assert scores < 1.0 or expected == 1.0
     else:

@@ -17,7 +17,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.ci import annotation_lines, render_code_quality
 from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, render_json, write_report
-from pytest_queryeval.reports.story import finding
+from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
@@ -292,4 +292,4 @@ def test_the_finding_of_a_failed_prediction_is_its_message():
     edit = {"label": "syntax", "clause": "", "change": "incomplete input"}
     failed = entry(message="prediction failed (invalid): incomplete input", cause={"edits": [edit]})
 
-    assert finding(failed) == "prediction failed (invalid): incomplete input"
+    assert failure_summary(failed) == "prediction failed (invalid): incomplete input"

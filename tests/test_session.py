@@ -217,7 +217,7 @@ def derives_constraints(session):
     [pytest.param(derives_repairs, marks=pytest.mark.feature("causes")), derives_ties, derives_constraints],
 )
 def test_a_source_that_a_derived_query_occupies_is_asked_by_later_cases(occupied, derive):
-    with Session(cause="full") as session:
+    with Session(cause_mode="full") as session:
         derive(session)
         derived = [query for query in occupied.executed if query not in occupied.answers]
         result = evaluate_case(run_case("gold"), session)

@@ -18,7 +18,7 @@ from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.graphs import best_assignment
 from pytest_queryeval.comparison.quantities import is_close
-from pytest_queryeval.comparison.row_cells import Paired, RowCells, pair_rows
+from pytest_queryeval.comparison.row_cells import CommonCells, RowCells, pair_rows
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.table import IRI, BlankNode, Policy, Table
 from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1, soft_f1_bird
@@ -243,9 +243,9 @@ def rows_with_a_wrong_column(number: int) -> tuple[Table, Table]:
 def test_seven_and_more_rows_are_paired_as_well_as_by_any_assignment(golds: list[tuple], others: list[tuple]) -> None:
     weights = [[len({*row} & {*partner}) for partner in others] for row in golds]
 
-    actual = pair_rows(RowCells(width=3, cells=golds, reach=golds), others)
+    actual = pair_rows(RowCells(width=3, cells=golds, matching_tokens=golds), others)
 
-    assert actual.proven
+    assert actual.is_proven
     assert actual.common == sum(weights[row][column] for row, column in best_assignment(weights))
 
 
@@ -270,13 +270,13 @@ def test_past_a_million_pairs_rows_are_paired_greedily_and_the_score_says_so() -
 def test_as_many_pairs_as_the_limit_are_still_assigned_exactly(monkeypatch) -> None:
     golds = [(0, 11), *((n, n + 10) for n in range(8))]
     others = [(n, n + 10, n + 11) for n in (0, 2, 4, 6, 10, 12, 14)]
-    rows = RowCells(width=3, cells=golds, reach=golds)
+    rows = RowCells(width=3, cells=golds, matching_tokens=golds)
     monkeypatch.setattr("pytest_queryeval.comparison.row_cells._greedy_pairs", lambda *_: [])
 
     monkeypatch.setattr("pytest_queryeval.comparison.row_cells.MAX_MATRIX", len(golds) * len(others))
-    assert pair_rows(rows, others) == Paired(common=9, proven=True)
+    assert pair_rows(rows, others) == CommonCells(common=9, is_proven=True)
     monkeypatch.setattr("pytest_queryeval.comparison.row_cells.MAX_MATRIX", len(golds) * len(others) - 1)
-    assert pair_rows(rows, others) == Paired(common=0, proven=False)
+    assert pair_rows(rows, others) == CommonCells(common=0, is_proven=False)
 
 
 def test_greedy_pairs_that_nothing_can_exceed_are_known_to_be_the_best() -> None:

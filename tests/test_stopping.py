@@ -8,7 +8,7 @@ from samples import FINGERPRINT, entry, make_case
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.runs.evaluate import NamedCase
-from pytest_queryeval.runs.options import RunOptions, random_place
+from pytest_queryeval.runs.options import RunOptions, random_sort_key
 from pytest_queryeval.runs.stopping import EarlyStop
 
 PATH = "music/s.queryeval.yaml"
@@ -196,7 +196,7 @@ def test_without_a_gate_there_is_nothing_to_decide():
 def test_the_order_of_cases_depends_on_the_seed_and_on_nothing_else():
     names = [f"{PATH}::c{number}" for number in range(100)]
 
-    first, again, second = (sorted(names, key=lambda name: random_place(name, seed)) for seed in (0, 0, 1))
+    first, again, second = (sorted(names, key=lambda name: random_sort_key(name, seed)) for seed in (0, 0, 1))
 
     assert first == again
     assert sorted(second) == sorted(first)

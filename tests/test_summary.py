@@ -9,7 +9,7 @@ from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports.summary import MAX_LISTED, MAX_ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.formatting import parts_of
+from pytest_queryeval.text.formatting import split_table
 
 GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
@@ -326,7 +326,7 @@ def test_a_table_in_blocks_has_every_cell_once(width):
     header = ("name", *(f"column{place}" for place in range(7)))
     rows = [(f"row{number}", *(str(100 * number + place) for place in range(7))) for number in range(5)]
 
-    blocks = parts_of(header, rows, width=width)
+    blocks = split_table(header, rows, width=width)
 
     cells = [cell for block in blocks for line in block.lines for cell in line.split()[1:]]
     assert sorted(cells) == sorted(cell for row in (header, *rows) for cell in row[1:])

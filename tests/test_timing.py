@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.sandbox.host import Host, Hosts, Question
+from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest
 
 pytestmark = pytest.mark.process
 
@@ -101,7 +101,7 @@ def source(folder, path="music.db"):
 
 
 def asked(text):
-    return Question(text, {})
+    return QueryRequest(text, {})
 
 
 def timed(engine, gold="select 1", predicted="select 2", iterations=3, timeout=5.0):

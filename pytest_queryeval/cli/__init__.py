@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from pytest_queryeval.cli.command import Command
 from pytest_queryeval.cli.output import redacted_output, write_result
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
-from pytest_queryeval.core.process import RareCollection, SigtermHandler
+from pytest_queryeval.core.process import GarbageCollectionThrottle, SigtermHandler
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.text.formatting import log_line
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             summary = str(error).replace("%", "%%")
         subparsers.add_parser(name, command=name, help=summary)
     sigterm_handler = SigtermHandler()
-    garbage_collection = RareCollection()
+    garbage_collection = GarbageCollectionThrottle()
     try:
         options, unknown = parser.parse_known_args(arguments)  # imports the module of the command
         if unknown:

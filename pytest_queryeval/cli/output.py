@@ -173,7 +173,7 @@ def first_lines(lines: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def wrap_write_errors(path: Path) -> Iterator[None]:
     """Raise `ReportError` if a path cannot be written within the `with` statement."""
     try:
         yield
@@ -181,7 +181,7 @@ def writing(path: Path) -> Iterator[None]:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def teller(command: str) -> Callable[[str], None]:
+def notifier(command: str) -> Callable[[str], None]:
     """Return a function that writes a line of a command to standard error."""
     return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
 

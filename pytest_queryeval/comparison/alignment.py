@@ -26,7 +26,7 @@ from pytest_queryeval.comparison.bounds import (
     search_budget,
 )
 from pytest_queryeval.comparison.canonical import is_comparable, quantity_of, tolerance_type
-from pytest_queryeval.comparison.quantities import as_float, widest
+from pytest_queryeval.comparison.quantities import as_float, widest_tolerance
 from pytest_queryeval.core.table import Policy
 
 Options: TypeAlias = Mapping[int, Sequence[int]]
@@ -35,7 +35,7 @@ Options: TypeAlias = Mapping[int, Sequence[int]]
 _LOSSES = (0.0, 0.005, 0.02, 0.05)
 
 
-class Side(NamedTuple):
+class TableColumns(NamedTuple):
     """Columns of one table: canonical values, and codes that are the same for all values which nearness links."""
 
     values: Sequence[Sequence[Hashable]]
@@ -45,7 +45,7 @@ class Side(NamedTuple):
 class ColumnFits:
     """Columns of two tables with equally many rows. Comparing a pair of them takes as many rows off the budget."""
 
-    def __init__(self, gold: Side, predicted: Side, policies: Sequence[Policy], budget: Budget) -> None:
+    def __init__(self, gold: TableColumns, predicted: TableColumns, policies: Sequence[Policy], budget: Budget) -> None:
         self._gold, self._predicted, self._policies, self._budget = gold, predicted, policies, budget
         self._values: dict[tuple[bool, int, int], _Values] = {}
         self._fits: dict[tuple[int, int, int, int], bool] = {}
@@ -92,7 +92,7 @@ class ColumnFits:
             self._fits[key] = gold.may_equal(predicted, self._policies[values[0]])
         return self._fits[key]
 
-    def _values_of(self, side: Side, classes: int, values: int) -> _Values:
+    def _values_of(self, side: TableColumns, classes: int, values: int) -> _Values:
         key = (side is self._gold, classes, values)
         if key not in self._values:
             self._values[key] = _Values.of(side.codes[classes], side.values[values])
@@ -124,7 +124,7 @@ class _Values(NamedTuple):
         """Return whether values could be paired with those of another column: if they can, then in sorted order."""
         if len(self.numbers) != len(column.numbers) or self.counts != column.counts:
             return False
-        width = widest(policy)
+        width = widest_tolerance(policy)
         return all(
             x_class == y_class and (x == y or abs(x - y) <= width.reach(x))
             for (x_class, x), (y_class, y) in zip(self.numbers, column.numbers, strict=True)
@@ -138,11 +138,11 @@ def _typed(column: Iterable[Hashable]) -> list[Hashable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """Gold column i maps to predicted column `columns[i]`; `matched` rows agree; `proven` that none is better."""
+    """Gold column i maps to predicted column `columns[i]`; `matched` rows agree; none is better if `is_proven`."""
 
     columns: tuple[int, ...]
     matched: int
-    proven: bool
+    is_proven: bool
 
 
 def best_alignment(
@@ -170,7 +170,7 @@ def best_alignment(
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
     a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
-    alignment found so far is returned with `proven` False.
+    alignment found so far is returned with `is_proven` False.
     """
     if len(predicted) < len(gold):
         return None
@@ -183,9 +183,9 @@ def best_alignment(
     heights = {len(column) for column in (*gold[:1], *predicted[:1])}
     # All rows match by position, none can match, or there is no other alignment.
     if heights == {first.matched} or 0 in heights or pinned == len(gold) or len(predicted) == 1:
-        return Alignment(columns=first.columns, matched=first.matched, proven=True)
+        return Alignment(columns=first.columns, matched=first.matched, is_proven=True)
     first = first if start is None else _Leaf(start, rows.matched(start))
-    ties = EntityTiebreak(
+    tiebreak = EntityTiebreak(
         gold,
         predicted,
         overlap=overlap,
@@ -193,7 +193,7 @@ def best_alignment(
         predicted_distinct=predicted_distinct,
         spend=budget.spend,
     )
-    return _Search(rows, ties, budget, first).result()
+    return _Search(rows, tiebreak, budget, first).result()
 
 
 def whole_alignment(
@@ -206,7 +206,7 @@ def whole_alignment(
     """Align columns so that every predicted row matches a gold row of its own; None if no alignment does.
 
     Arguments are those of `best_alignment`. Columns whose cells cannot match are refused first, by counting them. When
-    the budget is spent, an alignment that matches fewer rows is returned, with `proven` False.
+    the budget is spent, an alignment that matches fewer rows is returned, with `is_proven` False.
     """
     budget = budget or search_budget()
     by_position = tuple(range(len(gold)))
@@ -214,9 +214,9 @@ def whole_alignment(
         columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=budget), None)
     except BudgetSpentError:
         matched = RowClasses(gold, predicted, pinned=pinned, budget=budget).matched(by_position)
-        return Alignment(columns=by_position, matched=matched, proven=False)
+        return Alignment(columns=by_position, matched=matched, is_proven=False)
     need = len(predicted[0]) if predicted else 0
-    return None if columns is None else Alignment(columns=columns, matched=need, proven=True)
+    return None if columns is None else Alignment(columns=columns, matched=need, is_proven=True)
 
 
 def whole_alignments(
@@ -252,10 +252,10 @@ def whole_alignments(
         if columns not in yielded and rows.matched(columns) == need:
             yielded.add(columns)
             yield columns
-    ties = EntityTiebreak(
+    tiebreak = EntityTiebreak(
         gold, predicted, overlap=None, gold_distinct=None, predicted_distinct=None, spend=budget.spend
     )
-    search = _Search(rows, ties, budget, _Leaf(by_position, 0))
+    search = _Search(rows, tiebreak, budget, _Leaf(by_position, 0))
     if fits is not None:
         search.gold_kinds, search.predicted_kinds = fits.gold_kinds, fits.predicted_kinds
     narrowed = fits.narrowed if fits is not None and height == need else None
@@ -299,8 +299,8 @@ class _Step(NamedTuple):
 class _Search:
     """A search for leaves that match `need` rows and, where `floor` is set, have at least that entity F1."""
 
-    def __init__(self, rows: RowClasses, ties: EntityTiebreak, budget: Budget, best: _Leaf) -> None:
-        self.rows, self.ties, self.budget, self.best = rows, ties, budget, best
+    def __init__(self, rows: RowClasses, tiebreak: EntityTiebreak, budget: Budget, best: _Leaf) -> None:
+        self.rows, self.tiebreak, self.budget, self.best = rows, tiebreak, budget, best
         self.gold_kinds, self.predicted_kinds = kinds(rows.gold), kinds(rows.predicted)
         self.need = 0
         self.floor: float | None = None
@@ -312,8 +312,8 @@ class _Search:
             self._maximise_entities()
         except BudgetSpentError:
             proven = False
-            self._exceeds(self.rows.likely())
-        return Alignment(columns=self.best.columns, matched=self.best.matched, proven=proven)
+            self._keep_if_better(self.rows.guess_alignment())
+        return Alignment(columns=self.best.columns, matched=self.best.matched, is_proven=proven)
 
     def alignments_matching(
         self, need: int, narrowed: Callable[[Options], Options] | None
@@ -336,7 +336,7 @@ class _Search:
             return
         if self._improve(once=True):
             # Exchange two columns, or one for a free one, as long as that matches more rows.
-            while any(map(self._exceeds, self.rows.neighbours(self.best.columns))):
+            while any(map(self._keep_if_better, self.rows.neighbours(self.best.columns))):
                 pass
             self._improve()
 
@@ -356,7 +356,7 @@ class _Search:
                 break
         return is_better
 
-    def _exceeds(self, columns: tuple[int, ...]) -> bool:
+    def _keep_if_better(self, columns: tuple[int, ...]) -> bool:
         before, matched = self.best, self.rows.matched(columns)
         self.best = _Leaf(columns, matched) if matched > before.matched else before
         return self.best is not before
@@ -372,13 +372,13 @@ class _Search:
         leaf: _Leaf | None = self.best
         while leaf is not None:
             self.best = leaf
-            self.floor = self.ties.f1(leaf.columns) + TOLERANCE
+            self.floor = self.tiebreak.f1(leaf.columns) + TOLERANCE
             leaf = next(self._leaves(node), None)
-        self.floor = self.ties.f1(self.best.columns) - TOLERANCE
+        self.floor = self.tiebreak.f1(self.best.columns) - TOLERANCE
         for i in range(self.rows.pinned, len(self.best.columns)):
             if all(self.best.columns[k] <= min(choices) for k, choices in node.options.items()):
                 return
-            for j in self._one_of_a_kind(node.options[i]):  # the lowest column that leads to as good a leaf
+            for j in self._one_per_kind(node.options[i]):  # the lowest column that leads to as good a leaf
                 if j >= self.best.columns[i]:
                     break
                 leaf = next(self._leaves(self._take(_Step(node, {i: j}, node.bound))), None)
@@ -394,8 +394,8 @@ class _Search:
         gold_keys: list[list[object]] = [[kind] for kind in self.gold_kinds]
         predicted_keys: list[list[object]] = [[kind] for kind in self.predicted_kinds]
         for i, j in ((i, j) for i, choices in node.options.items() if len(choices) > 1 for j in choices):
-            gold_keys[i].append((j, self.ties.pair(i, j)))
-            predicted_keys[j].append((i, self.ties.pair(i, j)))
+            gold_keys[i].append((j, self.tiebreak.pair(i, j)))
+            predicted_keys[j].append((i, self.tiebreak.pair(i, j)))
         self.gold_kinds, self.predicted_kinds = kinds(gold_keys), kinds(predicted_keys)
 
     # The tree
@@ -417,7 +417,7 @@ class _Search:
                 stack += self._steps(node)
                 continue
             columns = tuple(j for _, j in sorted(node.columns.items()))
-            if self.floor is None or self.ties.f1(columns) >= self.floor:
+            if self.floor is None or self.tiebreak.f1(columns) >= self.floor:
                 yield _Leaf(columns, node.bound)
 
     def _take(self, step: _Step) -> _Node:
@@ -435,7 +435,8 @@ class _Search:
                 options[k] = [j for j in options[k] if self.predicted_kinds[j] not in barred]
         columns = {**node.columns, **pairs}
         if node.split is None or not options:
-            return _Node(columns, options, None, self.rows.completed(node.split, pairs) if node.split else 0)
+            matches = self.rows.count_completed_matches(node.split, pairs) if node.split else 0
+            return _Node(columns, options, None, matches)
         ((i, j),) = pairs.items()
         split = self.rows.refined(node.split, i, j)
         return _Node(columns, options, split, split.bound)
@@ -447,10 +448,11 @@ class _Search:
         guess: list[int] | None = None
         if self.floor is not None:
             aligned = {i: (j,) for i, j in node.columns.items()}
-            guess = self.ties.reach([aligned.get(i) or node.options[i] for i in range(len(self.rows.gold))], self.floor)
+            options = [aligned.get(i) or node.options[i] for i in range(len(self.rows.gold))]
+            guess = self.tiebreak.find_alignment(options, self.floor)
             if guess is None:
                 return []
-        choices = {i: self._one_of_a_kind(js) for i, js in node.options.items()}
+        choices = {i: self._one_per_kind(js) for i, js in node.options.items()}
         if max(map(len, choices.values())) == 1:  # the only step, unless columns of a kind are too few
             pairs: dict[int, int] = {}
             used_columns: set[int] = set()
@@ -458,7 +460,7 @@ class _Search:
                 pairs[i] = next((j for j in js if j not in used_columns), -1)
                 used_columns.add(pairs[i])
             return [] if -1 in used_columns else [_Step(node, pairs, node.bound)]
-        i = min(choices, key=lambda i: (len(choices[i]), -self.rows.spread[i]))
+        i = min(choices, key=lambda i: (len(choices[i]), -self.rows.gold_distinct_counts[i]))
         bounds = dict.fromkeys(choices[i], node.bound)
         if node.split is not None and len(bounds) > 1:
             bounds = dict(zip(choices[i], self.rows.bounds(node.split, i, choices[i]), strict=True))
@@ -469,7 +471,7 @@ class _Search:
             steps.append(_Step(node, {i: guess[i] for i in node.options}, node.bound))
         return steps
 
-    def _one_of_a_kind(self, choices: Sequence[int]) -> list[int]:
+    def _one_per_kind(self, choices: Sequence[int]) -> list[int]:
         first: dict[int, int] = {}
         for j in choices:
             first.setdefault(self.predicted_kinds[j], j)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from typing import TypeAlias
 
-from pytest_queryeval.comparison.graphs import connected
+from pytest_queryeval.comparison.graphs import component_representatives
 from pytest_queryeval.core.table import BlankNode, TripleTerm, blank_nodes, replace_blank_nodes
 
 Cells: TypeAlias = tuple[Hashable, ...]
@@ -135,7 +135,7 @@ def _with_parts(rows: Iterable[Sequence[Hashable]]) -> list[Cells]:
 
 
 @dataclass(slots=True)
-class _Part:
+class _Component:
     """Nodes that rows connect, with their colours, and those rows."""
 
     colours: Colours = field(default_factory=dict)
@@ -176,9 +176,9 @@ class _Search:
         unpaired = (node for node in free if node not in by_label)
         return names | by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
-    def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
+    def _partners(self, golds: Iterable[_Component], predicted: Iterable[_Component]) -> Iterator[Names | None]:
         """Yield the names of each predicted part by the first free gold part that is the same; None without one."""
-        free: defaultdict[tuple[Hashable, ...], list[_Part]] = defaultdict(list)
+        free: defaultdict[tuple[Hashable, ...], list[_Component]] = defaultdict(list)
         for part in golds:
             free[part.key].append(part)
         for part in predicted:
@@ -191,7 +191,7 @@ class _Search:
                     break
             yield names
 
-    def _same(self, gold: _Part, predicted: _Part) -> Names | None:
+    def _same(self, gold: _Component, predicted: _Component) -> Names | None:
         """Return the names by which two parts of equal keys are the same; None if they are not."""
         by_colour: defaultdict[int, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))
         for place, part in enumerate((gold, predicted)):
@@ -208,12 +208,12 @@ class _Search:
             start = ({**gold.colours, gold_node: -1}, {**predicted.colours, predicted_nodes[0]: -1})
             colours = self._refined((gold.rows, predicted.rows), start)
             if sorted(colours[0].values()) == sorted(colours[1].values()):
-                names = self._same(_Part(colours[0], gold.rows), _Part(colours[1], predicted.rows))
+                names = self._same(_Component(colours[0], gold.rows), _Component(colours[1], predicted.rows))
                 if names is not None:
                     return names
         return None
 
-    def _same_around(self, gold: _Part, predicted: _Part, unique: Names) -> Names | None:
+    def _same_around(self, gold: _Component, predicted: _Component, unique: Names) -> Names | None:
         """Return what `_same` does where some nodes are known, which leaves smaller parts between them."""
         numbers = {predicted_node: next(self._known) for predicted_node in unique}
         parts = (
@@ -250,20 +250,20 @@ class _Search:
             distinguished = len(numbers)
 
 
-def _without(part: _Part, numbers: Mapping[BlankNode, int]) -> _Part:
+def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
     """Return the part with plain values in place of known nodes."""
     rows = [
         tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
         for row in part.rows
     ]
-    return _Part({node: colour for node, colour in part.colours.items() if node not in numbers}, rows)
+    return _Component({node: colour for node, colour in part.colours.items() if node not in numbers}, rows)
 
 
-def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
+def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Component]:
     """Split nodes and rows so that no row holds nodes of two parts."""
     inside = [(row, [cell for cell in row if isinstance(cell, BlankNode)]) for row in rows]
-    roots = connected((nodes[0], node) for _, nodes in inside for node in nodes)
-    parts: defaultdict[BlankNode, _Part] = defaultdict(_Part)
+    roots = component_representatives((nodes[0], node) for _, nodes in inside for node in nodes)
+    parts: defaultdict[BlankNode, _Component] = defaultdict(_Component)
     for node, colour in colours.items():
         parts[roots[node]].colours[node] = colour
     for row, nodes in inside:

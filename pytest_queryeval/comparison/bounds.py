@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import NamedTuple, TypeVar
 
-from pytest_queryeval.comparison.graphs import best_assignment, steps
+from pytest_queryeval.comparison.graphs import assignment_steps, best_assignment
 
 DEFAULT_BUDGET = 3_000_000
 Key = TypeVar("Key", bound=Hashable)
@@ -83,7 +83,7 @@ def search_budget() -> Budget:
     return _shared_budget.get() or Budget()
 
 
-class Side(NamedTuple):
+class MatchableRows(NamedTuple):
     """The rows of one table that may still match, by position, and the class of each."""
 
     rows: Sequence[int]
@@ -93,8 +93,8 @@ class Side(NamedTuple):
 class Split(NamedTuple):
     """Both sides, and how many of their rows match so far; a tuple, because many are made and a dataclass is slower."""
 
-    gold: Side
-    predicted: Side
+    gold: MatchableRows
+    predicted: MatchableRows
     bound: int
 
 
@@ -125,7 +125,7 @@ class RowClasses:
         return _split(range(len(keys)), keys, range(len(other_keys)), other_keys)
 
     @cached_property
-    def spread(self) -> list[int]:
+    def gold_distinct_counts(self) -> list[int]:
         """The number of distinct cells of each gold column: a column with many of them splits the classes well."""
         return [len(set(column)) for column in self.gold]
 
@@ -149,7 +149,7 @@ class RowClasses:
             }
         )
 
-    def _signature(self, side: Side, column: Sequence[int]) -> int:
+    def _signature(self, side: MatchableRows, column: Sequence[int]) -> int:
         """Return a number that columns of equal cells in each class share, in any order; others that do cost time.
 
         Sorted first: a sum of tuple hashes is so nearly linear in the last cell that different columns often share it.
@@ -184,7 +184,7 @@ class RowClasses:
         keys, other_keys = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])
         return _split(gold.rows, keys, predicted.rows, other_keys)
 
-    def completed(self, split: Split, pairs: Mapping[int, int]) -> int:
+    def count_completed_matches(self, split: Split, pairs: Mapping[int, int]) -> int:
         """Return how many rows match where all open columns are aligned at once."""
         gold, predicted, _ = split
         self._budget.spend((len(gold.rows) + len(predicted.rows)) * (1 + len(pairs) // 8))
@@ -201,7 +201,7 @@ class RowClasses:
                 self._budget.spend(len(self.predicted[0]) * (1 + len(columns) // 4))
                 yield tuple(columns[i] if j == new else new if k == i else j for k, j in enumerate(columns))
 
-    def likely(self) -> tuple[int, ...]:
+    def guess_alignment(self) -> tuple[int, ...]:
         """Guess an alignment: each gold column with one of the same cells, else a free one; costs no budget."""
         waiting: dict[tuple[int, ...], list[int]] = {}
         for j in reversed(range(self.pinned, len(self.predicted))):
@@ -218,7 +218,7 @@ class RowClasses:
         ends = [end for column in (*self.gold, *self.predicted) for end in (min(column), max(column))]
         return max(ends) - min(ends) + 1
 
-    def _keys(self, side: Side, column: Sequence[int]) -> list[int]:
+    def _keys(self, side: MatchableRows, column: Sequence[int]) -> list[int]:
         base = self._base
         return [kind * base + column[row] for row, kind in zip(side.rows, side.classes, strict=True)]
 
@@ -246,9 +246,9 @@ def _split(rows: Sequence[int], keys: list[Key], other_rows: Sequence[int], othe
     return Split(_classed(rows, keys, names), _classed(other_rows, other_keys, names), _shared(counts, other_counts))
 
 
-def _classed(rows: Sequence[int], keys: list[Key], names: Mapping[Key, int]) -> Side:
+def _classed(rows: Sequence[int], keys: list[Key], names: Mapping[Key, int]) -> MatchableRows:
     rows_left = [row for row, key in zip(rows, keys, strict=True) if key in names]
-    return Side(rows_left, [names[key] for key in keys if key in names])
+    return MatchableRows(rows_left, [names[key] for key in keys if key in names])
 
 
 def _anchors(table: Columns, pinned: int, closed: bool) -> list[tuple[int, ...]]:
@@ -317,7 +317,7 @@ class EntityTiebreak:
         total = precision + recall
         return (2 * precision * recall / total if total else 0.0), precision, recall
 
-    def reach(self, options: Sequence[Sequence[int]], floor: float) -> list[int] | None:
+    def find_alignment(self, options: Sequence[Sequence[int]], floor: float) -> list[int] | None:
         """Return an alignment within `options`, or None if no F1 there is >= floor.
 
         `options` are the predicted columns allowed to each gold column. The alignment is a guess: its F1 may miss the
@@ -351,7 +351,7 @@ class EntityTiebreak:
             return None
         # Worse than a whole alignment, yet small enough to leave the last digits of the sums alone.
         forbidden = -2.0 * len(options) - 1
-        self._spend(len(free) * len(targets) + steps(len(free), len(targets)))
+        self._spend(len(free) * len(targets) + assignment_steps(len(free), len(targets)))
         by_precision, by_recall = 2 * tangent**2, 2 * (1 - tangent) ** 2
         weights = []
         for gold in free:

@@ -59,14 +59,14 @@ _FLOAT_TYPES = frozenset((f"{XSD}float", f"{XSD}double"))
 _NUMERIC_TYPES = _INTEGER_TYPES | _FLOAT_TYPES | {f"{XSD}decimal"}
 
 
-class ReadText(str):
+class QuantityText(str):
     """A text that also equals the number or date that it spells, but no other text: "1.10" is not "1.1"."""
 
     __slots__ = ("quantity",)
     quantity: Quantity
 
     @classmethod
-    def of(cls, text: str, quantity: Quantity) -> ReadText:
+    def of(cls, text: str, quantity: Quantity) -> QuantityText:
         """Return the text together with its quantity."""
         new = cls(text)
         new.quantity = quantity
@@ -80,7 +80,7 @@ class TypedNumber(NamedTuple):
     datatype: str
 
 
-Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | ReadText | TypedNumber
+Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | QuantityText | TypedNumber
 
 
 def is_comparable(value: Hashable) -> TypeGuard[Comparable]:
@@ -93,7 +93,7 @@ def quantity_of(value: Comparable) -> Quantity:
     match value:
         case float() | int() | Decimal() | Temporal():
             return value
-        case ReadText():
+        case QuantityText():
             return value.quantity
         case TypedNumber():
             return value.number
@@ -126,18 +126,18 @@ def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
 
 
 def as_temporal_text(value: Hashable, policy: Policy) -> Hashable:
-    """Return a text that spells a date, a time or a duration as `ReadText`, and any other canonical value unchanged."""
+    """Return a text that spells a date, a time or a duration as `QuantityText`, and any other value unchanged."""
     if type(value) is not str or policy.dates == "strict":
         return value
     moment = read_temporal(value)
-    return value if moment is None else ReadText.of(value, moment)
+    return value if moment is None else QuantityText.of(value, moment)
 
 
 def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
     """Return whether two numbers of one datatype are close, or two points in time the same."""
     if type(x) is type(y) is float:
         return is_close(x, y, policy)
-    if isinstance(x, ReadText) and isinstance(y, ReadText):
+    if isinstance(x, QuantityText) and isinstance(y, QuantityText):
         return x == y
     x_quantity, y_quantity = quantity_of(x), quantity_of(y)
     if isinstance(x_quantity, Temporal) or isinstance(y_quantity, Temporal):
@@ -183,16 +183,16 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
             values.append(cell)
             continue
         if type(cell).__hash__ is None:  # of an engine of another package
-            values.append(canonical(cell, policy))
+            values.append(canonical_value(cell, policy))
             continue
         key = (type(cell), cell)
         if key not in canonical_by_cell:
-            canonical_by_cell[key] = canonical(cell, policy)
+            canonical_by_cell[key] = canonical_value(cell, policy)
         values.append(canonical_by_cell[key])
     return values, column
 
 
-def canonical(cell: Cell, policy: Policy) -> Hashable:
+def canonical_value(cell: Cell, policy: Policy) -> Hashable:
     """Return the value that stands for a cell, the same one for cells that are the same under the policy."""
     match cell:
         case bool():
@@ -206,7 +206,7 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
         case Literal():
             return _literal(cell, policy)
         case TripleTerm():
-            return TripleTerm(*(canonical(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
+            return TripleTerm(*(canonical_value(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
         case date() | time() if policy.dates == "strict":
             return ("moment", cell.isoformat())
         case _ if type(cell).__hash__ is None:  # a list or a mapping, as the answers of databases have it
@@ -219,7 +219,7 @@ def _text(text: str, policy: Policy) -> Hashable:
     if policy.whitespace == "ignore":
         text = _SPACES.sub(" ", text).strip()
     folded = text.casefold() if policy.case == "ignore" else text
-    return ReadText.of(folded, _number(text)) if policy.text_numbers and _NUMBER.fullmatch(text) else folded
+    return QuantityText.of(folded, _number(text)) if policy.text_numbers and _NUMBER.fullmatch(text) else folded
 
 
 def _number(text: str) -> Number:
@@ -248,7 +248,7 @@ def _literal_value(literal: Literal, policy: Policy) -> Hashable:
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
         if text in ("NaN", "INF", "-INF", "+INF"):
-            return canonical(float(text), policy)
+            return canonical_value(float(text), policy)
         if len(text) > 800 or not _XSD_NUMBER.fullmatch(text):
             return text
         number = _number(text.removeprefix("+"))

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.canonical import (
     Comparable,
-    ReadText,
+    QuantityText,
     TypedNumber,
     as_temporal_text,
     datatype_of,
@@ -30,18 +30,18 @@ from pytest_queryeval.comparison.canonical import (
     quantity_of,
     tolerance_type,
 )
-from pytest_queryeval.comparison.graphs import connected
+from pytest_queryeval.comparison.graphs import component_representatives
 from pytest_queryeval.comparison.quantities import (
     QUOTIENT_DECIMALS,
     QUOTIENT_REL,
     ROUNDED_DECIMALS,
     Number,
     Temporal,
-    Width,
+    Tolerance,
     as_float,
     decimals_of,
-    exact_width,
-    float_width,
+    exact_tolerance,
+    float_tolerance,
     half_unit,
     is_whole,
     rounds,
@@ -50,10 +50,10 @@ from pytest_queryeval.core.table import Policy, Table
 
 Typed: TypeAlias = set[tuple[Hashable, Comparable]]
 Columns: TypeAlias = Iterable[Sequence[Hashable]]
-Texts: TypeAlias = Mapping[Hashable, ReadText]
-Sweep: TypeAlias = tuple[Iterable[int], Iterable[int], Width]
+Texts: TypeAlias = Mapping[Hashable, QuantityText]
+Sweep: TypeAlias = tuple[Iterable[int], Iterable[int], Tolerance]
 ValuePairs: TypeAlias = list[tuple[Comparable, Comparable]]
-EXACT = ({int, date, datetime, time}, {int, Temporal}, {ReadText})  # values of these types are equal if the same
+EXACT = ({int, date, datetime, time}, {int, Temporal}, {QuantityText})  # values of these types are equal if the same
 MAX_PAIRS = 10_000  # of values of one cluster that are all compared
 Rows: TypeAlias = Sequence[tuple[Hashable, ...]]
 Codes: TypeAlias = list[int]
@@ -91,7 +91,7 @@ def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: 
     kinds = {kind for kind in types if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
     texts = (
-        {text: read for text in codes if type(read := as_temporal_text(text, policy)) is ReadText}
+        {text: read for text in codes if type(read := as_temporal_text(text, policy)) is QuantityText}
         if has_temporals
         else {}
     )
@@ -104,7 +104,7 @@ def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: 
     for cluster in _clusters(typed_gold | typed_predicted, policy):
         gold_values = [value for value in cluster if (tolerance_type(value), value) in typed_gold]
         predicted_values = [value for value in cluster if (tolerance_type(value), value) in typed_predicted]
-        if not gold_values or not predicted_values or all(isinstance(value, ReadText) for value in cluster):
+        if not gold_values or not predicted_values or all(isinstance(value, QuantityText) for value in cluster):
             continue
         if _all_equal(gold_values, predicted_values, policy):
             equal.update(
@@ -161,7 +161,7 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
         pairs.sort(key=lambda pair: (pair[0], str(pair[1]) if times[pair[0]] > 1 else ""))
         links = _links([quantity for quantity, _ in pairs], policy)
         groups: defaultdict[int, list[Comparable]] = defaultdict(list)
-        for place, group in sorted(connected(links).items()):
+        for place, group in sorted(component_representatives(links).items()):
             groups[group].append(pairs[place][1])
         yield from (group for group in groups.values() if len(group) > 1)
 
@@ -193,12 +193,12 @@ def _sweeps(numbers: Sequence[Number], policy: Policy) -> Iterator[Sweep]:
     places = [place for place, number in enumerate(numbers) if math.isfinite(as_float(number))]
     floats = [place for place in places if decimals[place] is None]
     fractions = [place for place in places if decimals[place]]
-    if any(exact_width(policy)):
-        width = exact_width(policy)
+    if any(exact_tolerance(policy)):
+        width = exact_tolerance(policy)
         yield sorted([*floats, *fractions]), places, width
     if floats:
         whole_places = {place for place in places if is_whole(numbers[place])}
-        width = float_width(policy)
+        width = float_tolerance(policy)
         yield floats, [place for place in places if place not in whole_places or decimals[place] is None], width
         yield [place for place in floats if place not in whole_places], sorted(whole_places), width
     if not rounds(policy):
@@ -209,10 +209,10 @@ def _sweeps(numbers: Sequence[Number], policy: Policy) -> Iterator[Sweep]:
     rounded = [place for place in fractions if (decimals[place] or 0) >= ROUNDED_DECIMALS]
     for shared_decimals, sources in by_decimals.items():
         if shared_decimals >= ROUNDED_DECIMALS:
-            yield sources, rounded, Width(0.0, float(half_unit(shared_decimals)))
+            yield sources, rounded, Tolerance(0.0, float(half_unit(shared_decimals)))
     quotients = [place for place in rounded if (decimals[place] or 0) >= QUOTIENT_DECIMALS]
     exact = [place for place in places if decimals[place] is not None] if quotients else []
-    yield quotients, exact, Width(QUOTIENT_REL, 0.0)
+    yield quotients, exact, Tolerance(QUOTIENT_REL, 0.0)
 
 
 def _all_equal(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> bool:
@@ -229,7 +229,7 @@ def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
     for gold_texts, predicted_texts in ((True, False), (False, True), (False, False)):
         paired_ids = {id(value) for pair in pairs for value in pair}
         gold_values, predicted_values = (
-            [value for value in values if isinstance(value, ReadText) is texts and id(value) not in paired_ids]
+            [value for value in values if isinstance(value, QuantityText) is texts and id(value) not in paired_ids]
             for values, texts in ((gold, gold_texts), (predicted, predicted_texts))
         )
         pairs += _first_fits(gold_values, predicted_values, policy)
@@ -360,7 +360,7 @@ class CodedTables:
         """Codes that are the same for all values which nearness links, under the policy of any column."""
         merges = [self._merge, *(self._merge_column(place, self._codes) for place in self.column_policies)]
         links = chain.from_iterable(chain(merge.equal.items(), merge.chains.items()) for merge in merges)
-        return self.exact.translated(connected(links))
+        return self.exact.translated(component_representatives(links))
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
         """Return how many distinct values of a gold column can be paired with equal ones of a predicted column."""

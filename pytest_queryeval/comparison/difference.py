@@ -12,14 +12,14 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain, islice, product, repeat
 
-from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows, is_equal
-from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.canonical import XSD, canonical_rows, canonical_value, is_equal
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.quantities import read_temporal
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Policy, Row, Table, TripleTerm
 from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize, tell_apart
 
-CELL_CHARACTERS = 40
+SUMMARY_CELL_CHARACTERS = 40
 TYPE_NAMES = {  # a type stands before those that it is derived from
     bool: "boolean",
     int: "integer",
@@ -35,20 +35,20 @@ TYPE_NAMES = {  # a type stands before those that it is derived from
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> Difference:
     """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it."""
-    tables = pair(gold, predicted, policy)
+    tables = table_pair(gold, predicted, policy)
     if tables.alignment is None:
-        has_names = len(predicted.columns) < len(gold.columns)
+        has_too_few_columns = len(predicted.columns) < len(gold.columns)
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
-        return Difference(summary=few if has_names else "no columns of gold's names")
+        return Difference(summary=few if has_too_few_columns else "no columns of gold's names")
     columns = tables.alignment.columns
     missing_at, extra_at, _ = tables.unpaired(columns)
     if not missing_at and not extra_at:
         return Difference(summary=_same_rows(tables, columns))
     gold_rows, predicted_rows = _rows(gold, tables.policy), _rows(predicted, tables.policy)
     gold_codes, predicted_codes = tables.coded.project(columns)
-    gold_times, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
+    gold_counts, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
     unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
-    repeated = dict.fromkeys(row for row in unpaired if row in gold_times and row in predicted_times)
+    repeated = dict.fromkeys(row for row in unpaired if row in gold_counts and row in predicted_times)
     missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
     extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
     missing = [gold_rows[at] for at in missing_at[: 2 * limit]]
@@ -56,8 +56,8 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
     if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
         cells = (missing[0][0], extra[0][0])
-        texts = [shown_cell(cell, CELL_CHARACTERS) for cell in cells]
-        if told := told_cells(*cells, CELL_CHARACTERS):
+        texts = [shown_cell(cell, SUMMARY_CELL_CHARACTERS) for cell in cells]
+        if told := distinguish_cells(*cells, SUMMARY_CELL_CHARACTERS):
             texts = [*told]
         elif texts[0] == texts[1] or is_number_text(*cells, policy):  # they differ in their types
             texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, cells, strict=True)]
@@ -71,7 +71,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         if extra_at:
             parts += [f"{len(extra_at):,} extra" if missing_at else pluralize(len(extra_at), "extra row")]
         if repeated:
-            more = sum(gold_times[row] > predicted_times[row] for row in repeated)
+            more = sum(gold_counts[row] > predicted_times[row] for row in repeated)
             sides = {"gold": more, "predicted": len(repeated) - more}
             often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
             parts += [f"duplicates differ: {' and '.join(often)}"]
@@ -85,19 +85,20 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         extra=tuple(extra[:limit]),
         changed=tuple(changed[:limit]),
         repeated=tuple(
-            (gold_rows[gold_codes.index(row)], gold_times[row], predicted_times[row]) for row in islice(repeated, limit)
+            (gold_rows[gold_codes.index(row)], gold_counts[row], predicted_times[row])
+            for row in islice(repeated, limit)
         ),
         counts=(len(missing_at), len(extra_at)),
         summary=summary,
     )
 
 
-def _further(tables: Pair, columns: tuple[int, ...]) -> list[str]:
+def _further(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
     further = len(tables.predicted.columns) - len(columns)
     return [pluralize(further, "further column")] * (further > 0 and tables.policy.extra_columns != "allow")
 
 
-def _same_rows(tables: Pair, columns: tuple[int, ...]) -> str:
+def _same_rows(tables: TablePair, columns: tuple[int, ...]) -> str:
     """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
     if further := _further(tables, columns):
         return further[0]
@@ -108,7 +109,7 @@ def _same_rows(tables: Pair, columns: tuple[int, ...]) -> str:
 
 
 def _rows(table: Table, policy: Policy) -> Sequence[Row]:
-    """Return the rows as they were answered, each once where the policy ignores duplicates, as in a `Pair`."""
+    """Return the rows as they were answered, each once where the policy ignores duplicates, as in a `TablePair`."""
     if policy.duplicates == "count":
         return table.rows
     first: dict[tuple[Hashable, ...], Row] = {}
@@ -134,7 +135,7 @@ def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple
 
 
 def _values(row: Row, policy: Policy) -> list[Hashable]:
-    return [canonical(cell, policy) for cell in row]
+    return [canonical_value(cell, policy) for cell in row]
 
 
 def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
@@ -154,22 +155,22 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
         )
         if gold_type != predicted_type
         and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
-        and not is_equal(canonical(gold, policy), canonical(predicted, policy), policy)
+        and not is_equal(canonical_value(gold, policy), canonical_value(predicted, policy), policy)
     ]
 
 
-def told_apart(difference: Difference, characters: int) -> dict[tuple[int, str], str]:
-    """Return what `told_cells` returns for cells that look the same, by their column and their `repr`."""
+def distinguishing_texts(difference: Difference, characters: int) -> dict[tuple[int, str], str]:
+    """Return what `distinguish_cells` returns for cells that look the same, by their column and their `repr`."""
     told: dict[tuple[int, str], str] = {}
     gold_rows, predicted_rows = _sides(difference)
     for gold_row, predicted_row in product(gold_rows, predicted_rows):
         for column, cells in enumerate(zip(gold_row, predicted_row, strict=False)):
-            for cell, text in zip(cells, told_cells(*cells, characters) or (), strict=False):
+            for cell, text in zip(cells, distinguish_cells(*cells, characters) or (), strict=False):
                 told[column, repr(cell)] = text
     return told
 
 
-def told_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] | None:
+def distinguish_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] | None:
     """Return what tells two texts or terms of one type apart that look the same; None if they do not."""
     if not isinstance(gold, str | Literal | IRI) or type_name(gold) != type_name(predicted):
         return None
@@ -178,10 +179,10 @@ def told_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] 
 
 def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
     """Return whether one of two cells is a number and the other one its text, as `text_numbers` reads texts."""
-    if not text_and_number(gold, predicted):
+    if not is_text_and_number(gold, predicted):
         return False
     reading = replace(policy, text_numbers=True)
-    return is_equal(canonical(gold, reading), canonical(predicted, reading), reading)
+    return is_equal(canonical_value(gold, reading), canonical_value(predicted, reading), reading)
 
 
 def has_midnight(difference: Difference) -> bool:
@@ -209,7 +210,7 @@ def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, 
     return dates, timestamps
 
 
-def text_and_number(gold: Cell, predicted: Cell) -> bool:
+def is_text_and_number(gold: Cell, predicted: Cell) -> bool:
     """Return whether one of two cells is a text and the other one a number."""
     return {str} < {type(gold), type(predicted)} < {str, int, float, Decimal}
 

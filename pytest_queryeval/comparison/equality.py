@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 
-from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.row_cells import merged_rows
 from pytest_queryeval.core.errors import GoldColumnError, did_you_mean
 from pytest_queryeval.core.table import Policy, Row, Table, Tie
@@ -58,19 +58,19 @@ def _place(column: str | int, names: tuple[str, ...]) -> int:
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:
     """Return whether predicted equals gold under a policy; of answers without rows only the widths count."""
     if not gold.rows or not predicted.rows:
-        return len(gold.rows) == len(predicted.rows) and is_wide_enough(gold, predicted, policy)
+        return len(gold.rows) == len(predicted.rows) and has_allowed_width(gold, predicted, policy)
     policy = policy.of(gold, predicted)
-    if gold.is_graph != predicted.is_graph or not is_wide_enough(gold, predicted, policy):
+    if gold.is_graph != predicted.is_graph or not has_allowed_width(gold, predicted, policy):
         return False
     ordered = policy.row_order == "strict" or (policy.row_order == "auto" and gold.ties is not None)
     if ordered and policy.duplicates == "count":  # a set of rows has no order
         return equal_in_order(gold, predicted, policy)
     if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
         return False
-    return pair(gold, predicted, policy).is_equal
+    return table_pair(gold, predicted, policy).is_equal
 
 
-def is_wide_enough(gold: Table, predicted: Table, policy: Policy) -> bool:
+def has_allowed_width(gold: Table, predicted: Table, policy: Policy) -> bool:
     """Return whether predicted has as many columns as gold, or at least as many where the policy allows more.
 
     An answer without a header fits any.
@@ -99,11 +99,11 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     allowed = [(number, *row) for number, tie in enumerate(ties) for row in tie.rows]
     numbers = (number for number, tie in enumerate(ties) for _ in range(tie.size))
     numbered = [(number, *row) for number, row in zip(numbers, predicted.rows, strict=True)]
-    tables = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
+    tables = TablePair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
     if policy.columns != "any":
         return tables.alignment is not None and tables.alignment.matched == len(numbered)
     is_equal = tables.matches_all_rows
-    unordered = pair(gold, predicted, policy)  # which tells the case whether a search has stopped
+    unordered = table_pair(gold, predicted, policy)  # which tells the case whether a search has stopped
     unordered.is_unproven = unordered.is_unproven or tables.is_unproven
     return is_equal
 
@@ -146,8 +146,8 @@ def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
     """Count rows under the best alignment, as multisets, without predicted columns that no gold column maps to."""
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
-    tables = pair(gold, predicted, policy)
-    return _rows(tables, None if tables.alignment is None else tables.alignment.columns)
+    tables = table_pair(gold, predicted, policy)
+    return _count_rows(tables, None if tables.alignment is None else tables.alignment.columns)
 
 
 @lru_cache(maxsize=2)
@@ -156,10 +156,10 @@ def exact_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
     same_width = len(gold.columns) == len(predicted.columns)
-    return _rows(pair(gold, predicted, policy), tuple(range(len(gold.columns))) if same_width else None)
+    return _count_rows(table_pair(gold, predicted, policy), tuple(range(len(gold.columns))) if same_width else None)
 
 
-def _rows(tables: Pair, columns: tuple[int, ...] | None) -> Counts:
+def _count_rows(tables: TablePair, columns: tuple[int, ...] | None) -> Counts:
     gold_size, predicted_size = len(tables.gold_rows), len(tables.predicted_rows)
     if columns is None:
         return Counts(0, predicted_size, gold_size)
@@ -177,7 +177,7 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
         # A row without cells counts as one.
         sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))
         return Counts(0, *sizes)
-    gold_rows, predicted_rows = merged_rows(pair(gold, predicted, policy))
+    gold_rows, predicted_rows = merged_rows(table_pair(gold, predicted, policy))
     rows = zip_longest(gold_rows, predicted_rows, fillvalue=())
     common = sum((Counter(gold_row) & Counter(predicted_row)).total() for gold_row, predicted_row in rows)
     gold_size, predicted_size = len(gold_rows) * len(gold.columns), len(predicted_rows) * len(predicted.columns)
@@ -187,7 +187,7 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 @lru_cache(maxsize=2)
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
     """Count the distinct values of each gold column under the best alignment; None if there is none."""
-    tables = pair(gold, predicted, policy)
+    tables = table_pair(gold, predicted, policy)
     alignment = tables.alignment
     if alignment is None:
         return None

@@ -33,15 +33,15 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
     return list(enumerate(_tried(weights)))
 
 
-def steps(rows: int, columns: int) -> int:
+def assignment_steps(rows: int, columns: int) -> int:
     """Return the time that `best_assignment` takes, in steps of a loop, roughly; for rows <= columns."""
     return rows * columns * (2**rows if columns <= MAX_EXHAUSTIVE else rows)
 
 
-def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, int]]:
+def maximum_matching(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, int]]:
     """Return the most one-to-one pairs of a row with one of the places that `fits` lists for it, numbered from 0.
 
-    >>> most_pairs([(0, 1), (0,)], 2)
+    >>> maximum_matching([(0, 1), (0,)], 2)
     [(0, 1), (1, 0)]
     """
     if max(len(fits), places) <= MAX_EXHAUSTIVE:
@@ -73,10 +73,10 @@ def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
     return list(max(best.values(), key=lambda assigned: assigned[0])[1])
 
 
-def connected(links: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
+def component_representatives(links: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
     """Return for each node one node of its component, the same for all of them (union-find with path halving).
 
-    >>> connected([(1, 2), (3, 3), (4, 2)])
+    >>> component_representatives([(1, 2), (3, 3), (4, 2)])
     {1: 4, 2: 4, 3: 3, 4: 4}
     """
     head: dict[Node, Node] = {}

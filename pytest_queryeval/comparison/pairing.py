@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from pytest_queryeval.comparison.alignment import (
     Alignment,
     ColumnFits,
-    Side,
+    TableColumns,
     best_alignment,
     whole_alignment,
     whole_alignments,
@@ -25,8 +25,8 @@ from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
 from pytest_queryeval.comparison.bounds import Budget, BudgetSpentError, search_budget
 from pytest_queryeval.comparison.canonical import canonical_rows, is_comparable, is_near, quantity_of
 from pytest_queryeval.comparison.coded_tables import CodedRow, CodedTables, Rows, columns_of, shared_values, transpose
-from pytest_queryeval.comparison.graphs import most_pairs
-from pytest_queryeval.comparison.quantities import as_float, widest
+from pytest_queryeval.comparison.graphs import maximum_matching
+from pytest_queryeval.comparison.quantities import as_float, widest_tolerance
 from pytest_queryeval.core.table import Policy, Table
 
 Groups: TypeAlias = Mapping[CodedRow, Sequence[int]]
@@ -39,11 +39,11 @@ MAX_TRIED_ROWS = 100_000  # in all orders of columns that are tried for the best
 
 
 class UnpairedRows(NamedTuple):
-    """The positions of gold's and of predicted's rows without an equal partner; `proven` that none can have one."""
+    """The positions of gold's and of predicted's rows without an equal partner; none can have one if `is_proven`."""
 
     gold: list[int]
     predicted: list[int]
-    proven: bool
+    is_proven: bool
 
 
 def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget) -> UnpairedRows:
@@ -57,7 +57,7 @@ def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget)
         return UnpairedRows(
             _without_partner(enumerate(gold), predicted.values()),
             _without_partner(predicted.items(), gold),
-            proven=True,
+            is_proven=True,
         )
     gold_rows, predicted_rows = tables.rows
     chain_codes = [{*codes.values()} for codes in chains]
@@ -77,7 +77,7 @@ def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget)
                 budget,
             )
             pairs += near_rows.pairs
-            proven = proven and near_rows.proven
+            proven = proven and near_rows.is_proven
     paired_gold, paired_predicted = {at for at, _ in pairs}, {at for _, at in pairs}
     return UnpairedRows(
         sorted(at for group in gold_groups.values() for at in group if at not in paired_gold),
@@ -138,10 +138,10 @@ def _grouped(
 
 
 class PairedRows(NamedTuple):
-    """Pairs of positions; `proven` that there cannot be more of them."""
+    """Pairs of positions; there cannot be more of them if `is_proven`."""
 
     pairs: Pairs
-    proven: bool
+    is_proven: bool
 
 
 def pair_near_rows(
@@ -154,9 +154,9 @@ def pair_near_rows(
     """
     search = _RowSearch(gold, predicted, policies, budget)
     try:
-        return PairedRows(search.most_pairs(), proven=True)
+        return PairedRows(search.most_pairs(), is_proven=True)
     except BudgetSpentError:
-        return PairedRows(search.first_fits, proven=False)
+        return PairedRows(search.first_fits, is_proven=False)
 
 
 class _Row(NamedTuple):
@@ -181,7 +181,7 @@ class _RowSearch:
         self.first_fits: Pairs = []
         self._numbers = [row.number for row in self.predicted]
         self._policies = policies
-        self._width = widest(policies[place])
+        self._width = widest_tolerance(policies[place])
         self._budget = budget
 
     def most_pairs(self) -> Pairs:
@@ -198,7 +198,7 @@ class _RowSearch:
         if len(self.first_fits) == min(len(self.gold), len(self.predicted)):
             return self.first_fits
         fits = [list(self._near(row)) for row in self.gold]
-        pairs = most_pairs(fits, len(self.predicted))
+        pairs = maximum_matching(fits, len(self.predicted))
         return [(self.gold[row_place].position, self.predicted[partner].position) for row_place, partner in pairs]
 
     def _near(self, row: _Row, free: list[int] | None = None) -> Iterator[int]:
@@ -232,7 +232,7 @@ def _next_free(place: int, free: list[int] | None) -> int:
     return place
 
 
-class Pair:
+class TablePair:
     """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy; everything is computed on demand.
 
     The first `pinned` columns are aligned with themselves.
@@ -294,7 +294,7 @@ class Pair:
         return self._note(self._find_alignment_of_all_rows())
 
     def _note(self, alignment: Alignment | None) -> Alignment | None:
-        self.is_unproven = self.is_unproven or (alignment is not None and not alignment.proven)
+        self.is_unproven = self.is_unproven or (alignment is not None and not alignment.is_proven)
         return alignment
 
     def _find_alignment_of_all_rows(self) -> Alignment | None:
@@ -308,12 +308,12 @@ class Pair:
                 unpaired = unpaired_rows(self.coded, columns, budget)
                 if not unpaired.predicted:
                     self._unpaired[columns] = unpaired
-                    return Alignment(columns=columns, matched=len(self.predicted_rows), proven=True)
-                if not unpaired.proven:
+                    return Alignment(columns=columns, matched=len(self.predicted_rows), is_proven=True)
+                if not unpaired.is_proven:
                     raise BudgetSpentError
                 budget.spend((len(self.gold_rows) + len(self.predicted_rows)) * (1 + len(columns)))
         except BudgetSpentError:
-            return Alignment(columns=tuple(range(len(self.gold.columns))), matched=0, proven=False)
+            return Alignment(columns=tuple(range(len(self.gold.columns))), matched=0, is_proven=False)
         return None
 
     def _proposals(self, budget: Budget) -> Iterator[tuple[int, ...]]:
@@ -324,7 +324,7 @@ class Pair:
             for exact_side, linked_side in zip(exact, linked, strict=True)
         )
         gold_side, predicted_side = (
-            Side([list(map(self.coded.read_cell, column)) for column in columns_of(rows)], codes)
+            TableColumns([list(map(self.coded.read_cell, column)) for column in columns_of(rows)], codes)
             for rows, codes in zip(self.coded.rows, linked, strict=True)
         )
         policies = [self.coded.policy_of(place) for place in range(len(gold))]
@@ -342,7 +342,7 @@ class Pair:
         for coded in self._coded_in_one_tolerance():
             with budget.part(4):
                 guess = whole_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned, budget=budget)
-            if guess is not None and guess.proven:
+            if guess is not None and guess.is_proven:
                 yield guess.columns
 
     def _coded_in_one_tolerance(self) -> Iterator[CodedTables]:
@@ -351,7 +351,7 @@ class Pair:
             yield self.coded
             return
         for policy in dict.fromkeys((self.policy.without_columns(), self.policy.loosest())):
-            yield Pair(self.gold, self.predicted, policy).coded
+            yield TablePair(self.gold, self.predicted, policy).coded
 
     def _has_same_rows(self) -> bool:
         """Return whether both hold exactly the same rows: the usual case, which needs no codes."""
@@ -409,7 +409,7 @@ class Pair:
             return None if self._stated_columns is None else self.alignment_of(self._stated_columns)
         by_position = tuple(range(len(self.gold.columns)))
         if self._has_same_rows():
-            return Alignment(columns=by_position, matched=len(self.gold_rows), proven=True)
+            return Alignment(columns=by_position, matched=len(self.gold_rows), is_proven=True)
         first_guess = self.alignment_of_all_rows if self._may_be_equal else None
         if self._has_chains and first_guess is not None and first_guess.matched == len(self.predicted_rows):
             return first_guess
@@ -429,23 +429,23 @@ class Pair:
         if best is None or not coded.has_chains:
             return best
         compared = max(map(self.alignment_of, (best.columns, by_position)), key=lambda alignment: alignment.matched)
-        proven = best.proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
-        return replace(compared, proven=proven)
+        proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
+        return replace(compared, is_proven=proven)
 
     def _best_guess(self) -> Alignment:
         """Return the guess with the highest row F1; stop at one that no alignment can exceed."""
-        all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), proven=True)
+        all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), is_proven=True)
         highest_f1 = 1.0 if self._may_drop_rows else self.row_f1(all_matched)
         best, best_f1 = all_matched, -1.0
         budget, proven = search_budget(), self._tries_all()
         for columns in self._guesses():
             guess = self.alignment_of(columns, budget)
-            proven = proven and guess.proven
+            proven = proven and guess.is_proven
             if (f1 := self.row_f1(guess)) > best_f1:
                 best, best_f1 = guess, f1
             if best_f1 == highest_f1:
                 return best
-        return replace(best, proven=proven)
+        return replace(best, is_proven=proven)
 
     def _guesses(self) -> Iterator[tuple[int, ...]]:
         """Yield alignments that may be best, since the search ignores tolerances of columns and rows that are dropped.
@@ -473,7 +473,8 @@ class Pair:
     def alignment_of(self, columns: tuple[int, ...], budget: Budget | None = None) -> Alignment:
         """Return the alignment that maps gold column i to predicted column `columns[i]`."""
         unpaired = self.unpaired(columns, budget)
-        return Alignment(columns=columns, matched=len(self.gold_rows) - len(unpaired.gold), proven=unpaired.proven)
+        matched = len(self.gold_rows) - len(unpaired.gold)
+        return Alignment(columns=columns, matched=matched, is_proven=unpaired.is_proven)
 
     def unpaired(self, columns: tuple[int, ...], budget: Budget | None = None) -> UnpairedRows:
         """Return the rows without an equal partner where gold column i is aligned with predicted `columns[i]`."""
@@ -492,9 +493,9 @@ class Pair:
 
 
 @lru_cache(maxsize=2)
-def pair(gold: Table, predicted: Table, policy: Policy) -> Pair:
+def table_pair(gold: Table, predicted: Table, policy: Policy) -> TablePair:
     """Return the pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
-    return Pair(gold, predicted, policy)
+    return TablePair(gold, predicted, policy)
 
 
 def _integer_sums(rows: Rows) -> list[int] | None:

@@ -40,7 +40,7 @@ _DAY = 86_400
 _CYCLE = 146_097  # days of 400 years, after which the calendar repeats itself
 
 
-class Width(NamedTuple):
+class Tolerance(NamedTuple):
     """How far apart two numbers may be: `rel` times the larger one, or `abs`."""
 
     rel: float
@@ -53,14 +53,16 @@ class Width(NamedTuple):
         return max(self.rel / (1 - self.rel) * abs(number), self.abs) + 4 * math.ulp(number)
 
 
-def float_width(policy: Policy) -> Width:
+def float_tolerance(policy: Policy) -> Tolerance:
     """Return the tolerance of two numbers of which one is a float."""
-    return Width(DEFAULT_REL if policy.rel is None else policy.rel, DEFAULT_ABS if policy.abs is None else policy.abs)
+    return Tolerance(
+        DEFAULT_REL if policy.rel is None else policy.rel, DEFAULT_ABS if policy.abs is None else policy.abs
+    )
 
 
-def exact_width(policy: Policy) -> Width:
+def exact_tolerance(policy: Policy) -> Tolerance:
     """Return the tolerance of two exact numbers that are not both integers: what the policy sets."""
-    return Width(policy.rel or 0.0, policy.abs or 0.0)
+    return Tolerance(policy.rel or 0.0, policy.abs or 0.0)
 
 
 def rounds(policy: Policy) -> bool:
@@ -68,10 +70,10 @@ def rounds(policy: Policy) -> bool:
     return policy.rel is None or policy.abs is None
 
 
-def widest(policy: Policy) -> Width:
+def widest_tolerance(policy: Policy) -> Tolerance:
     """Return a tolerance within which all numbers are that are equal under the policy."""
-    wide = float_width(policy)
-    return Width(max(wide.rel, QUOTIENT_REL), max(wide.abs, 0.5 * 10.0**-ROUNDED_DECIMALS))
+    wide = float_tolerance(policy)
+    return Tolerance(max(wide.rel, QUOTIENT_REL), max(wide.abs, 0.5 * 10.0**-ROUNDED_DECIMALS))
 
 
 def decimals_of(number: Number) -> int | None:
@@ -120,7 +122,7 @@ def is_close(x: Number, y: Number, policy: Policy) -> bool:
     if not isinstance(x, float) and not isinstance(y, float):
         return _is_close_exactly(x, y, policy)
     is_exact = not (isinstance(x, float) and isinstance(y, float)) and is_whole(x) and is_whole(y)
-    width = exact_width(policy) if is_exact else float_width(policy)
+    width = exact_tolerance(policy) if is_exact else float_tolerance(policy)
     floats = as_float(x), as_float(y)
     if math.isinf(floats[0]) or math.isinf(floats[1]):
         return False
@@ -135,7 +137,7 @@ def _is_close_exactly(x: int | Decimal, y: int | Decimal, policy: Policy) -> boo
     if decimals is None or other_decimals is None:  # an infinite Decimal
         return False
     coarser, finer = sorted((decimals, other_decimals))
-    width = exact_width(policy)
+    width = exact_tolerance(policy)
     is_rounded = rounds(policy) and coarser >= ROUNDED_DECIMALS
     is_quotient = rounds(policy) and finer >= QUOTIENT_DECIMALS
     if not finer or not (is_rounded or is_quotient or any(width)):
@@ -150,7 +152,7 @@ def _is_close_exactly(x: int | Decimal, y: int | Decimal, policy: Policy) -> boo
     return any(width) and _is_within(width, distance, larger)
 
 
-def _is_within(width: Width, distance: Decimal, larger: Decimal) -> bool:
+def _is_within(width: Tolerance, distance: Decimal, larger: Decimal) -> bool:
     """Return whether a distance is within a tolerance, taken as it is written: as a float 0.3 is a little less."""
     return distance <= max(_CONTEXT.multiply(Decimal(repr(width.rel)), larger), Decimal(repr(width.abs)))
 
@@ -170,7 +172,7 @@ class Temporal(NamedTuple):
     kind: OneOf["date", "datetime", "time", "duration"]
     seconds: int
     fraction: str = ""
-    zoned: bool = False
+    has_zone: bool = False
     months: int = 0
     negative: bool = False
 
@@ -185,7 +187,7 @@ def temporal_of(value: date | time) -> Temporal:
     since_start -= offset or timedelta()
     fraction = f"{since_start.microseconds:06d}".rstrip("0")
     kind: OneOf["datetime", "time"] = "datetime" if isinstance(value, datetime) else "time"
-    return Temporal(kind, since_start.days * _DAY + since_start.seconds, fraction, zoned=offset is not None)
+    return Temporal(kind, since_start.days * _DAY + since_start.seconds, fraction, has_zone=offset is not None)
 
 
 def read_temporal(text: str) -> Temporal | None:
@@ -224,7 +226,7 @@ def _moment(match: re.Match[str]) -> Temporal | None:
     except ValueError:
         return None
     kind: OneOf["date", "datetime", "time"] = "time" if not year else "datetime" if clock else "date"
-    return Temporal(kind, days * _DAY + seconds, fraction, zoned=match["zone"] is not None)
+    return Temporal(kind, days * _DAY + seconds, fraction, has_zone=match["zone"] is not None)
 
 
 def _seconds(clock: str) -> int:

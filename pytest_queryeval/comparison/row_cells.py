@@ -16,9 +16,14 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
 from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, transpose
-from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
-from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest
+from pytest_queryeval.comparison.graphs import (
+    MAX_EXHAUSTIVE,
+    best_assignment,
+    component_representatives,
+    maximum_matching,
+)
+from pytest_queryeval.comparison.pairing import TablePair
+from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest_tolerance
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Row
 
 Codes: TypeAlias = tuple[int, ...]
@@ -41,28 +46,28 @@ _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in panda
 class RowCells:
     """Gold's rows: a token for each cell, no two of a row the same, and the tokens of predicted that equal some cell.
 
-    A token is in `reach` once for each cell that a predicted row with this token shares. `reach` is the same object as
-    `cells` where tokens equal only themselves.
+    A token is in `matching_tokens` once for each cell that a predicted row with this token shares. `matching_tokens` is
+    the same object as `cells` where tokens equal only themselves.
     """
 
     width: int
     cells: Sequence[Tokens]
-    reach: Sequence[Tokens]
+    matching_tokens: Sequence[Tokens]
 
     def only(self, positions: Sequence[int]) -> RowCells:
         """Return the rows at these positions."""
         cells = [self.cells[at] for at in positions]
-        reach = cells if self.reach is self.cells else [self.reach[at] for at in positions]
-        return RowCells(width=self.width, cells=cells, reach=reach)
+        reach = cells if self.matching_tokens is self.cells else [self.matching_tokens[at] for at in positions]
+        return RowCells(width=self.width, cells=cells, matching_tokens=reach)
 
 
-def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
+def merged_rows(pair: TablePair) -> tuple[list[Codes], list[Codes]]:
     """Return gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
     (gold, predicted), _ = pair.coded.paired_anywhere
     return transpose(gold, len(pair.gold_rows)), transpose(predicted, len(pair.predicted_rows))
 
 
-def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
+def distinct_row_cells(pair: TablePair) -> tuple[RowCells, list[Tokens], bool]:
     """Return gold's distinct rows, predicted's, and whether all equal cells were found.
 
     A row counts once, at its first position. A cell equals at most one cell of a row, so the second of two cells of one
@@ -74,9 +79,9 @@ def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
         exact_rows = _distinct(exact.gold, exact.gold), _distinct(exact.predicted, exact.predicted)
         if tokens := _near_tokens(*exact_rows, near):
             gold_tokens, reach, predicted_tokens = tokens
-            return RowCells(width=width, cells=gold_tokens, reach=reach), predicted_tokens, True
+            return RowCells(width=width, cells=gold_tokens, matching_tokens=reach), predicted_tokens, True
     cells, predicted_cells = (list(map(_copies, _distinct(*side))) for side in zip(exact, paired, strict=True))
-    return RowCells(width=width, cells=cells, reach=cells), predicted_cells, not has_chains
+    return RowCells(width=width, cells=cells, matching_tokens=cells), predicted_cells, not has_chains
 
 
 def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
@@ -107,7 +112,9 @@ def _near_tokens(
 
     The cells of a row that are linked by nearness make one token, since any of them may equal any of the other row's.
     """
-    groups = connected((code, near_code) for code, near_codes in near.items() for near_code in near_codes)
+    groups = component_representatives(
+        (code, near_code) for code, near_codes in near.items() for near_code in near_codes
+    )
     gold_parts, predicted_parts = ([_parts(row, groups) for row in side] for side in (gold, predicted))
     holders: defaultdict[int, set[Codes]] = defaultdict(set)
     for part in {part for _, linked in predicted_parts for part in linked}:
@@ -149,10 +156,10 @@ def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> 
     if len(gold) == 1 or len(predicted) == 1:
         return 1
     fits = [[place for place, code in enumerate(predicted) if code in near.get(gold_code, ())] for gold_code in gold]
-    return len(most_pairs(fits, len(predicted)))
+    return len(maximum_matching(fits, len(predicted)))
 
 
-def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
+def _near_codes(pair: TablePair) -> dict[int, set[int]] | None:
     """Return the codes of the predicted values that each gold value equals; None past MAX_NEAR_PAIRS comparisons.
 
     A code stands for an integer and a float of the same value, and is near what either of them is near.
@@ -188,7 +195,7 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
     return near
 
 
-def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[Hashable, Comparable], int]]:
+def _gold_values(pair: TablePair) -> Iterator[tuple[Policy, tuple[Hashable, Comparable], int]]:
     """Yield gold's values with their codes and the policy of their column: once for each tolerance that they have."""
     by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
     for place in range(len(pair.gold.columns)):
@@ -220,7 +227,7 @@ def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy
     middle = as_float(number)
     if not math.isfinite(middle):
         return
-    reach = widest(policy).reach(middle)
+    reach = widest_tolerance(policy).reach(middle)
     for place in range(bisect_left(numbers, middle - reach, key=itemgetter(0)), len(numbers)):
         candidate, value, code = numbers[place]
         if candidate > middle + reach:
@@ -229,14 +236,14 @@ def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
-    """The number of cells that paired rows have in common; `proven` where no other one-to-one pairs have more."""
+class CommonCells:
+    """The number of cells that paired rows have in common; no other one-to-one pairs have more if `is_proven`."""
 
     common: int
-    proven: bool
+    is_proven: bool
 
 
-def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
+def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> CommonCells:
     """Pair rows with the same cells, in any order, and then the rest so that they have the most in common.
 
     Pairing rows of the same cells first loses nothing: what two other rows would lose by it, they have in common. In
@@ -245,23 +252,25 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     """
     same, gold, predicted = _without_same(gold, predicted)
     # Rows that share no cell with any row of the other side add nothing to any pair.
-    there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
-    gold = gold.only([at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)])
+    there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.matching_tokens))
+    gold = gold.only([at for at, reach in enumerate(gold.matching_tokens) if not there.isdisjoint(reach)])
     predicted = [row for row in predicted if not reached.isdisjoint(row)]
     if not predicted:
-        return Paired(common=same, proven=True)
+        return CommonCells(common=same, is_proven=True)
     sizes = len(gold.cells), len(predicted)
     if max(sizes) <= MAX_EXHAUSTIVE or min(sizes) == 1:
-        weights = [common_cells(reach, predicted) for reach in gold.reach]
-        return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
-    if (most_common := _pair_with_best_partners(gold.reach, predicted)) is not None:
-        return Paired(common=same + most_common, proven=True)
+        weights = [common_cells(reach, predicted) for reach in gold.matching_tokens]
+        return CommonCells(
+            common=same + sum(weights[left][right] for left, right in best_assignment(weights)), is_proven=True
+        )
+    if (most_common := _pair_with_best_partners(gold.matching_tokens, predicted)) is not None:
+        return CommonCells(common=same + most_common, is_proven=True)
     if sizes[0] * sizes[1] <= MAX_MATRIX:
-        matrix = _overlap(gold.reach, predicted).toarray()
-        return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
-    pairs = _greedy_pairs(gold.reach, predicted)
-    common = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
-    return Paired(common=same + common, proven=common == _max_common(gold, predicted))
+        matrix = _overlap(gold.matching_tokens, predicted).toarray()
+        return CommonCells(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), is_proven=True)
+    pairs = _greedy_pairs(gold.matching_tokens, predicted)
+    common = sum(common_cells(gold.matching_tokens[left], [predicted[right]])[0] for left, right in pairs)
+    return CommonCells(common=same + common, is_proven=common == _max_common(gold, predicted))
 
 
 def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
@@ -314,7 +323,7 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
 
 def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
     """Return an upper bound, as if each row shared every cell that the other side holds; None if it is not known."""
-    if gold.reach is not gold.cells:
+    if gold.matching_tokens is not gold.cells:
         return None
     pairs = min(len(gold.cells), len(predicted))
     bounds = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from pytest_queryeval.comparison.canonical import canonical, canonical_rows
+from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value
 from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
 
 NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
@@ -72,7 +72,7 @@ def ties_of(
             reason = full
             continue
         width = len(full.columns) - query.key_columns
-        keys = [tuple([canonical(cell, _BY_VALUE) for cell in row[width:]]) for row in full.rows]
+        keys = [tuple([canonical_value(cell, _BY_VALUE) for cell in row[width:]]) for row in full.rows]
         groups = _grouped([row[:width] for row in full.rows], keys)  # the rows of gold that tie
         end = plan.offset + len(table.rows)
         if query.max_rows == len(full.rows) and query.max_rows - len(groups[-1]) < end:

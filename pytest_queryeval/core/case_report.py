@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import ChallengeVerdict, FailureKind, Outcome, StepKind, TrialsRule
-from pytest_queryeval.core.model import Decision as ReviewDecision
+from pytest_queryeval.core.model import ReviewDecision as ReviewDecision
 
 ComponentName: TypeAlias = Literal[
     "select",

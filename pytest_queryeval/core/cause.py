@@ -92,7 +92,7 @@ class Cause:
     """Whether the repaired query says the same as gold, or answers as gold does on small databases, too."""
 
     @property
-    def size(self) -> int:
+    def effective_edit_count(self) -> int:
         """The number of edits that have an effect on the data."""
         return sum(not edit.change.endswith(NO_EFFECT) for edit in self.edits)
 

@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.model import PASS_RATE, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
-from pytest_queryeval.core.shapes import Shape, one_of
+from pytest_queryeval.core.shapes import Shape, enum_shape
 from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 
 NO_CASE = "no case was evaluated"
@@ -106,7 +106,7 @@ class GateRule(ABC):
         """Return the shape of its gates beside those of their keys."""
         keys = self.keys(metric)
         required = [name for name, key in keys.items() if key.is_required]
-        return {"required": required, "propertyNames": one_of([*keys, "where"])}
+        return {"required": required, "propertyNames": enum_shape([*keys, "where"])}
 
     def metric_of_cases(self, gate: PendingGate) -> str | None:
         """Return the metric that has to be computed for its cases; None if it needs none."""

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Challenge, Outcome
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Challenge, Outcome
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.shapes import ANYTHING, Shape, one_of
+from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
 
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
@@ -138,7 +138,7 @@ class Metric:
             annotation = hints.get(name)
             is_literal = get_origin(annotation) is Literal
             # Anything is allowed where a type is neither simple nor a `Literal`.
-            shapes[name] = one_of(get_args(annotation)) if is_literal else _SHAPES.get(annotation, ANYTHING)
+            shapes[name] = enum_shape(get_args(annotation)) if is_literal else _SHAPES.get(annotation, ANYTHING)
         return shapes
 
 
@@ -231,7 +231,7 @@ RUN_METRICS: Registry[RunMetric] = Registry(
         PASS_RATE: RunMetric(
             score=lambda case: _PASS_SCORES.get(case["outcome"]), instead="`thresholds` say when a case passes"
         ),
-        **{name: _of_trials(name) for name in OF_TRIALS},
+        **{name: _of_trials(name) for name in TRIALS_SCORES},
     },
 )
 

@@ -50,7 +50,7 @@ FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "e
 # The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
-OF_TRIALS = ("pass_at_k", "pass_hat_k")
+TRIALS_SCORES = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 ABSTENTION = "abstention"  # the metric of cases that are not answerable
 CHALLENGED_ACCURACY = "challenged_accuracy"  # the metric that asks for challenges
@@ -64,7 +64,7 @@ Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "
 ChallengeVerdict: TypeAlias = Literal["same", "proved", "refuted", "stands", "unchallenged"]
 StepKind: TypeAlias = Literal["query", "tool", "message"]
 # What a reviewer decided on the golds of a case.
-Decision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
+ReviewDecision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
 # The cases that have these values of groups, by name; `not` leaves out those that have all of its values.
 Where: TypeAlias = dict[str, str | dict[str, str]]
 
@@ -248,7 +248,7 @@ class Settings:
         return tuple(filter(None, (self.source, self.gold_source)))
 
     @cached_property
-    def of_golds(self) -> Settings:
+    def gold_settings(self) -> Settings:
         """The settings by which golds run: those with `gold_source` as the source."""
         if self.gold_source is None:
             return self
@@ -269,15 +269,15 @@ class Settings:
         """The names of the scores of several trials together; of trials that stop, what their rule decides."""
         if self.trials == 1 or not self.thresholds:
             return ()
-        decided = {"any": OF_TRIALS[:1], "all": OF_TRIALS[1:]}
-        return decided.get(str(self.trials_rule), ()) if self.stops_trials else OF_TRIALS
+        decided = {"any": TRIALS_SCORES[:1], "all": TRIALS_SCORES[1:]}
+        return decided.get(str(self.trials_rule), ()) if self.stops_trials else TRIALS_SCORES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """What reviewers decided on the golds of a case, as it applies."""
 
-    decision: Decision
+    decision: ReviewDecision
     reviewers: tuple[str, ...]
     notes: tuple[str, ...]
     """What they wrote about it."""
@@ -336,7 +336,7 @@ class Case:
         """The case as its golds run: with `gold_source` as its source, and the tables of that; else the case itself."""
         if self.settings.gold_source is None:
             return self
-        return replace(self, settings=self.settings.of_golds, db_schema=None)
+        return replace(self, settings=self.settings.gold_settings, db_schema=None)
 
     @property
     def without_review(self) -> Case:
@@ -532,7 +532,7 @@ class CaseResult:
     cause: Cause | None = None
     unreviewed: UnreviewedResult | None = None
     """None if no decision changes what the case is scored by."""
-    gold_answers: str | None = None
+    gold_answers_digest: str | None = None
     """A digest of the answers of all golds; None for a case that is not answerable."""
 
     @property

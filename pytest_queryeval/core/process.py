@@ -49,8 +49,8 @@ from typing import TypeAlias
 from pytest_queryeval.core.errors import TimeLimitExceeded
 
 INTERRUPTED = 130  # the exit status of commands
-Thresholds: TypeAlias = tuple[int, int, int]
-MIN_THRESHOLDS: Thresholds = (50_000, 20, 0)  # measured by benchmarks/bench_garbage.py
+GCThresholds: TypeAlias = tuple[int, int, int]
+MIN_THRESHOLDS: GCThresholds = (50_000, 20, 0)  # measured by benchmarks/bench_garbage.py
 
 
 def interrupt() -> None:
@@ -136,12 +136,12 @@ def _runs_in_task() -> bool:
         return False
 
 
-class RareCollection:
+class GarbageCollectionThrottle:
     """Raises the thresholds of garbage collection between `begin` and `end`, both of which may be called again."""
 
     def __init__(self) -> None:
-        self._initial: Thresholds | None = None
-        self._raised: Thresholds = MIN_THRESHOLDS
+        self._initial: GCThresholds | None = None
+        self._raised: GCThresholds = MIN_THRESHOLDS
 
     def begin(self) -> None:
         """Raise the thresholds, unless they are higher or nothing is collected at all."""

@@ -13,8 +13,8 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.case_report import CaseReport, FailureReport
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import Decision as ReviewDecision
 from pytest_queryeval.core.model import Outcome, Where
+from pytest_queryeval.core.model import ReviewDecision as ReviewDecision
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
 LevelName: TypeAlias = Literal["easy", "medium", "hard", "extra", "all"]

@@ -33,14 +33,14 @@ STRING: Shape = {"type": "string", "minLength": 1}
 FLAG: Shape = {"type": "boolean"}
 
 
-def shape(of: Shape | Callable[[], Shape]) -> Callable[[Function], Function]:
+def shape(accepted_shape: Shape | Callable[[], Shape]) -> Callable[[Function], Function]:
     """Attach a shape to a reader, which stays the plain function that it is.
 
     A function that returns the shape is called when that is needed, as for the names in a registry.
     """
 
     def attach(read: Function) -> Function:
-        read.shape = of  # type: ignore[attr-defined]
+        read.shape = accepted_shape  # type: ignore[attr-defined]
         return read
 
     return attach
@@ -53,7 +53,7 @@ def shape_of(read: Callable[..., Any]) -> Shape:
     return attached
 
 
-def one_of(names: Iterable[str]) -> Shape:
+def enum_shape(names: Iterable[str]) -> Shape:
     """Return the shape of one of a few words."""
     return {"enum": list(names)}
 
@@ -125,7 +125,7 @@ FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names"
 
 def choice_shape(names: Iterable[str]) -> Shape:
     """Return the shape of one of a few words, or of a variable that holds one."""
-    return either(one_of(names), VARIABLE)
+    return either(enum_shape(names), VARIABLE)
 
 
 def pattern_shape(pattern: str) -> Shape:

@@ -171,7 +171,7 @@ class Selection:
     by_id: bool = False
 
 
-class ColumnNumbers(NamedTuple):
+class ColumnTolerance(NamedTuple):
     """The tolerance of the gold column with this name, `rel` and `abs` as in a `Policy`."""
 
     name: str
@@ -203,7 +203,7 @@ class Policy:
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
     gold_columns: tuple[str | int, ...] = ()
-    column_numbers: tuple[ColumnNumbers, ...] = ()
+    column_numbers: tuple[ColumnTolerance, ...] = ()
 
     def of(self, gold: Table, predicted: Table) -> Policy:
         """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""

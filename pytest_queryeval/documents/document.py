@@ -283,18 +283,20 @@ def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
         case _Number():
             return Node(str(value), line, "plain", file, key)
         case str():
-            return Node(_sound(value), line, "quoted", file, key)
+            return Node(_refuse_surrogates(value), line, "quoted", file, key)
         case list():
             item_key = f"item of {key}" if key else ""
             return Node([_node(item, file, line, depth + 1, item_key) for item in value], line, "sequence", file, key)
         case dict():
-            entries = {_sound(name): _node(item, file, line, depth + 1, name) for name, item in value.items()}
+            entries = {
+                _refuse_surrogates(name): _node(item, file, line, depth + 1, name) for name, item in value.items()
+            }
             return Node(entries, line, "mapping", file, key)
         case _:
             return Node(_LITERALS[value], line, "plain", file, key)
 
 
-def _sound(text: str) -> str:
+def _refuse_surrogates(text: str) -> str:
     """Return the text; refuse half of a surrogate pair, which no database, file or report can store."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff)")

@@ -98,7 +98,7 @@ class DuplicateKeyObject(dict[str, Any]):
         return next(name for name in self if DUPLICATE_MARK in name).partition(DUPLICATE_MARK)[0]
 
 
-def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
+def read_json_with_duplicates(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
     """Return the document, and the objects in it that repeat a name; raise ValueError as `StrictJson.read` does."""
     repeating: list[DuplicateKeyObject] = []
 
@@ -129,7 +129,7 @@ def dedupe_names(names: list[str]) -> list[str]:
     return unique
 
 
-def shape(document: Any) -> str:
+def describe_document(document: Any) -> str:
     """Return the kind of a document for messages, and the names and kinds of its members, never their values."""
     if isinstance(document, dict) and document:
         parts = [f"{name} ({json_type(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]

@@ -17,9 +17,9 @@ from pytest_queryeval.core.shapes import (
     TEXT,
     described_shapes,
     either,
+    enum_shape,
     list_shape,
     mapping_shape,
-    one_of,
     shape,
     shape_of,
 )
@@ -172,7 +172,7 @@ def reason(default: str) -> Reader[str | None]:
 def choice(*allowed: str) -> Reader[str]:
     """Return a reader of one of a few words."""
 
-    @shape(one_of(allowed))
+    @shape(enum_shape(allowed))
     def read(node: Node) -> str:
         if node.value not in allowed:
             raise unexpected(node, " or ".join(allowed))

@@ -21,7 +21,7 @@ from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.engines.settings import absolute
-from pytest_queryeval.sandbox.host import Host, Question
+from pytest_queryeval.sandbox.host import Host, QueryRequest
 from pytest_queryeval.text.redaction import register_secrets
 
 _NEAR = re.compile(r'near "(\w+)"')
@@ -94,7 +94,7 @@ class DatabaseFile:
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
         with self._source_errors():
-            pair = [Question(query, self._settings) for query in (gold, predicted)]
+            pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
             return self._host.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class DatabaseInMemory:
         """Leave the database to its child, which frees it for the next one."""
 
 
-def connection(source: Source) -> dict[str, Any]:
+def connection_settings(source: Source) -> dict[str, Any]:
     """Return `url`, `auth`, `headers` and `verify` of a service as plain values; raises KeyError without a `url`."""
     settings = source.settings
     register_secrets(settings)
@@ -146,7 +146,7 @@ class RemoteSource:
         self,
         name: str,
         host: Host,
-        probe: Question,
+        probe: QueryRequest,
         *,
         ambiguous_failures: Collection[str],
         retryable_failures: Collection[str] = (),
@@ -158,7 +158,7 @@ class RemoteSource:
         self._retryable_failures = retryable_failures
         self._patience = PATIENCE_SECONDS
 
-    def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
+    def execute(self, question: QueryRequest, *, timeout: float, max_rows: int) -> Execution:
         """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
         Raises `UnresponsiveSourceError` if the query ran past its limit and the service then answers nothing, and
@@ -168,7 +168,7 @@ class RemoteSource:
             execution, may_repeat = self._execute_once(question, timeout, max_rows)
             return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
 
-    def _execute_once(self, question: Question, timeout: float, max_rows: int) -> tuple[Execution, bool]:
+    def _execute_once(self, question: QueryRequest, timeout: float, max_rows: int) -> tuple[Execution, bool]:
         """Send a query; return its execution and whether to repeat it."""
         began = time.monotonic()
         execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
@@ -188,7 +188,7 @@ class RemoteSource:
         with self._source_errors():
             return ddl_text(self._host.ddl(settings, timeout=timeout))
 
-    def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
+    def time(self, gold: QueryRequest, predicted: QueryRequest, *, iterations: int, timeout: float) -> Execution:
         """Time both, including the round trip to the service; raises `SourceError`."""
         with self._source_errors():
             return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)

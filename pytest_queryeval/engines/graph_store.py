@@ -20,7 +20,7 @@ from pytest_queryeval.engines.settings import file_digest
 from pytest_queryeval.sandbox.host import run_program
 
 # By suffix, with the names that pyoxigraph has for them.
-FORMATS = {
+RDF_FORMATS = {
     ".ttl": "TURTLE",
     ".nt": "N_TRIPLES",
     ".nq": "N_QUADS",
@@ -48,17 +48,17 @@ class GraphFile:
         """Return pyoxigraph's name of the file's format; raise `SourceError` for an unknown or unfit suffix."""
         path = self.path
         suffix = (path.with_suffix("") if path.suffix.lower() == COMPRESSED else path).suffix.lower()
-        if suffix not in FORMATS:
-            hint = f"known suffixes are {', '.join(FORMATS)}, each perhaps followed by {COMPRESSED}"
+        if suffix not in RDF_FORMATS:
+            hint = f"known suffixes are {', '.join(RDF_FORMATS)}, each perhaps followed by {COMPRESSED}"
             raise SourceError(f"{path}: cannot tell its RDF format: {hint}")
-        if self.graph and FORMATS[suffix] in _DATASETS:
+        if self.graph and RDF_FORMATS[suffix] in _DATASETS:
             raise SourceError(f"{path}: {suffix} names graphs itself: list the file under `rdf`, not under `graphs`")
-        return FORMATS[suffix]
+        return RDF_FORMATS[suffix]
 
 
 def names_graphs(name: str) -> bool:
     """Return whether a file of this name has a format that names graphs itself."""
-    return FORMATS.get(Path(name.lower().removesuffix(COMPRESSED)).suffix) in _DATASETS
+    return RDF_FORMATS.get(Path(name.lower().removesuffix(COMPRESSED)).suffix) in _DATASETS
 
 
 def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None) -> Path:

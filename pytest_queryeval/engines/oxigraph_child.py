@@ -47,7 +47,7 @@ class Driver(driver.Driver):
         """Start `query`; raises `Fault`, SyntaxError, or any other error of Oxigraph."""
         store, files = self._store(settings["store"]) if "store" in settings else (self._parsed(settings["content"]), 0)
         with guarded(files):
-            answer = store.query(query, **dataset(store, settings))
+            answer = store.query(query, **dataset_options(store, settings))
         columns, rows = rows_of(answer)
 
         def fetch(count: int) -> list[Any]:
@@ -91,7 +91,7 @@ class Driver(driver.Driver):
         return self._open[path]
 
 
-def dataset(store: Store, settings: Settings) -> dict[str, Any]:
+def dataset_options(store: Store, settings: Settings) -> dict[str, Any]:
     """Return the options of `Store.query` that set the default graph of a query without FROM."""
     default_graph = settings["default_graph"]
     if settings["states_dataset"]:

@@ -38,7 +38,7 @@ from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_g
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
 from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.query import PREFIXES, declared_prefixes, read_query, with_prefixes
-from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
 
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of the children's messages
@@ -185,7 +185,7 @@ class RdfEngine(GraphEngine):
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
         full_queries = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
-        pair = [Question(query, self._settings(query)) for query in full_queries]
+        pair = [QueryRequest(query, self._settings(query)) for query in full_queries]
         with self._source_errors():
             for host in self._hosts:
                 self._load(host, pair[0].settings)

@@ -84,7 +84,7 @@ class Driver(driver.Driver):
         default_iris = frozenset() if graphs == UNION else frozenset(graphs)
         if (path, default_iris) not in self._datasets:
             files = settings.get("files", [("", "TRIG", None)])
-            self._datasets[path, default_iris] = loaded(files, default_iris, small_graph)
+            self._datasets[path, default_iris] = load_dataset(files, default_iris, small_graph)
         self._datasets.move_to_end((path, default_iris))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
@@ -123,7 +123,7 @@ class Terms(dict[Any, Any]):
         return new_term
 
 
-def loaded(
+def load_dataset(
     files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str], small_graph: str = ""
 ) -> tuple[rdflib.Dataset, TripleCounts]:
     """Return the files as a dataset, and the counts of its triples; a file without a path is `small_graph`.

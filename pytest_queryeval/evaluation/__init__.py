@@ -89,7 +89,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         progress.prediction = None
         progress.prediction = _predict(case, session, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
-        if test is not None and test.is_decided_by(trials[-1]):
+        if test is not None and test.add_trial(trials[-1]):
             break
     result = result_of(case, trials, progress.gold_answers)
     if case.withdrawal:

@@ -70,7 +70,7 @@ class SearchResult(NamedTuple):
     """In how many databases both queries ran, without those that only make a counterexample smaller."""
 
 
-class Find(Protocol):
+class CounterexampleFinder(Protocol):
     """Looks for a counterexample."""
 
     def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
@@ -81,7 +81,7 @@ class Find(Protocol):
         """
 
 
-class Refute(Protocol):
+class DifferenceFinder(Protocol):
     """Looks for a difference of two queries, without a counterexample to show."""
 
     def __call__(self, case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
@@ -100,7 +100,7 @@ class Constraints(NamedTuple):
     """The tables with their constraints; empty for graphs."""
 
 
-class StateConstraints(Protocol):
+class ConstraintReader(Protocol):
     """States what small databases for two queries keep."""
 
     def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Constraints:
@@ -113,9 +113,9 @@ class StateConstraints(Protocol):
 class CounterexampleSearch(NamedTuple):
     """A search for small databases in which two queries differ."""
 
-    find: Find
-    refute: Refute
-    constraints: StateConstraints
+    find: CounterexampleFinder
+    refute: DifferenceFinder
+    constraints: ConstraintReader
 
 
 COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, capture_error, unwrap
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.evaluation.prediction_call import (
-    PREDICTOR,
+    PREDICTOR_LABEL,
     PredictionCall,
     SchemaTexts,
     SpendLimit,
@@ -69,7 +69,7 @@ class PredictorPool:
         """Return the answer to a case; raises `PredictorError`, and `SpendLimitReached` if it may not be called."""
         spec = _spec_of(case)
         if not PREDICTORS[spec.kind].calls:
-            with wrap_predictor_errors(PREDICTOR):
+            with wrap_predictor_errors(PREDICTOR_LABEL):
                 return with_plain_contents(self._stored_predictions(spec).predict(case, trial))
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
@@ -198,7 +198,7 @@ class PredictorPool:
             case=case,
             trial=trial,
             spec=spec,
-            list_schema=schema,
+            schema_text=schema,
             needs_schema=is_sent_or_recorded and "schema" in predictor.sees(spec.settings),
             recorded=recorded,
             spend=self._spend,
@@ -231,7 +231,7 @@ class PredictorPool:
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
         try:
-            with wrap_predictor_errors(PREDICTOR):
+            with wrap_predictor_errors(PREDICTOR_LABEL):
                 return PREDICTORS[spec.kind].opener(spec)
         except PredictorError as error:
             error.location = spec.location

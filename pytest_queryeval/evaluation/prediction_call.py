@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05  # while the clock stands still
 FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
 MAX_PAUSE = 60.0
-PREDICTOR = "the predictor"  # its name in error messages
+PREDICTOR_LABEL = "the predictor"  # its name in error messages
 # Of the spend limit.
-SECONDS = "prediction_seconds"
+SECONDS_NAME = "prediction_seconds"
 MAX_UNSTATED = 10  # answers in a row without the number, from the first one on
 MAX_AMOUNT = 1e15  # greater numbers are no amounts
 _ROUNDING = 1e-9  # relative to the limit: a sum of many floats may be slightly too small
@@ -214,7 +214,7 @@ class PredictionCall:
     case: Case
     trial: int
     spec: PredictorSpec
-    list_schema: SchemaText
+    schema_text: SchemaText
     needs_schema: bool = False
     """Whether the schema has to be listed before the call."""
     recorded: RecordedCall | None = None
@@ -230,7 +230,7 @@ class PredictionCall:
 
     def view(self) -> CaseView:
         """Return a fresh view of the case for one attempt, without changes by an earlier one."""
-        return view_of(self.case, self.list_schema)
+        return view_of(self.case, self.schema_text)
 
     def find_recorded(self) -> Prediction | None:
         """Return the recorded prediction, None without one; raises `PredictorError` in a replay without one."""
@@ -255,14 +255,14 @@ class PredictionCall:
         """
         if not isinstance(prediction, Prediction):
             raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
-        check_fields(prediction, by=PREDICTOR)
-        with wrap_predictor_errors(PREDICTOR):
+        check_fields(prediction, by=PREDICTOR_LABEL)
+        with wrap_predictor_errors(PREDICTOR_LABEL):
             if self.spend is not None:
                 self.spend.add(prediction)
             prediction = with_plain_contents(prediction)
         return prediction if self.recorded is None else self.recorded.save(prediction)
 
-    def timed_out(self) -> PredictorError:
+    def timeout_error(self) -> PredictorError:
         """Return the error of a call that took too long."""
         remedy = "raise the predictor's `timeout`, or make it faster"
         return PredictorError(f"no answer within {self.spec.timeout:g} s: {remedy}", temporary=True)
@@ -275,7 +275,7 @@ def with_plain_contents(prediction: Prediction) -> Prediction:
     """
     if not prediction.metadata and prediction.steps is None:
         return prediction
-    by = f"{PREDICTOR} '{one_line(prediction.predictor)}'"
+    by = f"{PREDICTOR_LABEL} '{one_line(prediction.predictor)}'"
     steps = None if prediction.steps is None else bounded_steps(prediction.steps, by=by)
     return replace(prediction, metadata=bounded_metadata(prediction.metadata, by=by), steps=steps)
 
@@ -377,7 +377,7 @@ class SpendLimit:
 
     def add(self, prediction: Prediction) -> None:
         """Count the answer of a call that this run has made."""
-        stated = {SECONDS: prediction.seconds} if self._name == SECONDS else prediction.metadata
+        stated = {SECONDS_NAME: prediction.seconds} if self._name == SECONDS_NAME else prediction.metadata
         amount = plain_number(stated.get(self._name))
         is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_AMOUNT
         with self._lock:

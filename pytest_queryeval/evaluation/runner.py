@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitExceeded
 from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.prediction_call import (
-    PREDICTOR,
+    PREDICTOR_LABEL,
     CallClock,
     PredictionCall,
     Progress,
@@ -258,7 +258,7 @@ class PredictorRunner:
             raise PredictorError(self._failure)
 
     def _predict(self, call: PredictionCall) -> object:
-        with wrap_predictor_errors(PREDICTOR):
+        with wrap_predictor_errors(PREDICTOR_LABEL):
             return self._predictor.predict(call.view(), call.trial)
 
     def _retry_pause(self, call: PredictionCall, error: PredictorError, attempt: int) -> float:
@@ -272,7 +272,7 @@ class PredictorRunner:
                 with time_limit(call.spec.timeout, self._clock.time):
                     return self._predict(call)
             except TimeLimitExceeded:
-                pause = self._retry_pause(call, call.timed_out(), attempt)
+                pause = self._retry_pause(call, call.timeout_error(), attempt)
             except PredictorError as error:
                 pause = self._retry_pause(call, error, attempt)
             time.sleep(pause)
@@ -284,9 +284,9 @@ class PredictorRunner:
             if self._failure:
                 raise PredictorError(self._failure)
             with self.progress.counted():
-                if call.needs_schema and not call.list_schema.is_listed:
+                if call.needs_schema and not call.schema_text.is_listed:
                     with suppress(SourceError):  # raised again when the schema is read
-                        await asyncio.to_thread(call.list_schema)
+                        await asyncio.to_thread(call.schema_text)
                 return call.begin() or call.record(await self._retry(call))
 
     async def _retry(self, call: PredictionCall) -> object:
@@ -321,13 +321,13 @@ class PredictorRunner:
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
             if task.done():
-                raise call.timed_out()
-            raise PredictorError(f"{call.timed_out()}, and the call cannot be stopped")
+                raise call.timeout_error()
+            raise PredictorError(f"{call.timeout_error()}, and the call cannot be stopped")
         finally:
             cancel([task])
 
     async def _call(self, call: PredictionCall) -> Any:
-        with wrap_predictor_errors(PREDICTOR, in_task=True):
+        with wrap_predictor_errors(PREDICTOR_LABEL, in_task=True):
             if self._is_async:
                 return await self._predictor.predict(call.view(), call.trial)  # type: ignore[misc]
             return await asyncio.to_thread(self._predict, call)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.comparison.equality import in_strict_order, project
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -108,7 +108,7 @@ class Scoring:
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table) or not gold.rows or not predicted.rows:
             return
-        if pair(gold, predicted, self._case.settings.policy).is_unproven:
+        if table_pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
     def _score(self, name: str, requested: RequestedMetric, gold: Any, predicted: Any) -> float | None:
@@ -139,7 +139,7 @@ class Scoring:
             case "dialect":
                 return self._case.settings.dialect
             case "gold_dialect":
-                return self._case.settings.of_golds.dialect
+                return self._case.settings.gold_settings.dialect
             case "schema":
                 try:
                     return self._session.schema(self._case)

@@ -79,8 +79,8 @@ class Session:
     """What the cases of one run share: open engines, calls of predictors, and a cache of executions.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` keeps
-    predictions and executions; `hook`, `one_at_a_time` and `spend` are those of `PredictorPool`; `cause` says on which
-    sources the causes of wrong answers are looked for: local ones, none, or all.
+    predictions and executions; `hook`, `one_at_a_time` and `spend` are those of `PredictorPool`; `cause_mode` says on
+    which sources the causes of wrong answers are looked for: local ones, none, or all.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class Session:
         recording: Recording | None = None,
         hook: Callable[[CaseView], object] | None = None,
         one_at_a_time: bool = False,
-        cause: CauseMode = "auto",
+        cause_mode: CauseMode = "auto",
         spend: SpendLimit | None = None,
     ) -> None:
-        self.cause_mode = cause
+        self.cause_mode = cause_mode
         self._tell = tell
         self.recording = recording
         self._schema_texts = SchemaTexts(self._describe_tables)
@@ -202,9 +202,9 @@ class Session:
 
     def variants(self, source: Source) -> list[Source]:
         """Return the variants of a source, as they are at the first call; raise `SourceError` if none is found."""
-        return self.kept(("variants", source.key), lambda: variants_of(source))
+        return self.cached(("variants", source.key), lambda: variants_of(source))
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returned when this key was first used, or raise the `SourceError` that it raised then."""
         if key not in self._kept:
             self._kept[key] = capture_error(make, SourceError)
@@ -351,7 +351,7 @@ class Session:
         source = case.settings.source
         if case.db_schema is not None or source is None:
             return case.db_schema or Schema()
-        return self.kept(("schema", source.key), lambda: self._list_schema(source, case.settings.timeout))
+        return self.cached(("schema", source.key), lambda: self._list_schema(source, case.settings.timeout))
 
     def schema_text(self, case: Case) -> str:
         """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty if there is none.
@@ -379,7 +379,7 @@ class Session:
             except UnresponsiveSourceError:
                 return None
 
-        terms = self.kept(
+        terms = self.cached(
             ("terms", source.key, self._is_analysing),  # what only an analysis has looked up is not in the recording
             lambda: SourceTerms(run, declared_prefixes(source.settings), is_local=is_local(source)),
         )
@@ -424,7 +424,7 @@ class Session:
         """
         if source is None:
             return None
-        return self.kept(("state", source.key), lambda: known_state(source))
+        return self.cached(("state", source.key), lambda: known_state(source))
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.

@@ -11,9 +11,9 @@ from math import comb, fsum
 
 from pytest_queryeval.core.model import (
     ALPHA,
-    OF_TRIALS,
     PASS_RATE,
     SCORE_TOLERANCE,
+    TRIALS_SCORES,
     Case,
     CaseResult,
     Threshold,
@@ -147,7 +147,7 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
         violations=violations,
         fails=fails,
         difference=difference,
-        gold_answers=gold_answers,
+        gold_answers_digest=gold_answers,
     )
 
 
@@ -177,7 +177,7 @@ class TrialsTest:
         }
         self._has_untested_threshold = not required or len(self._tests) < len(required)
 
-    def is_decided_by(self, trial: Trial) -> bool:
+    def add_trial(self, trial: Trial) -> bool:
         """Count a trial, and return whether the remaining trials are not needed."""
         self._is_answered |= trial.predicted.error is None
         for name, test in self._tests.items():
@@ -221,7 +221,7 @@ def pass_hat(k: int, trials: int, passed: int) -> float:
     return comb(passed, k) / comb(trials, k)
 
 
-_OF_TRIALS = dict(zip(OF_TRIALS, (pass_at, pass_hat), strict=True))
+_OF_TRIALS = dict(zip(TRIALS_SCORES, (pass_at, pass_hat), strict=True))
 
 
 def _is_met(case: Case, passed: int, trials: int) -> bool:

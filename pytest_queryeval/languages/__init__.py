@@ -26,17 +26,17 @@ def difficulty_of(case: Case) -> str | None:
     query = _first_gold(case)
     if case.difficulty is not None or query is None:
         return case.difficulty
-    return KINDS[case.settings.kind].difficulty(query, case.settings.of_golds.dialect)
+    return KINDS[case.settings.kind].difficulty(query, case.settings.gold_settings.dialect)
 
 
 def features_of(case: Case) -> tuple[str, ...]:
     """Return the features of the first gold of a case's suite, such as `join`; none for a stored answer, or without."""
     query = _first_gold(case)
-    return () if query is None else KINDS[case.settings.kind].features(query, case.settings.of_golds.dialect)
+    return () if query is None else KINDS[case.settings.kind].features(query, case.settings.gold_settings.dialect)
 
 
 def _first_gold(case: Case) -> str | None:
-    golds, source = case.without_review.golds, case.settings.of_golds.source
+    golds, source = case.without_review.golds, case.settings.gold_settings.source
     query = golds[0].query if golds else None
     if query is not None and source is not None:
         with suppress(ValueError, SourceError):  # told where gold runs

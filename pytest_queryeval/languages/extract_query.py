@@ -53,16 +53,16 @@ class CodeBlock(NamedTuple):
         return _first_word(self.info)
 
 
-def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
+def fenced_content(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
     r"""Return the content of the one fenced code block in a text, and its first line; else the text itself, and 1.
 
     Of several blocks it is the only one whose info string begins with one of the `languages`, in any case. Fences
     are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
     has no line end at its end. The time is linear in the text.
 
-    >>> unfenced("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
+    >>> fenced_content("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
     ('{}', 3)
-    >>> unfenced("SELECT 1")
+    >>> fenced_content("SELECT 1")
     ('SELECT 1', 1)
     """
     blocks: list[_Block] = []
@@ -83,7 +83,7 @@ def has_several_blocks(text: str) -> bool:
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
-    """Yield the fenced code blocks of a text, as `unfenced` finds them."""
+    """Yield the fenced code blocks of a text, as `fenced_content` finds them."""
     for block in _blocks(text):
         yield CodeBlock(block.fence, block.info.strip(), _content(text, block), is_closed=block.end < len(text))
 

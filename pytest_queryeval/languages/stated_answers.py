@@ -16,7 +16,7 @@ from pytest_queryeval.core.shapes import SCALAR, list_shape, mapping_shape, shap
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, scalar, text, unexpected
-from pytest_queryeval.languages.extract_query import has_several_blocks, unfenced
+from pytest_queryeval.languages.extract_query import fenced_content, has_several_blocks
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
@@ -136,7 +136,7 @@ def answer_text(text: str) -> tuple[str, str]:
         text = "\n" * text.count("\n", 0, end) + text[end:]
         notes.append(REASONED)
     if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
-        content, line = unfenced(text, languages=("json",))
+        content, line = fenced_content(text, languages=("json",))
         text = "\n" * (line - 1) + content
         if line > 1:
             notes.append(FENCED)

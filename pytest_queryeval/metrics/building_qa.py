@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_queryeval.comparison.equality import entity_counts, exact_counts, is_wide_enough, row_counts
+from pytest_queryeval.comparison.equality import entity_counts, exact_counts, has_allowed_width, row_counts
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Policy, Table
@@ -136,6 +136,6 @@ def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) 
     >>> exact_match_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
     0.0
     """
-    if not is_wide_enough(gold, predicted, replace(policy, extra_columns="reject")):
+    if not has_allowed_width(gold, predicted, replace(policy, extra_columns="reject")):
         return 0.0
     return exact_counts(gold, predicted, policy).f1

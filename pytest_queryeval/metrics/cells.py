@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_queryeval.comparison.equality import cell_counts
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.row_cells import merged_rows, text_rows
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Policy, Table
@@ -66,7 +66,7 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     >>> round(value_overlap(gold, Table(columns=("x",), rows=(("a",), (2.0,), (2,)))), 3)
     0.667
     """
-    tables = pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
+    tables = table_pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
     gold_values, predicted_values = (
         Counter(
             code
@@ -96,7 +96,7 @@ def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) ->
     """
     if not gold.rows or not predicted.rows:
         return float(len(gold.rows) == len(predicted.rows))
-    gold_rows, predicted_rows = merged_rows(pair(gold, predicted, policy))
+    gold_rows, predicted_rows = merged_rows(table_pair(gold, predicted, policy))
     shares = [
         len(predicted_row & gold_row) / len(predicted_row) if predicted_row else float(not gold_row)
         for gold_row, predicted_row in zip(map(set, gold_rows), map(set, predicted_rows), strict=False)

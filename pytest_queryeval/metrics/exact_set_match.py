@@ -42,7 +42,7 @@ def exact_set_match(
         }
     }
     if not match.exact:
-        why = {"unreadable": match.broken} if match.broken else {}
+        why = {"unreadable": match.problem} if match.problem else {}
         details["exact_set_match"] = {"differs": list(match.differs)} | why
     return Score(value=float(match.exact), details=details)
 
@@ -105,7 +105,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
             match = match_queries(gold, predicted, dialect, schema, gold_dialect)
             if match is None:
                 return _unreadable_gold(gold, dialect if gold_dialect is None else gold_dialect)
-            return 0.0 if match.unread else float(getattr(match.components[name], figure))
+            return 0.0 if match.is_unread else float(getattr(match.components[name], figure))
 
         return component
 

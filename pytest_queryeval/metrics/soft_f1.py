@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_queryeval.comparison.equality import Counts
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows, text_rows
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.table import Policy, Table
@@ -63,7 +63,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     if not gold.rows or not predicted.rows:
         n, m = len(set(gold.rows)), len(set(predicted.rows))
         return _Soft(float(n == m), Counts(0, m, n))
-    tables = pair(gold, predicted, policy)
+    tables = table_pair(gold, predicted, policy)
     # Most tables have the same rows, which shows without coding any cell.
     gold_rows, predicted_rows = tables.gold_rows, tables.predicted_rows
     same_width = len(tables.gold.columns) == len(tables.predicted.columns)
@@ -79,7 +79,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
         (pairs * b - pairing.common) / width + m - pairs,
         (pairs * w - pairing.common) / width + n - pairs,
     )
-    return _Soft(value, counts, is_proven=value == 1.0 or (pairing.proven and exact))
+    return _Soft(value, counts, is_proven=value == 1.0 or (pairing.is_proven and exact))
 
 
 def _f1(rows: tuple[int, int], columns: tuple[int, int], shared_cells: tuple[int, int]) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case, is_case_item
+from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case_item, is_suite_node
 
 if TYPE_CHECKING:
     import warnings
@@ -158,7 +158,7 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
         from pytest_queryeval.plugin.misuse import add_nearest_setting
 
         add_nearest_setting(warning_message)
-    if not nodeid or is_case(nodeid):
+    if not nodeid or is_suite_node(nodeid):
         from pytest_queryeval.text.redaction import redact
 
         text = str(warning_message.message)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, is_case
+from pytest_queryeval.plugin.stash import RUN, is_suite_node
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ReportCollector:
         self.has_suites = False
         self.is_interrupted = False
         self.written: list[Path] = []
-        self.faults: list[str] = []
+        self.problems: list[str] = []
         self.unused: list[str] = []
         self._worker_summaries: list[WorkerSummary] = []
         self._to_run: set[str] = set()
@@ -63,7 +63,7 @@ class ReportCollector:
         self._start(ids)
 
     def _start(self, nodeids: list[str]) -> None:
-        self._to_run.update(filter(is_case, nodeids))
+        self._to_run.update(filter(is_suite_node, nodeids))
         self._started = self._last_progress = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
@@ -78,7 +78,7 @@ class ReportCollector:
         if result := getattr(report, "queryeval", None):
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run
-        elif report.failed and is_case(report.nodeid):
+        elif report.failed and is_suite_node(report.nodeid):
             earlier_case = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
             self.keep(
@@ -106,7 +106,7 @@ class ReportCollector:
         """Aggregate, evaluate the gates, write the reports."""
         summaries = [*self._worker_summaries, self.config.stash[RUN].worker_summary()]
         if misuse := next((summary["misuse"] for summary in self._worker_summaries if summary["misuse"]), None):
-            self.faults.append(f"ERROR: {misuse}")
+            self.problems.append(f"ERROR: {misuse}")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
         is_usage_error = session.exitstatus == pytest.ExitCode.USAGE_ERROR  # which never replaces an earlier report
@@ -121,7 +121,7 @@ class ReportCollector:
         record_in_junit(self.config, self.report)
         if self.targets is not None:
             files = self.targets.write(self.report)
-            self.written, self.faults = files.paths, [*self.faults, *files.problems]
+            self.written, self.problems = files.paths, [*self.problems, *files.problems]
         self._set_status(session, self.report)
 
     @pytest.hookimpl(tryfirst=True)
@@ -140,7 +140,7 @@ class ReportCollector:
             if error.filename is None and path.is_file():  # opened, and written in part
                 with suppress(OSError):
                     path.unlink()
-            self.faults.append(f"report {path} cannot be written: {error.strerror or error}")
+            self.problems.append(f"report {path} cannot be written: {error.strerror or error}")
             self._set_status(session, self.report)
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
@@ -148,7 +148,7 @@ class ReportCollector:
         from pytest_queryeval.results.verdict import verdict
 
         is_good = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if is_good and (self.faults or verdict(report).is_faulty):
+        if is_good and (self.problems or verdict(report).is_faulty):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -157,7 +157,7 @@ class ReportCollector:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the summary of the report, errors in writing it, and annotations for GitHub Actions."""
-        if self.report is None and not self.faults:
+        if self.report is None and not self.problems:
             return
         from pytest_queryeval.text.formatting import log_line
 
@@ -174,7 +174,7 @@ class ReportCollector:
             for path in self.written:
                 display_path = path.relative_to(folder) if path.is_relative_to(folder) else path
                 terminalreporter.write_line(log_line(f"report: {display_path}"))
-        for fault in self.faults:
+        for fault in self.problems:
             terminalreporter.write_line(log_line(fault), red=True)
         if self.report is not None and self.targets is not None and not self.config.option.no_summary:
             for line in self.targets.commands(self.report, self.config.rootpath):
@@ -191,10 +191,10 @@ class ReportCollector:
         gates = merge_gates(summary["gates"] for summary in summaries)
         if gates:
             from pytest_queryeval.plugin.run import collected_below
-            from pytest_queryeval.runs.suites import with_numbers_of_cases
+            from pytest_queryeval.runs.suites import with_case_counts
 
             files_below = partial(collected_below, session=session)
-            gates = with_numbers_of_cases(gates, run.suites, cases, collected, files_below)
+            gates = with_case_counts(gates, run.suites, cases, collected, files_below)
         engines = dict(sorted(pair for summary in summaries for pair in summary["engine_versions"].items()))
         environment: Environment = {"pytest": pytest.__version__, "engines": engines}
         if reruns := getattr(option, "reruns", None):  # of pytest-rerunfailures

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.comparison.difference import (
+    distinguishing_texts,
     has_midnight,
+    is_text_and_number,
     lookalikes,
     shown_cell,
-    text_and_number,
-    told_apart,
     type_name,
 )
 from pytest_queryeval.core.case_report import CaseReport
@@ -148,7 +148,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     alike = lookalikes(difference, policy, _cell)
     place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
-    told = told_apart(difference, _room(len(difference.columns)))
+    told = distinguishing_texts(difference, _room(len(difference.columns)))
     rows = list(
         differing_rows(
             missing=difference.missing, extra=difference.extra, changed=difference.changed, repeated=difference.repeated
@@ -160,7 +160,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
-    if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
+    if any(is_text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {place}"
     if has_midnight(difference):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"

@@ -178,7 +178,7 @@ class CaseItem(pytest.Item):
         return case_json(
             self.case,
             nodeid=self.nodeid,
-            path=run.suites.relative(self.case.location.path),
+            path=run.suites.relative_path(self.case.location.path),
             outcome=outcome,
             message=message,
             progress=self.progress,
@@ -192,7 +192,7 @@ class CaseItem(pytest.Item):
             self.scored = result_json(
                 result,
                 nodeid=self.nodeid,
-                path=run.suites.relative(self.case.location.path),
+                path=run.suites.relative_path(self.case.location.path),
                 outcome=outcome,
                 message=message,
                 source_states=run.session.source_states(self.case),

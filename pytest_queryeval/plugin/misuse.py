@@ -137,7 +137,7 @@ def _near_cases(session: pytest.Session) -> Iterator[str]:
     suites = session.config.stash[RUN].suites
     for argument in session.config.args:
         path, _, id_ = argument.partition("::")
-        cases = suites.cases.get(suites.relative(session.config.invocation_params.dir / path), [])
+        cases = suites.cases.get(suites.relative_path(session.config.invocation_params.dir / path), [])
         if cases and id_ and id_ not in (ids := [case.id for case in cases]):
             yield f"{path}: no case '{id_}'{did_you_mean(id_, ids)}"
 

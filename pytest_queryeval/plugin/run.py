@@ -84,11 +84,11 @@ class Run:
     @cached_property
     def spend(self) -> SpendLimit | None:
         """The limit on what calls may cost together; None without one."""
-        if self.options.name_and_spend is None:
+        if self.options.spend_name_and_limit is None:
             return None
         from pytest_queryeval.evaluation.prediction_call import SpendLimit
 
-        return SpendLimit(*self.options.name_and_spend)
+        return SpendLimit(*self.options.spend_name_and_limit)
 
     @property
     def suites(self) -> RunSuites:
@@ -117,7 +117,7 @@ class Run:
                 recording=self.options.recording,
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
                 one_at_a_time=self.is_worker,
-                cause=self.options.cause,
+                cause_mode=self.options.cause,
                 spend=self.spend,
             )
         return self._session
@@ -237,8 +237,8 @@ class Run:
         ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
         left_out = dict.fromkeys(path for summary in summaries for path in summary["left_out"])
         return {
-            "paths": [self.suites.relative(start / argument.partition("::")[0]) for argument in self.config.args],
-            "ignored": [*(self.suites.relative(start / path) for path in ignored), *left_out],
+            "paths": [self.suites.relative_path(start / argument.partition("::")[0]) for argument in self.config.args],
+            "ignored": [*(self.suites.relative_path(start / path) for path in ignored), *left_out],
         }
 
     def worker_summary(self) -> WorkerSummary:

@@ -15,11 +15,11 @@ import pytest
 from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
 from pytest_queryeval.plugin.misuse import Misnamed
 from pytest_queryeval.plugin.run import Run
-from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case, is_case_item
+from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case_item, is_suite_node
 from pytest_queryeval.plugin.terminal import ErrorFolding, VerdictPrinter
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.process import RareCollection, SigtermHandler
+    from pytest_queryeval.core.process import GarbageCollectionThrottle, SigtermHandler
     from pytest_queryeval.runs.report import ReportTargets
 
 
@@ -91,7 +91,7 @@ class Interruption:
         self._begin(ids)
 
     def _begin(self, nodeids: Sequence[str]) -> None:
-        if self._sigterm is None and any(map(is_case, nodeids)):
+        if self._sigterm is None and any(map(is_suite_node, nodeids)):
             from pytest_queryeval.core.process import SigtermHandler
 
             # The handler of a worker does nothing; SIG_IGN would be inherited by the programs that it starts.
@@ -130,7 +130,7 @@ class GarbageCollection:
     """Hooks around the collection of suites, consecutive cases, and the end of runs with cases."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._collection: RareCollection | None = None  # until there is a case
+        self._collection: GarbageCollectionThrottle | None = None  # until there is a case
         # After the cleanups of pytest's plugins, which collect all garbage: to restore thresholds before that would
         # make Python collect it once more.
         config.add_cleanup(self._end)
@@ -149,7 +149,7 @@ class GarbageCollection:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
         """Make garbage collection rare while a suite is collected."""
-        if not is_case(collector.nodeid):
+        if not is_suite_node(collector.nodeid):
             return (yield)
         self._begin()
         try:
@@ -160,7 +160,7 @@ class GarbageCollection:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Make garbage collection rare until the end: the workers run all tests, this process receives reports."""
-        if any(map(is_case, ids)):
+        if any(map(is_suite_node, ids)):
             self._begin()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -184,9 +184,9 @@ class GarbageCollection:
 
     def _begin(self) -> None:
         if self._collection is None:
-            from pytest_queryeval.core.process import RareCollection
+            from pytest_queryeval.core.process import GarbageCollectionThrottle
 
-            self._collection = RareCollection()
+            self._collection = GarbageCollectionThrottle()
         self._collection.begin()
 
     def _end(self) -> None:

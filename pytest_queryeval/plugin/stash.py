@@ -16,7 +16,7 @@ COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
 SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 
 
-def is_case(nodeid: str) -> bool:
+def is_suite_node(nodeid: str) -> bool:
     """Return whether a node is a suite file or a case of one."""
     return nodeid.partition("::")[0].endswith(SUFFIXES)
 

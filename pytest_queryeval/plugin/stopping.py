@@ -12,7 +12,7 @@ from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.run import Run, collected_below
 from pytest_queryeval.plugin.stash import is_case_item
 from pytest_queryeval.runs.evaluate import NamedCase
-from pytest_queryeval.runs.stopping import early_stop, not_run
+from pytest_queryeval.runs.stopping import early_stop, not_run_report
 from pytest_queryeval.text.formatting import log_line
 
 
@@ -35,9 +35,9 @@ class StopWhenDecided:
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return
         suites = self._run.suites
-        items = sorted(items_by_nodeid.values(), key=lambda item: suites.options.place(item.nodeid))
+        items = sorted(items_by_nodeid.values(), key=lambda item: suites.options.sort_key(item.nodeid))
         session.items[:] = [*(item for item in session.items if not is_case_item(item)), *items]
-        cases = [NamedCase(item.case, item.nodeid, suites.relative(item.case.location.path)) for item in items]
+        cases = [NamedCase(item.case, item.nodeid, suites.relative_path(item.case.location.path)) for item in items]
         try:
             early = early_stop(cases, suites, partial(collected_below, session=session))
         except QueryEvalError as error:
@@ -61,8 +61,10 @@ class StopWhenDecided:
             self._run.stop()
             for case_item in session.items:
                 if is_case_item(case_item) and case_item.nodeid in self._to_run:
-                    path = self._run.suites.relative(case_item.case.location.path)
-                    self._collector.keep(case_item.nodeid, not_run(NamedCase(case_item.case, case_item.nodeid, path)))
+                    path = self._run.suites.relative_path(case_item.case.location.path)
+                    self._collector.keep(
+                        case_item.nodeid, not_run_report(NamedCase(case_item.case, case_item.nodeid, path))
+                    )
             # pytest runs the items of this list.
             session.items[:] = [case_item for case_item in session.items if case_item.nodeid not in self._to_run]
         return result

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin.stash import is_case
+from pytest_queryeval.plugin.stash import is_suite_node
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_report import CaseReport
@@ -59,7 +59,7 @@ class VerdictPrinter:
             from pytest_queryeval.reports.summary import verdict_line
             from pytest_queryeval.text.formatting import log_line
 
-            line, markup = verdict_line(report, self._collector.faults)
+            line, markup = verdict_line(report, self._collector.problems)
             terminal.write_line(log_line(line), **markup)
         return result
 
@@ -150,7 +150,7 @@ class ErrorFolding:
 
 def _colour(report: Any, writer: Any) -> Any:
     """Return the report of a failed case with colours in its text; other reports unchanged."""
-    if not is_case(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
+    if not is_suite_node(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
         return report
     from pytest_queryeval.plugin.failure import colour_lines
 

@@ -35,7 +35,7 @@ class Inline:
                 raise ValueError("it is an answer, not a query")
             if settings.gold_source is not None:
                 query = settings.gold_source.rewritten(query)
-            query = KINDS[settings.kind].translate(query, settings.of_golds.dialect, settings.dialect)
+            query = KINDS[settings.kind].translate(query, settings.gold_settings.dialect, settings.dialect)
         except ValueError as problem:
             error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
             error.location = location

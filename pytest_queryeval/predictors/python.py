@@ -42,7 +42,7 @@ _CASE_FIELDS = frozenset(field.name for field in fields(CaseView))
 _STAR_IMPORT = re.compile(r"\bfrom\s+[\w.]+\s+import\s*\*")
 # What can bind names that are in no statement.
 _DYNAMIC = frozenset({"__getattr__", "eval", "exec", "globals", "locals", "setattr", "vars"})
-# `parts_of` reads the target.
+# `split_target` reads the target.
 SETTINGS = {
     TARGET: SettingValidator(
         lambda _: True, "a function, as module:function or file.py:function", shape=pattern_shape(".:.")
@@ -162,7 +162,7 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     """Import the function under `target`; raises `PredictorError` if there is none."""
     target = spec.settings.get(TARGET, "")
     try:
-        place, name = parts_of(target)
+        place, name = split_target(target)
     except SettingError as error:
         raise PredictorError(str(error)) from error
     try:
@@ -229,7 +229,7 @@ def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
 def check(settings: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for an unknown setting, and where the target names no function."""
     validate_settings(settings, SETTINGS)
-    parts_of(settings.get(TARGET))
+    split_target(settings.get(TARGET))
 
 
 PYTHON = PredictorType(
@@ -241,7 +241,7 @@ PYTHON = PredictorType(
 )
 
 
-def parts_of(target: object) -> tuple[str, str]:
+def split_target(target: object) -> tuple[str, str]:
     """Return the module or file, and the function, of "module:function"; raises `SettingError` for anything else."""
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
@@ -260,7 +260,7 @@ def check_function(target: str, folder: Path) -> None:
 
     Modules are not checked: pytest puts their folders on sys.path later. Nor are files that bind names dynamically.
     """
-    place, name = parts_of(target)
+    place, name = split_target(target)
     if not is_file(place):
         return
     path = folder / place

@@ -95,7 +95,7 @@ def check_target(target: Path) -> None:
     """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written."""
     if str(target) in SERVICES:
         raise ReportError(f"'{target}' is for `--queryeval-report` only: call a folder otherwise")
-    check_place(target)
+    check_writable(target)
     if is_folder(target):
         return
     suffix = target.suffix.removeprefix(".")
@@ -106,7 +106,7 @@ def check_target(target: Path) -> None:
         raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
 
 
-def check_place(target: Path) -> None:
+def check_writable(target: Path) -> None:
     """Raise `ReportError` unless a file or folder can be written."""
     try:
         is_file = not is_folder(target)

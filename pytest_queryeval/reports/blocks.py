@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.steps import STEP_MEASURES, count_steps
-from pytest_queryeval.text.formatting import escape_invisible, one_line, one_line_with_end, parts_of
+from pytest_queryeval.text.formatting import escape_invisible, one_line, one_line_with_end, split_table
 
 SPAN_CHARACTERS = 300
 _READ_CHARACTERS = 10 * SPAN_CHARACTERS
@@ -87,7 +87,7 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
                 for row in (block.header, *block.rows)
             )
             whole_names = any(isinstance(row[0], CaseName) for row in block.rows)  # to be copied into a command
-            for part in parts_of(header, rows, width=width, whole_names=whole_names):
+            for part in split_table(header, rows, width=width, whole_names=whole_names):
                 yield from part.lines
         else:
             yield from wrap(
@@ -149,7 +149,7 @@ def metric_names(cases: Iterable[CaseReport]) -> list[str]:
     return list(dict.fromkeys(name for case in cases for name in case["scores"]))
 
 
-def part(case: CaseReport, *path: str) -> Any:
+def nested_value(case: CaseReport, *path: str) -> Any:
     """Return the value at a path of names such as `"gold", "query"`; None if a part of the path is missing."""
     node: Any = case
     for name in path:
@@ -160,8 +160,8 @@ def part(case: CaseReport, *path: str) -> Any:
 # Whether no answer is right, whether the system abstained, and why; a file of predictions may have the last two.
 ABSTENTION: Mapping[str, Callable[[CaseReport], str | None]] = {
     "answerable": lambda case: None if case.get("answerable", True) else "false",
-    "abstained": lambda case: "true" if part(case, "prediction", "abstained") else None,
-    "reason": lambda case: part(case, "prediction", "reason") or None,
+    "abstained": lambda case: "true" if nested_value(case, "prediction", "abstained") else None,
+    "reason": lambda case: nested_value(case, "prediction", "reason") or None,
 }
 
 
@@ -176,10 +176,10 @@ def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport]
 
     def count(measure: str) -> Callable[[CaseReport], int | None]:
         def read(case: CaseReport) -> int | None:
-            steps = part(case, "prediction", "steps")
+            steps = nested_value(case, "prediction", "steps")
             return None if steps is None else count_steps(steps)[measure]
 
         return read
 
-    has_steps = any(part(case, "prediction", "steps") is not None for case in cases)
+    has_steps = any(nested_value(case, "prediction", "steps") is not None for case in cases)
     return {measure: count(measure) for measure in STEP_MEASURES} if has_steps else {}

@@ -19,7 +19,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
-from pytest_queryeval.results.baseline import NO_COMMON_CASE, Sides
+from pytest_queryeval.results.baseline import NO_COMMON_CASE, Flips
 from pytest_queryeval.results.baseline.comparison import GOLD_DRIFT, is_foreign
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
@@ -83,7 +83,7 @@ def groups_in_tables() -> list[str]:
 def group_table(report: Report, group: str) -> Table:
     """Return the means by a group, the metrics of most weight first; without rows where the group has one value."""
     members = report["groups"].get(group, {})
-    names = group_metrics(by_weight(report), members)
+    names = group_metrics(metrics_by_weight(report), members)
     rows = [
         (
             Untrusted(value),
@@ -107,7 +107,7 @@ def mean_of(member: GroupReport, metric: str) -> float | None:
     return None if metric_report is None else metric_report["mean"]
 
 
-def by_weight(report: Report) -> list[str]:
+def metrics_by_weight(report: Report) -> list[str]:
     """Return the metrics by weight: those of gates, those with missed thresholds, those of most cases."""
     metrics, gate_metrics = report["metrics"], {gate["metric"] for gate in report["gates"]}
     return sorted(
@@ -124,10 +124,10 @@ def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) 
     clusters: list[str] = []
     for source, of_source in (sources or {}).items():
         source_totals = of_source["totals"]
-        scores += [1.0] * source_totals["passed"] + [0.0] * faults(source_totals)
+        scores += [1.0] * source_totals["passed"] + [0.0] * count_not_passed(source_totals)
         clusters += [source] * (len(scores) - len(clusters))
     passed = totals["passed"] - int(sum(scores))
-    other_faults = totals["passed"] + faults(totals) - len(scores) - passed
+    other_faults = totals["passed"] + count_not_passed(totals) - len(scores) - passed
     scores += [1.0] * passed + [0.0] * other_faults
     return statistics(scores, [*clusters, *([""] * (passed + other_faults))]) if scores else None
 
@@ -187,7 +187,7 @@ class Weakness:
     value: str
     """The label of the cause, or the value of the group; empty for answers without a known cause."""
     faults: int
-    of: int
+    total: int
     """What `faults` are compared with: the cases of the group, or of causes the most frequent one."""
     before: int | None = None
     """How many faults the baseline had; None without a baseline."""
@@ -206,21 +206,21 @@ def weaknesses(report: Report) -> list[Weakness]:
         unknown = sum(case["outcome"] in ("failed", "missed") and case["cause"] is None for case in report["cases"])
         most = max(unknown, *(max(before or 0, after) for before, after in causes.values()))
         rows = [
-            Weakness(group="cause", value=label, faults=after, of=most, before=before)
+            Weakness(group="cause", value=label, faults=after, total=most, before=before)
             for label, (before, after) in sorted(causes.items(), key=lambda cause: -cause[1][1])
         ]
-        return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
+        return rows + [Weakness(group="cause", value="", faults=unknown, total=most)] * (unknown > 0)
     weak_groups = [
-        Weakness(group=group, value=value, faults=number, of=reached_count(member["totals"]))
+        Weakness(group=group, value=value, faults=number, total=reached_count(member["totals"]))
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()
-        if (number := faults(member["totals"]))
+        if (number := count_not_passed(member["totals"]))
     ]
-    return sorted(weak_groups, key=lambda weakness: -weakness.faults / weakness.of)
+    return sorted(weak_groups, key=lambda weakness: -weakness.faults / weakness.total)
 
 
-def faults(totals: Totals) -> int:
+def count_not_passed(totals: Totals) -> int:
     """Return how many cases failed, missed a threshold or were in error."""
     return totals["failed"] + totals["missed"] + totals["errors"]
 
@@ -246,8 +246,8 @@ def spider_lines(report: Report) -> list[str]:
 
 def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
     """Yield the comparison with a baseline: what may explain its figures comes before them."""
-    yield headline(baseline)
-    yield from changes_besides(baseline)
+    yield baseline_headline(baseline)
+    yield from non_system_changes(baseline)
     if baseline["metrics"]:
         yield from (changes_table(baseline), (CHANGE_NOTE,))
     yield from causes(baseline["causes"])
@@ -274,7 +274,7 @@ def causes(counts: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Se
         yield ("causes of wrong answers: ", *parts[1:])
 
 
-def headline(baseline: BaselineReport) -> Sentence:
+def baseline_headline(baseline: BaselineReport) -> Sentence:
     """Return what is compared, and how many cases changed sides."""
     counts = baseline["cases"]
     place = ("against the baseline ", Untrusted(baseline["path"]), " of ", Untrusted(baseline["created"]))
@@ -300,12 +300,12 @@ def difference_counts(**numbers: int) -> dict[str, str]:
     }
 
 
-def side_counts(difference: Sides) -> dict[str, str]:
+def side_counts(difference: Flips) -> dict[str, str]:
     """Return in words how many cases changed sides between two runs."""
     return difference_counts(**{side: len(difference[side]) for side in FLIPS})
 
 
-def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
+def non_system_changes(baseline: BaselineReport) -> Iterator[Sentence]:
     """Yield what changed besides the system, and for how many cases that is unknown; nothing for a foreign baseline."""
     if is_foreign(baseline):
         return
@@ -318,7 +318,7 @@ def change_sentence(change: SuiteChange) -> Sentence:
     sentence, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
     if not cases:
         return sentence
-    return *sentence, f" {number_of_cases(change)}: ", *first_names(cases, MAX_EXAMPLES)
+    return *sentence, f" {number_of_cases(change)}: ", *leading_names(cases, MAX_EXAMPLES)
 
 
 def number_of_cases(change: SuiteChange) -> str:
@@ -354,11 +354,11 @@ def changes_table(baseline: BaselineReport) -> Table:
     return Table(CHANGE_HEADER, rows)
 
 
-def flips(sides: Sides) -> Iterator[Sentence]:
+def flips(sides: Flips) -> Iterator[Sentence]:
     """Yield the cases that changed sides."""
     for name, word in FLIPS.items():
         if sides[name]:
-            yield (f"{word} ({len(sides[name]):,}): ", *first_names(sides[name]))
+            yield (f"{word} ({len(sides[name]):,}): ", *leading_names(sides[name]))
 
 
 def cautions(report: Report) -> Iterator[Sentence]:
@@ -386,7 +386,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
         ),
     ):
         if names:
-            yield (f"{text}: ", *first_names(names, MAX_CAUTIONED))
+            yield (f"{text}: ", *leading_names(names, MAX_CAUTIONED))
     if (spend := report.get("spend")) and spend["unstated"]:
         calls = f"{spend['unstated']:,} of {pluralize(spend['calls'], 'call')}"
         yield f"the spend limit does not count {calls}, which state no number ", Untrusted(spend["name"])
@@ -408,7 +408,7 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def first_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]:
+def leading_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]:
     """Yield the first of the names as parts of a sentence, and how many more there are."""
     for number, name in enumerate(names[:limit]):
         yield from (", ", Untrusted(name)) if number else (Untrusted(name),)

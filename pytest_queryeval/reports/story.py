@@ -301,7 +301,7 @@ def _step_content(content: JsonValue) -> str:
             return json.dumps(content, ensure_ascii=False)
 
 
-def finding(case: CaseReport) -> str:
+def failure_summary(case: CaseReport) -> str:
     """Return why a case did not pass in one line: the first edit that repairs its answer, if known, and its message."""
     edit = case["cause"]["edits"][0] if case["cause"] is not None else None
     if edit is None or not edit["clause"]:  # the cause of a failed prediction is its message
@@ -326,7 +326,7 @@ def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> st
     return f"{place_and_change} ({quoted(edit['label'])})" if place_and_change else quoted(edit["label"])
 
 
-def what_is_wrong(case: CaseReport) -> str:
+def problem_text(case: CaseReport) -> str:
     """Return what is wrong with an answer, without thresholds; empty if nothing is."""
     if (error := _error(case)) is not None:
         return failure_text(**error) if error["kind"] == "abstained" else error["message"]

@@ -17,14 +17,14 @@ from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines,
 from pytest_queryeval.reports.sections import (
     amounts_table,
     baseline_blocks,
+    baseline_headline,
     baseline_sentences,
     cautions,
-    changes_besides,
     group_table,
     groups_in_tables,
-    headline,
     interval_note,
     metrics_table,
+    non_system_changes,
     spider_lines,
 )
 from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
@@ -40,8 +40,8 @@ from pytest_queryeval.text.formatting import (
     format_score,
     one_line,
     one_line_with_end,
-    parts_of,
     pluralize,
+    split_table,
     truncate_middle,
 )
 
@@ -49,7 +49,7 @@ Line: TypeAlias = tuple[str, dict[str, bool]]
 MAX_LISTED = 5
 MAX_ROWS = 20  # of a table of groups or dimensions, of which a suite may have any number
 MIN_SLOW_SECONDS = 1.0
-Command: TypeAlias = Literal["pytest", "evaluate", "merge"]
+CommandName: TypeAlias = Literal["pytest", "evaluate", "merge"]
 TimedPart: TypeAlias = Literal["gold", "predicted", "prediction", "scoring"]
 TIMED_PARTS: tuple[TimedPart, ...] = ("gold", "predicted", "prediction", "scoring")
 NAME_WIDTH = 40
@@ -59,7 +59,9 @@ REASON_CHARACTERS = 1_000
 ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
-def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command: Command = "pytest") -> Iterator[Line]:
+def summary_lines(
+    report: Report, *, width: int, verbosity: int = USUAL, command: CommandName = "pytest"
+) -> Iterator[Line]:
     """Yield metrics, a table of groups, worst cases, cautions, what changed, and gates: each line with its colours.
 
     Lines keep within `width` where numbers allow it. With `verbosity` 1 there are all tables, whole, and the slowest
@@ -91,7 +93,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
         yield from _notes(report, width)
     if baseline := report.get("baseline"):
         yield "", {}
-        blocks = [headline(baseline), *changes_besides(baseline)]
+        blocks = [baseline_headline(baseline), *non_system_changes(baseline)]
         lines = list(text_lines(baseline_blocks(baseline) if is_whole else blocks, width))
         if not is_short and not is_whole:
             lines += [one_line(text_sentence(sentence), width) for sentence in baseline_sentences(baseline)]
@@ -106,7 +108,7 @@ def missed_gate_lines(report: Report) -> Iterator[Line]:
             yield f"GATE {one_line(gate_line(gate), GATE_CHARACTERS)}", {"red": True}
 
 
-def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command = "pytest") -> Line:
+def verdict_line(report: Report, faults: Sequence[str] = (), *, command: CommandName = "pytest") -> Line:
     """Return the verdict that a command reaches, with its colour.
 
     A fault, as of a report that cannot be written, makes a good run a failed one.
@@ -118,7 +120,7 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
     return f"{run_verdict.line}{remedy and f'; {remedy}'}", {COLOURS[run_verdict.state]: True, "bold": True}
 
 
-def _remedy(report: Report, command: Command) -> str:
+def _remedy(report: Report, command: CommandName) -> str:
     """Return what to do to get a verdict where a run has none; empty if only other cases would give one."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
         return f"{'-rs' if command == 'pytest' else 'a report'} tells why cases were skipped"
@@ -139,7 +141,7 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
     if not table.rows:
         return
     header = [one_line_with_end(cell, NAME_WIDTH) if isinstance(cell, Untrusted) else cell for cell in table.header]
-    parts = parts_of(header, table.rows if is_whole else table.rows[:MAX_ROWS], width=width)
+    parts = split_table(header, table.rows if is_whole else table.rows[:MAX_ROWS], width=width)
     shown_parts = parts if is_whole else parts[:max_parts]
     for part in shown_parts:
         yield "", {}
@@ -186,7 +188,7 @@ def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool
     worst_cases = worst_first(report)
     if not worst_cases:
         return
-    from pytest_queryeval.reports.story import finding  # which a run without misses does not need
+    from pytest_queryeval.reports.story import failure_summary  # which a run without misses does not need
 
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(worst_cases))} of {len(worst_cases):,})", {"bold": True}
@@ -197,11 +199,11 @@ def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool
     for case, name in zip(shown_cases, names, strict=True):
         start, colours = f"  {name:<{name_width}}  ", {"red": case["outcome"] != "missed"}
         if is_whole or (are_errors_whole and case["outcome"] == "error"):
-            why = one_line(finding(case), REASON_CHARACTERS)
+            why = one_line(failure_summary(case), REASON_CHARACTERS)
             lines = wrap(start + why, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
             yield from ((line, colours) for line in lines)
         else:
-            yield (start + one_line(finding(case), width - len(start))).rstrip(), colours
+            yield (start + one_line(failure_summary(case), width - len(start))).rstrip(), colours
 
 
 def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:

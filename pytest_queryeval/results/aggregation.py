@@ -15,8 +15,8 @@ from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.groups import GROUPS, groups_of
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import RUN_METRICS, Better, RunMetric, reported_run_metrics
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Outcome
-from pytest_queryeval.core.model import Decision as ReviewDecision
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Outcome
+from pytest_queryeval.core.model import ReviewDecision as ReviewDecision
 from pytest_queryeval.core.report import (
     Decision,
     DimensionStatistics,
@@ -39,7 +39,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.core.steps import count_steps
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
-from pytest_queryeval.results.case_store import gathered, in_report_order
+from pytest_queryeval.results.case_store import collect_cases, in_report_order
 
 SCHEMA: Final = 2
 FIRST_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # all reports have them; other groups follow
@@ -79,7 +79,7 @@ def aggregate(
     """
     ordered_cases = in_report_order(cases)
     counts = CaseCounts(ordered_cases)
-    everything = counts.report()
+    overall_report = counts.report()
     known_better = better or {}
     tables: ReportTables = {}
     if counts.has_spider and (spider_table := _spider_table(ordered_cases)):
@@ -95,16 +95,16 @@ def aggregate(
     return {
         "schema": SCHEMA,
         **about,
-        "totals": everything["totals"],
+        "totals": overall_report["totals"],
         "metrics": {
             name: {"better": known_better.get(name) or better_of(name), **score_statistics}
-            for name, score_statistics in everything["metrics"].items()
+            for name, score_statistics in overall_report["metrics"].items()
         },
-        "measures": everything["measures"],
+        "measures": overall_report["measures"],
         "ties": counts.ties,
         "accidental": counts.accidental,
-        "causes": everything["causes"],
-        "groups": {group: counts.group_reports(group, everything) for group in counts.groups},
+        "causes": overall_report["causes"],
+        "groups": {group: counts.group_reports(group, overall_report) for group in counts.groups},
         **tables,
         "gates": list(gates),
         "cases": ordered_cases,
@@ -119,7 +119,7 @@ def with_joint_scores(cases: Sequence[CaseReport]) -> Sequence[CaseReport]:
             scores[nodeid][name] = score
     if not scores:
         return cases
-    scored_cases = gathered(cases)[:]
+    scored_cases = collect_cases(cases)[:]
     for place, case in enumerate(scored_cases):
         if case["nodeid"] in scores:
             scored_cases[place] = {**case, "joint_scores": scores[case["nodeid"]]}
@@ -239,14 +239,14 @@ class CaseCounts:
         """The names of groups: those that all reports have, others that are registered, and others of cases."""
         return list(dict.fromkeys((*FIRST_GROUPS, *self._members)))
 
-    def group_reports(self, group: str, everything: GroupReport) -> dict[str, GroupReport]:
-        """Return the report of each value of a group; a value that all cases have gets a copy of `everything`.
+    def group_reports(self, group: str, overall_report: GroupReport) -> dict[str, GroupReport]:
+        """Return the report of each value of a group; a value that all cases have gets a copy of `overall_report`.
 
         Levels of difficulty are in the order of Spider and BIRD, other values by name.
         """
         members = self._members[group]
         if members and members.count(members[0]) == len(members):  # as most suites have one kind
-            return {value: everything.copy() for value in sorted(members[0])}
+            return {value: overall_report.copy() for value in sorted(members[0])}
         reports = self._reports(members)
         ordered_values = sorted(
             reports, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value)
@@ -269,7 +269,7 @@ class CaseCounts:
         )
         for value, name, column in self._split("scores", members):
             n = len(column.values) + errors[value, name]
-            is_share = name in OF_TRIALS or (
+            is_share = name in TRIALS_SCORES or (
                 name in METRICS and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
             )
             reports[value]["metrics"][name] = {

@@ -192,7 +192,7 @@ def result_json(
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
     message = headline(result) if result.fails else message
-    fingerprint = case_fingerprint(case, source_states, result.gold_answers)
+    fingerprint = case_fingerprint(case, source_states, result.gold_answers_digest)
     case_report = _without_answers(case, nodeid, path, outcome, message, fingerprint)
     case_report.update(
         {
@@ -401,10 +401,10 @@ def _redacted(case: CaseReport) -> CaseReport:
     Few cases have secrets or such text; one search of a pickle is much faster than one of each text.
     """
     data = pickle.dumps(case, pickle.HIGHEST_PROTOCOL)
-    return redacted(case) if secrets_in(data) or SURROGATE.search(data) else case
+    return redact_case(case) if secrets_in(data) or SURROGATE.search(data) else case
 
 
-def redacted(case: CaseReport) -> CaseReport:
+def redact_case(case: CaseReport) -> CaseReport:
     """Return a case without the secrets that this process knows."""
     redacted_fields = {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()}
     return cast("CaseReport", {**redacted_fields, "groups": redacted_groups(groups_of(case))})

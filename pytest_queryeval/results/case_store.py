@@ -116,7 +116,7 @@ class StoredCases(Sequence[CaseReport]):
 Cases: TypeAlias = list[CaseReport] | StoredCases
 
 
-def with_case(cases: Cases, case: CaseReport) -> Cases:
+def append_case(cases: Cases, case: CaseReport) -> Cases:
     """Add a case and return the cases, which move to a file once there are too many for memory."""
     if isinstance(cases, list) and len(cases) == MAX_IN_MEMORY:
         cases = StoredCases(cases)
@@ -124,13 +124,13 @@ def with_case(cases: Cases, case: CaseReport) -> Cases:
     return cases
 
 
-def gathered(cases: Iterable[CaseReport]) -> Cases:
+def collect_cases(cases: Iterable[CaseReport]) -> Cases:
     """Return the cases, in memory or in a file."""
     if isinstance(cases, StoredCases) or (isinstance(cases, list) and fit_in_memory(cases)):
         return cases
     collected: Cases = []
     for case in cases:
-        collected = with_case(collected, case)
+        collected = append_case(collected, case)
     return collected
 
 
@@ -146,7 +146,7 @@ def report_order(case: CaseReport) -> tuple[str, int, int, str, str]:
 
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
     """Return the cases in `report_order`."""
-    gathered_cases = gathered(cases)
+    gathered_cases = collect_cases(cases)
     keys = list(map(report_order, gathered_cases))
     return select(gathered_cases, sorted(range(len(keys)), key=keys.__getitem__))
 
@@ -155,7 +155,7 @@ class CasesByNodeid(Mapping[str, CaseReport]):
     """Cases by node id, in the order in which the ids first came; a later case replaces one with the same id."""
 
     def __init__(self, cases: Sequence[CaseReport] = ()) -> None:
-        self.cases: Cases = gathered(cases)[:]
+        self.cases: Cases = collect_cases(cases)[:]
         self._places = {case["nodeid"]: place for place, case in enumerate(self.cases)}
 
     def __getitem__(self, nodeid: str) -> CaseReport:
@@ -165,7 +165,7 @@ class CasesByNodeid(Mapping[str, CaseReport]):
         if nodeid in self._places:
             self.cases[self._places[nodeid]] = case
         else:
-            self.cases = with_case(self.cases, case)
+            self.cases = append_case(self.cases, case)
             self._places[nodeid] = len(self.cases) - 1
 
     def __iter__(self) -> Iterator[str]:

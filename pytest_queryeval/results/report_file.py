@@ -17,7 +17,7 @@ from pytest_queryeval.core.json_value import INTEGER_DIGITS
 from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
-from pytest_queryeval.results.case_store import StoredCases, gathered
+from pytest_queryeval.results.case_store import StoredCases, collect_cases
 from pytest_queryeval.results.gates import rule_of
 from pytest_queryeval.text.formatting import one_line
 
@@ -45,7 +45,7 @@ def read_report(
     content = read_checked(path, _problem, "report", WRITE_ONE)
     cases = content["cases"]
     if isinstance(cases, list):
-        return cast(Report, {**content, "cases": gathered(map(transform, cases))})
+        return cast(Report, {**content, "cases": collect_cases(map(transform, cases))})
     return cast(Report, {**content, "cases": StoredCases(map(transform, _read_cases(path, cases, naming)))})
 
 

@@ -24,8 +24,8 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.predictors.answer import read_answer
-from pytest_queryeval.results.case_json import case_json, redacted, result_json
-from pytest_queryeval.results.case_store import Cases, with_case
+from pytest_queryeval.results.case_json import case_json, redact_case, result_json
+from pytest_queryeval.results.case_store import Cases, append_case
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run
 from pytest_queryeval.runs.workers import Dispatcher, Job, WorkerSession
@@ -87,7 +87,7 @@ def evaluate_cases(
         if named_case.case.skip is not None:
             yield evaluate_named_case(named_case, session)
     job = Job(work=evaluate_chunk, cause=session.cause_mode, recording=session.recording)
-    dispatcher = Dispatcher(executor, job, failed=_failure_report, redacted=redacted, tell=tell)
+    dispatcher = Dispatcher(executor, job, failed=_failure_report, redacted=redact_case, tell=tell)
     for _, reports in dispatcher.run(_Predictions(session.predictors).of(to_run)):
         yield from reports
 
@@ -213,10 +213,10 @@ def evaluate(
     ]
     engines = engine_versions(named_case.case for named_case in named_cases if named_case.case.skip is None)
     reports: Cases = []
-    with Session(cause=cause) as session:
+    with Session(cause_mode=cause) as session:
         try:
             for report in evaluate_cases(named_cases, session, executor=executor):
-                reports = with_case(reports, report)
+                reports = append_case(reports, report)
         except ExecutorBroken as error:
             error.report = _report(reports, name, engines, interrupted=True)
             raise
@@ -279,7 +279,7 @@ def score_pairs(
 
 
 def _score_here(pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
-    with Session(cause="off") as session:
+    with Session(cause_mode="off") as session:
         for pair in pairs:
             yield _score(pair, case, session)
 

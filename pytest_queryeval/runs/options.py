@@ -59,7 +59,7 @@ class RunOptions(OptionValues):
         self.baseline_report  # noqa: B018
         self.sample_and_seed  # noqa: B018
         self.stop_seed  # noqa: B018
-        self.name_and_spend  # noqa: B018
+        self.spend_name_and_limit  # noqa: B018
         self.thresholds  # noqa: B018
         self._check_features()
         if self.recording is None:
@@ -115,15 +115,15 @@ class RunOptions(OptionValues):
                 return f"{self.prefix}threshold: {problem}"
         for option, is_set, why in (
             ("stop", self.stop_seed is not None, "only one process can decide after each case whether to go on"),
-            ("spend", self.name_and_spend is not None, "only one process can add up what all calls cost"),
+            ("spend", self.spend_name_and_limit is not None, "only one process can add up what all calls cost"),
         ):
             if workers and is_set:
                 return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
         return timing_conflict(cases, workers) if workers else ""
 
-    def place(self, nodeid: str) -> bytes:
+    def sort_key(self, nodeid: str) -> bytes:
         """Return the sort key of a case: random if the run may stop early, else equal for all cases."""
-        return b"" if self.stop_seed is None else random_place(nodeid, self.stop_seed)
+        return b"" if self.stop_seed is None else random_sort_key(nodeid, self.stop_seed)
 
     def apply(self, case: Case) -> Case:
         """Return the case with the options applied."""
@@ -189,7 +189,7 @@ class RunOptions(OptionValues):
         return int(match["seed"] or 0)
 
     @cached_property
-    def name_and_spend(self) -> tuple[str, float] | None:
+    def spend_name_and_limit(self) -> tuple[str, float] | None:
         """The name of the number that is limited, and its limit; None without a limit."""
         if not self.spend or self.spend == ["off"]:
             return None
@@ -251,15 +251,15 @@ def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
     It is a systematic sample: cases at equal distances, where those of a file stand together in random order.
     """
 
-    def place(nodeid: str) -> tuple[str, bytes]:
+    def sort_key(nodeid: str) -> tuple[str, bytes]:
         return nodeid.partition("::")[0], sha256(f"{seed} {nodeid}".encode(errors="backslashreplace")).digest()
 
-    ordered = sorted(nodeids, key=place)
+    ordered = sorted(nodeids, key=sort_key)
     start = Random(seed).randrange(len(ordered)) if ordered else 0  # noqa: S311 - no secret
     number = min(number, len(ordered))
     return {ordered[(at * len(ordered) + start) // number] for at in range(number)}
 
 
-def random_place(nodeid: str, seed: int) -> bytes:
+def random_sort_key(nodeid: str, seed: int) -> bytes:
     """Return a random sort key of a case, which depends on the seed and the case only."""
     return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()

@@ -28,12 +28,12 @@ from pytest_queryeval.results.gates import (
     scope_index,
 )
 from pytest_queryeval.runs.evaluate import NamedCase
-from pytest_queryeval.runs.suites import RunSuites, with_numbers_of_cases
+from pytest_queryeval.runs.suites import RunSuites, with_case_counts
 
 MAX_NAMED = 3  # gates in a message
 
 
-def not_run(named_case: NamedCase) -> CaseReport:
+def not_run_report(named_case: NamedCase) -> CaseReport:
     """Return the report of a case that the run did not need."""
     case, nodeid, path = named_case
     message = "all gates were decided before its turn"
@@ -149,7 +149,7 @@ def early_stop(
     options, to_run = suites.options, [named_case for named_case in cases if named_case.case.skip is None]
     if options.stop_seed is None or not to_run:
         return None
-    gates = with_numbers_of_cases(merge_gates([suites.gates()]), suites, (), suites.collected, files_below)
+    gates = with_case_counts(merge_gates([suites.gates()]), suites, (), suites.collected, files_below)
     early = EarlyStop(options.stop_seed, gates, to_run, mode=options.gates, has_baseline=options.baseline is not None)
     if early.problem:
         option = f"{options.prefix}stop"

@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.results.gates import LeftOut, count_cases, with_gate_metrics
+from pytest_queryeval.results.gates import CaseWithoutResult, count_cases, with_gate_metrics
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache
@@ -54,7 +54,7 @@ class RunSuites:
 
         Raise `SuiteError`; the gates of its folders count even then. Raise `MissingExtraError` for a suite to skip.
         """
-        name = self.relative(path)
+        name = self.relative_path(path)
         try:
             suite = self.read(path)
         except MissingExtraError:
@@ -64,7 +64,7 @@ class RunSuites:
             self.unreadable_files.append(name)
             raise
         gates = [gate for folder in suite.folders for gate in folder.gates]
-        cases = ((self.options.apply(case), self.relative(case.location.path)) for case in suite.cases)
+        cases = ((self.options.apply(case), self.relative_path(case.location.path)) for case in suite.cases)
         self.cases[name] = with_gate_metrics(cases, gates)
         place = suite.cases[0].settings.on_miss_location
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
@@ -106,7 +106,7 @@ class RunSuites:
             check_predictors=self.options.predictor is None and not self.options.replay,
         )
 
-    def relative(self, path: Path) -> str:
+    def relative_path(self, path: Path) -> str:
         """Return a path relative to the root, with forward slashes, as in node ids."""
         if path not in self._relative:
             relative_path = Path.cwd() / path
@@ -128,10 +128,10 @@ class RunSuites:
     def gates(self) -> list[PendingGate]:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
-        return [{**gate.required, "folder": self.relative(gate.folder)} for gate in gates]
+        return [{**gate.required, "folder": self.relative_path(gate.folder)} for gate in gates]
 
 
-def with_numbers_of_cases(
+def with_case_counts(
     gates: Iterable[PendingGate],
     suites: RunSuites,
     cases: Collection[CaseReport],
@@ -145,12 +145,12 @@ def with_numbers_of_cases(
     """
     gates = list(gates)
     places = {Path(os.path.abspath(suites.options.root / gate["folder"])) for gate in gates}  # noqa: PTH100
-    names = {suites.relative(path) for place in places for path in files_below(place)}
+    names = {suites.relative_path(path) for place in places for path in files_below(place)}
     counts = Counter(map(_suite_of, cases))
     complete = {suite for suite, number in collected.items() if number == counts[suite]}
     candidates = cases if counts.keys() - complete else ()
     ran = Counter((case["path"], case["id"]) for case in candidates if _suite_of(case) not in complete)
-    left_out: list[LeftOut] = []
+    left_out: list[CaseWithoutResult] = []
     unreadable: list[str] = []
     folders: FolderCache = {}
     for suite in sorted((names | collected.keys()) - complete):
@@ -165,11 +165,11 @@ def with_numbers_of_cases(
             unreadable.append(suite)
             continue
         for case in suite_cases:
-            place = suites.relative(case.location.path), case.id
+            place = suites.relative_path(case.location.path), case.id
             if ran[place]:
                 ran[place] -= 1
             elif case.skip is None and not case.withdrawal:
-                left_out.append(LeftOut(place[0], case))
+                left_out.append(CaseWithoutResult(place[0], case))
     return [
         {**gate, "cases": None if any(is_below(path, gate["folder"]) for path in unreadable) else number}
         for gate, number in zip(gates, count_cases(gates, cases, left_out), strict=True)

@@ -54,7 +54,7 @@ MAX_DEATHS = 3  # of workers with a single item, until it is given up
 DASK_LOGS = "the logs of Dask's workers say more"
 
 
-class Registered(NamedTuple):
+class RegisteredMember(NamedTuple):
     """A member of a registry, which the import of a module registers."""
 
     registry: str
@@ -65,16 +65,16 @@ class Registered(NamedTuple):
     """The digest of the module's file, which changes with its contents."""
 
 
-def registered() -> Sequence[Registered]:
+def registered() -> Sequence[RegisteredMember]:
     """Return the members registered in this process that the evaluation of cases may need."""
     return [
-        Registered(registry, name, by, by.digest)
+        RegisteredMember(registry, name, by, by.digest)
         for registry, members in USED_BY_WORKERS.items()
         for name, by in members.registrations().items()
     ]
 
 
-def register_again(needed: Sequence[Registered]) -> None:
+def register_again(needed: Sequence[RegisteredMember]) -> None:
     """Import the modules that register these members; raise `QueryEvalError` if one fails or does not."""
     with _importing:
         for member in needed:
@@ -90,7 +90,7 @@ def register_again(needed: Sequence[Registered]) -> None:
                 raise QueryEvalError(f"the {member.registry} '{member.name}' {problem}: {remedy}")
 
 
-def _import(member: Registered) -> None:
+def _import(member: RegisteredMember) -> None:
     """Import a module, or its file under its name, unless its current version is already imported."""
     name, file = member.by
     if name == "__main__" or not file:
@@ -152,7 +152,7 @@ class Job(Generic[T_contra, R_co]):
     work: Work[T_contra, R_co]
     cause: CauseMode = "off"
     recording: Recording | None = None
-    registered: Sequence[Registered] = field(default_factory=registered)
+    registered: Sequence[RegisteredMember] = field(default_factory=registered)
     run: str = field(default_factory=lambda: uuid4().hex)
     """A unique id of the run."""
 
@@ -232,7 +232,7 @@ def _open_session(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
     if idle_session is None:
         unpickled: Job[Any, Any] = pickle.loads(job)  # noqa: S301 - of our own
         register_again(unpickled.registered)
-        session = WorkerSession(recording=unpickled.recording, cause=unpickled.cause)
+        session = WorkerSession(recording=unpickled.recording, cause_mode=unpickled.cause)
         idle_session = _Idle(job, unpickled.work, session, 0.0)
     try:
         yield idle_session.work, idle_session.session

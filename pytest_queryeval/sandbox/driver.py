@@ -203,12 +203,12 @@ def first_word(query: str) -> str:
     return match[1].lower() if match else ""
 
 
-def without_end(query: str) -> str:
+def strip_trailing_semicolons(query: str) -> str:
     """Return a query without the semicolons behind it, and the comments between and behind these.
 
     Drivers take one semicolon at most, and only comments after it.
 
-    >>> without_end("SELECT ';' /* all */;; /* now; */ ; -- done")
+    >>> strip_trailing_semicolons("SELECT ';' /* all */;; /* now; */ ; -- done")
     "SELECT ';' /* all */"
     """
     end = None
@@ -225,10 +225,10 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def not_a_database(name: str, header: bytes) -> str:
+def wrong_file_problem(name: str, header: bytes) -> str:
     """Return the problem of a file that is not a database of `name`, such as SQLite, by its first bytes.
 
-    >>> not_a_database("SQLite", b"CREATE TABLE singer (name text);")
+    >>> wrong_file_problem("SQLite", b"CREATE TABLE singer (name text);")
     'not a SQLite database, but a text file with SQL: write `source: {sqlite: {script: FILE}}`'
     """
     content = next((text for start, text in _SIGNATURES if header.startswith(start)), "")

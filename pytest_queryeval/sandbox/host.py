@@ -32,7 +32,7 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.text.formatting import one_line
 
 START_SECONDS = 30.0
-HEADER_BYTES = 8
+LENGTH_BYTES = 8
 TAIL_BYTES = 2_000
 LINE_CHARACTERS = 300
 PROBLEM_CHARACTERS = 1_000
@@ -124,13 +124,13 @@ class Child:
     def send(self, message: tuple[Any, ...]) -> None:
         """Write a message to the child's stdin; raises BrokenPipeError when the child is gone."""
         payload = marshal.dumps(message)
-        view = memoryview(len(payload).to_bytes(HEADER_BYTES, "big") + payload)
+        view = memoryview(len(payload).to_bytes(LENGTH_BYTES, "big") + payload)
         while view:
             view = view[os.write(self._requests, view) :]
 
     def receive(self, deadline: float, *, at_most: int) -> bytearray:
         """Wait for a message; raises TimeoutError at `deadline` (monotonic clock), EOFError when the child is gone."""
-        size = int.from_bytes(self._read(HEADER_BYTES, deadline), "big")
+        size = int.from_bytes(self._read(LENGTH_BYTES, deadline), "big")
         if size > at_most:
             raise SourceError(f"a message of {size:,} bytes, of which {at_most:,} were allowed")
         payload = self._read(size, deadline)
@@ -166,7 +166,7 @@ class Child:
         """Return the last line that the child wrote to its stderr; empty if there is none."""
         return _last_line(self._tail(), LINE_CHARACTERS)
 
-    def signal(self) -> None:
+    def send_kill_signal(self) -> None:
         """Send SIGKILL; may be called in any thread, while another one waits for an answer."""
         if self._process.poll() is None:  # or its id may be that of another group
             with suppress(ProcessLookupError):
@@ -174,14 +174,14 @@ class Child:
 
     def kill(self) -> None:
         """Send SIGKILL, wait for the end and close the pipes; may be called again."""
-        self.signal()
+        self.send_kill_signal()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe:
                 pipe.close()
 
 
-class Question(NamedTuple):
+class QueryRequest(NamedTuple):
     """A query, and the settings that its driver needs."""
 
     text: str
@@ -240,7 +240,7 @@ class Host:
         """List the statements that make the source's tables and views, one in a row; raises `SourceError`."""
         return self._answer("ddl", settings, None, timeout, MAX_COLUMNS)
 
-    def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
+    def time(self, gold: QueryRequest, predicted: QueryRequest, *, iterations: int, timeout: float) -> Execution:
         """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
 
         The answer has a row for each iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
@@ -292,7 +292,7 @@ class Host:
         """Kill the child; a later query would start another."""
         self._is_closing = True
         if child := self._child:
-            child.signal()  # a thread that waits for it then releases the lock
+            child.send_kill_signal()  # a thread that waits for it then releases the lock
         with self._lock:
             self._kill()
             self._is_closing = False

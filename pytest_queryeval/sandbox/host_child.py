@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, limit, make_answer
 from pytest_queryeval.sandbox.start_child import load
 
-HEADER_BYTES = 8
+LENGTH_BYTES = 8
 FIRST_ROWS = 64
 MAX_ROWS = 8_192
 CHUNK_BYTES = 256 * 1024
@@ -113,15 +113,15 @@ def measure(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
 def compare(driver: Driver, queries: tuple[str, str], databases: list[Any], max_rows: int, timeout: float) -> Answer:
     """Run two queries in each database, given by the settings of a request, for `timeout` seconds in all.
 
-    The rows of the answer hold what `outcome` returns for both; None twice where their answers are the same. They end
-    with the first query that is late.
+    The rows of the answer hold what `run_to_end` returns for both; None twice where their answers are the same. They
+    end with the first query that is late.
     """
     deadline = perf_counter() + timeout
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for settings in databases:
             gold, predicted = (
-                outcome(driver, settings, query, max(0.0, deadline - perf_counter()), max_rows) for query in queries
+                run_to_end(driver, settings, query, max(0.0, deadline - perf_counter()), max_rows) for query in queries
             )
             yield (None, None) if gold == predicted and gold[0] == "done" else (gold, predicted)
             if "timeout" in (*gold[1:2], *predicted[1:2]):
@@ -130,7 +130,7 @@ def compare(driver: Driver, queries: tuple[str, str], databases: list[Any], max_
     return make_answer(("gold", "predicted"), rows())
 
 
-def outcome(driver: Driver, settings: Any, query: str, timeout: float, max_rows: int) -> tuple[Any, ...]:
+def run_to_end(driver: Driver, settings: Any, query: str, timeout: float, max_rows: int) -> tuple[Any, ...]:
     """Run a query to its end, and return the message that `answer` would end with, but for the time."""
     try:
         columns, fetch = driver.run(settings, query, timeout)
@@ -181,12 +181,12 @@ def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO, grace: float) -
     """Answer requests one after the other until the parent closes the pipe, or is gone."""
 
     def send(payload: bytes) -> None:
-        replies.write(len(payload).to_bytes(HEADER_BYTES, "big"))
+        replies.write(len(payload).to_bytes(LENGTH_BYTES, "big"))
         replies.write(payload)
         replies.flush()
 
     send(marshal.dumps(("ready",)))
-    while len(header := requests.read(HEADER_BYTES)) == HEADER_BYTES:
+    while len(header := requests.read(LENGTH_BYTES)) == LENGTH_BYTES:
         request = marshal.loads(requests.read(int.from_bytes(header, "big")))  # noqa: S302 - from our own parent
         # The parent kills a late child. The alarm ends the process if the parent is gone.
         signal.setitimer(signal.ITIMER_REAL, request[3] + grace + ALARM_SECONDS)

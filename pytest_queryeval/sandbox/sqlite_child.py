@@ -19,11 +19,11 @@ from pytest_queryeval.sandbox.driver import (
     Settings,
     Verdict,
     make_answer,
-    not_a_database,
     quoted,
     read_header,
     signature,
-    without_end,
+    strip_trailing_semicolons,
+    wrong_file_problem,
 )
 
 VALUE_BYTES = 32 * 2**20
@@ -170,7 +170,7 @@ class Driver(driver.TableDriver):
             connection = self._in_memory(settings["script"], settings.get("rows") or {})
         else:
             connection = self._connection(settings["path"], timeout)
-        statement = without_end(query)
+        statement = strip_trailing_semicolons(query)
         connection.text_factory = str
         cursor = connection.execute(statement)
         if cursor.description is None:
@@ -300,7 +300,7 @@ class Driver(driver.TableDriver):
 def connect_plainly(path: str) -> sqlite3.Connection:
     """Open a connection without a guard, for trusted queries; raises `Fault` or sqlite3's errors."""
     try:
-        return sqlite3.connect(address(path), uri=True, isolation_level=None)
+        return sqlite3.connect(database_uri(path), uri=True, isolation_level=None)
     except OSError as error:
         raise Fault(error.strerror or str(error)) from error
 
@@ -314,7 +314,7 @@ def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Itera
 
 def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
     """Open a connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
-    connection = sqlite3.connect(address(path), timeout=lock_seconds(timeout), uri=True, isolation_level=None)
+    connection = sqlite3.connect(database_uri(path), timeout=lock_seconds(timeout), uri=True, isolation_level=None)
     try:
         protect(connection, guard)
     except BaseException:
@@ -355,12 +355,12 @@ def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> No
     connection.set_authorizer(guard.authorize)
 
 
-def address(path: str) -> str:
+def database_uri(path: str) -> str:
     """Return the URI by which SQLite reads the file at `path` without creating files beside it; raises `Fault`."""
     wal = signature(f"{path}-wal")
     header = read_header(path, HEADER_BYTES)
     if not header.startswith(MAGIC):
-        raise Fault(not_a_database("SQLite", header))
+        raise Fault(wrong_file_problem("SQLite", header))
     if header[18:20] != WAL_VERSIONS:
         return f"{Path(path).as_uri()}?mode=ro"
     if not wal or wal[1] == 0:

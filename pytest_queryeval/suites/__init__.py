@@ -16,7 +16,7 @@ from pytest_queryeval.documents.document import File, Node, Problems, file_at, r
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import entries, required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
-from pytest_queryeval.suites.answers import turns
+from pytest_queryeval.suites.answers import split_turns
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
 from pytest_queryeval.suites.keys import KEYS, read_check
@@ -29,7 +29,7 @@ from pytest_queryeval.suites.settings import (
     Values,
     check_applicable,
     folder_chain,
-    inherited,
+    inherit_values,
     read_keys,
 )
 from pytest_queryeval.suites.variables import MissingExtraError, check_required
@@ -122,12 +122,12 @@ def load_suite(
     folders: FolderCache | None = None,
     require_prediction: bool = True,
     check_predictors: bool = False,
-    is_changed: bool = True,
+    apply_changes: bool = True,
 ) -> Suite:
     """Return one suite file with the folder settings that apply to it.
 
     Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
-    local files and functions of the predictors that will answer the cases. Without `is_changed`, keys that change a
+    local files and functions of the predictors that will answer the cases. Without `apply_changes`, keys that change a
     suite, such as `reviews`, have no effect. Raise `SuiteError` with all
     problems of the file, or with those of the folder settings above it; `MissingExtraError` if the file is to be
     skipped, since an extra that it requires is not installed.
@@ -136,7 +136,7 @@ def load_suite(
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
     shared: Values = {}
     for folder in chain:
-        shared = inherited(shared, folder.values)
+        shared = inherit_values(shared, folder.values)
     problems = Problems()
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
     content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction)
@@ -153,7 +153,7 @@ def load_suite(
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
-    for name in values if is_changed else ():
+    for name in values if apply_changes else ():
         if (change := KEYS[name].change) is not None:
             suite = problems.attempt(change, values[name], suite) or suite
     problems.raise_any()
@@ -222,7 +222,7 @@ def _yaml_cases(
     values = read_keys(top, "file", problems)
     if "cases" not in values:
         raise top.problem("a suite needs `cases`: add a list of them")
-    settings = inherited(shared, values)
+    settings = inherit_values(shared, values)
     reader = CaseReader(settings, problems, require_prediction=require_prediction)
     predictor = settings.get("predictor")
     has_predictor = predictor is not None and predictor.kind != "inline"
@@ -317,7 +317,7 @@ def read_levels(suite: Suite) -> list[CaseLevels]:
         assert top is not None
         shared.append(top)
         nodes = case_nodes(entries(top)["cases"], Problems())
-    by_id = {entries(turn)["id"].value: turn for node in nodes for turn in turns(node)}
+    by_id = {entries(turn)["id"].value: turn for node in nodes for turn in split_turns(node)}
     return [CaseLevels(case=case, suite=suite, shared=tuple(shared), case_node=by_id[case.id]) for case in suite.cases]
 
 

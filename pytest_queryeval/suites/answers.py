@@ -140,7 +140,7 @@ def _only_form(case_entries: Mapping[str, Node], forms: Iterable[str]) -> str | 
     return stated_forms[0] if stated_forms else None
 
 
-def turns(case: Node) -> list[Node]:
+def split_turns(case: Node) -> list[Node]:
     """Return the cases that a node holds: itself, or one for each turn of its conversation that has a target.
 
     The id of such a case is that of the node with the number of the turn appended, its gold is the target, its question

@@ -14,9 +14,9 @@ from pytest_queryeval.core.shapes import (
     TEXT,
     described_shapes,
     either,
+    enum_shape,
     list_shape,
     mapping_shape,
-    one_of,
     shape,
 )
 from pytest_queryeval.documents.document import File, Form, Node, Problems, file_at
@@ -113,7 +113,7 @@ def _columns(node: Node) -> dict[str, str | None]:
     return each_entry(node, _column)
 
 
-@shape(either(one_of([REST]), list_shape(TEXT)))
+@shape(either(enum_shape([REST]), list_shape(TEXT)))
 def _metadata(node: Node) -> tuple[str, ...] | Literal["rest"]:
     return REST if node.value == REST else list_of(required_text)(node)
 

@@ -16,14 +16,14 @@ from pytest_queryeval.documents.values import entries, read_each, text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
-from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, turns
+from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, split_turns
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,
     added,
     check_applicable,
-    inherited,
+    inherit_values,
     intended_keys,
     read_keys,
     resolve,
@@ -53,7 +53,7 @@ class CaseReader:
 
         A case that is a row of a table is located at `table_location`, where the suite names the table.
         """
-        nodes = self._problems.attempt(turns, node) or ()
+        nodes = self._problems.attempt(split_turns, node) or ()
         cases = [case for case_node in nodes if (case := self._read_case(case_node, table_location))]
         if len(cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
             return cases
@@ -115,7 +115,7 @@ class CaseReader:
             if self._shared_settings is None:
                 self._shared_settings = self._resolved(self._shared, node, answerable=answerable)
             return self._shared_settings
-        return self._resolved(inherited(self._shared, inheritable), node, answerable=answerable)
+        return self._resolved(inherit_values(self._shared, inheritable), node, answerable=answerable)
 
     def _resolved(self, values: Values, node: Node, *, answerable: bool) -> SuiteSettings:
         if "kind" not in values:

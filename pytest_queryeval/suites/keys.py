@@ -23,9 +23,9 @@ from pytest_queryeval.core.shapes import (
     TEXT,
     Shape,
     either,
+    enum_shape,
     list_shape,
     mapping_shape,
-    one_of,
     shape,
     shape_of,
 )
@@ -84,7 +84,7 @@ _RATE_SHAPE: Shape = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 _MARKER_SHAPE: Shape = {
     "type": ["string", "integer", "boolean", "null"],
     "pattern": r"^(?!_)[^\s!-,./:-@\[-^`{-~]+$",
-    "not": one_of(PYTEST_MARKERS),
+    "not": enum_shape(PYTEST_MARKERS),
 }
 
 
@@ -143,7 +143,7 @@ def read_marker(node: Node) -> str:
     return value
 
 
-@shape(lambda: one_of(KINDS.names()))
+@shape(lambda: enum_shape(KINDS.names()))
 def read_kind(node: Node) -> str:
     """Read the name of a known kind."""
     value = text(node)
@@ -261,7 +261,7 @@ def _rate(node: Node) -> float:
     return rate
 
 
-@shape(either(one_of(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
+@shape(either(enum_shape(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
     if node.value in ("mean", "all", "any"):

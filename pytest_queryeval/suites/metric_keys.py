@@ -22,9 +22,9 @@ from pytest_queryeval.core.shapes import (
     TEXT,
     Shape,
     either,
+    enum_shape,
     list_shape,
     mapping_shape,
-    one_of,
     shape,
     shape_of,
 )
@@ -64,7 +64,7 @@ def metric_shape(*other_names: str) -> Shape:
     families = [name for name, metric in metrics.items() if metric.parameter]
     names = [name for name in metrics if name not in families]
     pattern = _of_families(families)
-    return either(one_of([*other_names, *names]), {"type": "string", "pattern": pattern})
+    return either(enum_shape([*other_names, *names]), {"type": "string", "pattern": pattern})
 
 
 def _of_families(names: Iterable[str]) -> str:

@@ -175,7 +175,7 @@ def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:
 
 
 def _check_predictor(kind: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
+    """Raise `CaseError` at the setting that is wrong, or at `fallback_node` where it has no node of its own."""
     try:
         PREDICTORS[kind].check(settings)
     except SettingError as error:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean, nearest
 from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
-from pytest_queryeval.core.table import ColumnNumbers, Policy
+from pytest_queryeval.core.table import ColumnTolerance, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
@@ -200,10 +200,10 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
         values = problems.attempt(read_keys, document.root, "folder", problems) or {}
     if problems:
         return problems.error()
-    return Folder(path=path, values=inherited({}, values), gates=values.get("gates", ()))
+    return Folder(path=path, values=inherit_values({}, values), gates=values.get("gates", ()))
 
 
-def inherited(above: Values, level_values: Values) -> dict[str, Any]:
+def inherit_values(above: Values, level_values: Values) -> dict[str, Any]:
     """Return the values that apply below a level with the values `level_values`, where `above` applies above it."""
     values = dict(above)
     for name, value in level_values.items():
@@ -283,7 +283,7 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
     fields.pop("gold_columns_location", None)
     policy = replace(policy, **fields)
     tolerances = [
-        ColumnNumbers(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))
+        ColumnTolerance(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))
         for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)

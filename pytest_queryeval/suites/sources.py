@@ -19,7 +19,7 @@ from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, m
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.documents.values import each_entry, entries, known_entries, required_text
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
+from pytest_queryeval.engines.graph_store import COMPRESSED, RDF_FORMATS
 from pytest_queryeval.engines.settings import VERSION, absolute
 from pytest_queryeval.sandbox.http_settings import suggested_url
 from pytest_queryeval.suites.variables import (
@@ -35,7 +35,7 @@ from pytest_queryeval.text.redaction import mask_credentials
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
     ".duckdb": "duckdb",
-    **dict.fromkeys(FORMATS, "rdf"),
+    **dict.fromkeys(RDF_FORMATS, "rdf"),
 }
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 SQLALCHEMY = ("postgres", "postgresql", "mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery", "trino")
@@ -163,7 +163,7 @@ def _engine_of(text: str) -> str | None:
         return "sqlalchemy"
     suffixes = PurePosixPath(text.lower()).suffixes
     if suffixes[-1:] == [COMPRESSED]:
-        return "rdf" if suffixes[-2:-1] and suffixes[-2] in FORMATS else None
+        return "rdf" if suffixes[-2:-1] and suffixes[-2] in RDF_FORMATS else None
     return ENGINE_OF_SUFFIX.get("".join(suffixes[-1:]))
 
 
@@ -172,7 +172,7 @@ def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Nod
 
 
 def _check_settings(engine: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
+    """Raise `CaseError` at the setting that is wrong, or at `fallback_node` where it has no node of its own."""
     try:
         ENGINES[engine].check(settings)
         _check_ca_file(settings, otherwise.file.folder)

@@ -121,14 +121,14 @@ def expanded_value(node: Node) -> Any:
     return _expand(value, node) if isinstance(value, str) else value
 
 
-def expanded_settings(node: Node, single: str) -> dict[str, JsonValue]:
-    """Read a mapping as it is, and anything else as the value of the setting `single`; raise `CaseError`."""
+def expanded_settings(node: Node, text_setting: str) -> dict[str, JsonValue]:
+    """Read a mapping as it is, and anything else as the value of the setting `text_setting`; raise `CaseError`."""
     if isinstance(node.value, dict):
         return {name: expanded_value(value) for name, value in node.value.items()}
     if isinstance(node.value, list):
-        return {single: expanded_value(node)}
+        return {text_setting: expanded_value(node)}
     required_text(node)
-    return {single: expanded_text(node)}
+    return {text_setting: expanded_text(node)}
 
 
 def settings_shape(validators: Mapping[str, SettingValidator] | None, single: str) -> Shape:
@@ -145,14 +145,16 @@ def setting_shapes(validators: Mapping[str, SettingValidator]) -> dict[str, Shap
     return {name: {"description": validator.words, **validator.shape} for name, validator in validators.items()}
 
 
-def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node], otherwise: Node) -> CaseError:
-    """Return the error of a setting at its node, else at `otherwise`, whose key replaces `single` in the message."""
+def setting_problem(
+    error: SettingError, text_setting: str, nodes: Mapping[str, Node], fallback_node: Node
+) -> CaseError:
+    """Return the error of a setting at its node, else at `fallback_node`, whose key replaces `text_setting` in it."""
     problem = str(error)
-    if error.setting == single and single not in nodes and otherwise.key:
-        problem = problem.replace(f"'{single}'", f"'{otherwise.key}'")
-    for node in (*nodes.values(), otherwise):
+    if error.setting == text_setting and text_setting not in nodes and fallback_node.key:
+        problem = problem.replace(f"'{text_setting}'", f"'{fallback_node.key}'")
+    for node in (*nodes.values(), fallback_node):
         problem = _as_written(problem, node)
-    return nodes.get(error.setting, otherwise).problem(problem)
+    return nodes.get(error.setting, fallback_node).problem(problem)
 
 
 def _as_written(message: str, node: Node) -> str:

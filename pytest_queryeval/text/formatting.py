@@ -216,7 +216,7 @@ class Part(NamedTuple):
     columns: int
 
 
-def parts_of(header: Row, rows: Sequence[Row], *, width: int, whole_names: bool = False) -> list[Part]:
+def split_table(header: Row, rows: Sequence[Row], *, width: int, whole_names: bool = False) -> list[Part]:
     """Return a table in parts of at most `width` characters where that is possible.
 
     The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from pytest_queryeval.comparison.canonical import canonical, is_comparable, quantity_of
+from pytest_queryeval.comparison.canonical import canonical_value, is_comparable, is_near, quantity_of
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Table
 from pytest_queryeval.metrics import METRICS
 
@@ -77,12 +77,12 @@ def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bo
             (value, str(term["value"]))
             for row in side["bindings"]
             for term in row.values()
-            if is_comparable(value := canonical(cell(term), SPARQL))
+            if is_comparable(value := canonical_value(cell(term), SPARQL))
         }
         for side in (gold, predicted)
     )
     return any(
-        text != other_text and quantity_of(value) == quantity_of(partner) and SPARQL.near(value, partner)
+        text != other_text and quantity_of(value) == quantity_of(partner) and is_near(value, partner, SPARQL)
         for value, text in golds
         for partner, other_text in predicted_rows
     )

@@ -14,7 +14,7 @@ import pytest
 from published_sparql import SPARQL, score, table
 from reference_records import Records
 
-from pytest_queryeval.comparison.pairing import pair as paired
+from pytest_queryeval.comparison.pairing import table_pair as paired
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
@@ -180,4 +180,4 @@ def test_pairs_that_the_published_search_gave_up_are_scored_to_the_end(pairs: li
 
         mappings = perm(len(predicted.columns), len(gold.columns))
         assert mappings * len(gold.rows) * len(predicted.rows) > 1_000_000
-        assert paired(gold, predicted, SPARQL).alignment.proven
+        assert paired(gold, predicted, SPARQL).alignment.is_proven

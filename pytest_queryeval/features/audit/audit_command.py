@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, writing
+from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report, not_counted_text
@@ -109,7 +109,7 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size
         }
         for case in drawn_cases
     )
-    with writing(output):
+    with wrap_write_errors(output):
         write_atomically(output, (f"{json.dumps(line, ensure_ascii=False)}\n".encode() for line in drawn_lines))
     drawn_numbers = Counter(case.stratum for case in drawn_cases)
     strata = [

@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.audit_file import DrawnCase, DrawnPrediction, prediction_digest, prediction_of
-from pytest_queryeval.results.baseline import MET
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME
 from pytest_queryeval.results.case_json import is_whole
 from pytest_queryeval.results.verdict import answer_passes
 
@@ -88,7 +88,7 @@ def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], 
         for case in report["cases"]:
             ids[case["nodeid"]] = case["id"]
             first_trial = case["trials"][0] if case["trials"] else case
-            passed = answer_passes(case, first_trial) if case["outcome"] in MET else None
+            passed = answer_passes(case, first_trial) if case["outcome"] in MET_BY_OUTCOME else None
             if passed is None:
                 reasons[case["nodeid"]] = WITHOUT_VERDICT.get(case["outcome"], "without a verdict")
                 continue

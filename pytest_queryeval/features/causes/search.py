@@ -34,7 +34,7 @@ MAX_CHARACTERS = 4_000  # of a query that is repaired
 MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on the source only
 DECIDING_METRIC = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
-_OF_QUERIES = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
+_QUERY_LABELS = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
 THEN_EQUAL = "; with that, the answers are equal"
@@ -112,7 +112,9 @@ def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | 
     if gold.query is None or gold.answer is None:
         return None
     try:
-        query = KINDS[case.settings.kind].translate(gold.query, case.settings.of_golds.dialect, case.settings.dialect)
+        query = KINDS[case.settings.kind].translate(
+            gold.query, case.settings.gold_settings.dialect, case.settings.dialect
+        )
     except ValueError:
         return None
     translation = QueryOrAnswer(query=query)
@@ -215,7 +217,7 @@ class _Search:
             return cause
         for edits in self._differences.groups:
             for cause in self._causes(edits, most=1):
-                if cause.edits[0].label not in _OF_QUERIES:
+                if cause.edits[0].label not in _QUERY_LABELS:
                     return replace(cause, edits=(replace(cause.edits[0], label=label),))
         if running is None:
             return None
@@ -272,7 +274,7 @@ class _Search:
         source is yielded. It, untested, is also preferred to several edits of which one replaces a whole query.
         """
         most_untested, is_extended = self._differences.most_untested, self._differences.is_extended
-        sufficient, extended = list[_Repaired](), deque[Sequence[int]]()
+        refuted_repairs, extended = list[_Repaired](), deque[Sequence[int]]()
         untested: Cause | None = None
 
         def is_gold(repaired: _Repaired) -> bool | None:
@@ -280,9 +282,9 @@ class _Search:
 
         for repaired in self._right_on_source(edits, most, extended):
             numbers, is_tested = repaired.numbers, is_gold(repaired)
-            exchanges_query = any(edits.edits[number].label in _OF_QUERIES for number in numbers)
+            exchanges_query = any(edits.edits[number].label in _QUERY_LABELS for number in numbers)
             if is_tested is False:
-                sufficient.append(repaired)
+                refuted_repairs.append(repaired)
                 if untested is None and len(numbers) <= most_untested and not exchanges_query:
                     causing_edits = tuple(edits.edits[number] for number in numbers)
                     untested = Cause(edits=causing_edits, repaired_query=repaired.query)
@@ -291,9 +293,9 @@ class _Search:
                     extended += (sorted((*numbers, number)) for number in islice(further_numbers, MAX_EXTENSIONS))
             elif untested is None or len(numbers) == 1 or not exchanges_query:
                 if is_extended:
-                    fewer = self._with_fewer(edits, numbers, sufficient)
+                    fewer = self._with_fewer(edits, numbers, refuted_repairs)
                     repaired = next((part for part in fewer if is_gold(part) is not False), repaired)
-                causing_edits = self._with_effect_first(edits, repaired, sufficient)
+                causing_edits = self._with_effect_first(edits, repaired, refuted_repairs)
                 yield Cause(edits=causing_edits, repaired_query=repaired.query, is_tested=bool(is_tested))
         if untested is not None:
             yield untested
@@ -331,14 +333,14 @@ class _Search:
                 if execution.error is None and self.score(execution) == 1.0:
                     yield _Repaired(fewer, query, execution.answer)
 
-    def _right_on_source(self, edits: QueryEdits, most: int, urgent: deque[Sequence[int]]) -> Iterator[_Repaired]:
+    def _right_on_source(self, edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[_Repaired]:
         """Yield the combinations of at most `most` edits after which the query is right on the source.
 
-        Combinations that the caller adds to `urgent` are tried before all others.
+        Combinations that the caller adds to `extended` are tried before all others.
         """
         tried: set[str] = set()
         cells = 0
-        for numbers in islice(_combinations(edits, most, urgent), MAX_COMBINATIONS):
+        for numbers in islice(_combinations(edits, most, extended), MAX_COMBINATIONS):
             query = edits.applied(numbers)
             if query is None or query in tried:
                 continue
@@ -356,7 +358,7 @@ class _Search:
 
 
 def _combinations(edits: QueryEdits, most: int, urgent: deque[Sequence[int]]) -> Iterator[Sequence[int]]:
-    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `urgent`."""
+    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `extended`."""
     for numbers in edits.combinations():
         if len(numbers) <= most:
             yield numbers

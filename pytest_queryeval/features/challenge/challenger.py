@@ -116,7 +116,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
         return Challenge(verdict="unchallenged", reason=str(error))
     settings = case.settings
     assert settings.source is not None  # or the queries would have no answers
-    store = session.kept(("challenges",), ChallengeStore)
+    store = session.cached(("challenges",), ChallengeStore)
     policy = to_jsonable(asdict(settings.policy))
     texts = [of_search.text for of_search in constraints]
     key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *texts)

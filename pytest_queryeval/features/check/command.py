@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
-from pytest_queryeval.cli.output import Result, teller, with_progress
+from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.errors import Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
@@ -20,7 +20,7 @@ from pytest_queryeval.text.formatting import one_line, pluralize
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1
 MESSAGE_CHARACTERS = 1_000
-_tell = teller("check")
+_tell = notifier("check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -112,7 +112,7 @@ class GoldRun:
         return answer if self.writes and isinstance(answer, AddedAnswer) else None
 
     @property
-    def compared(self) -> Table | None:
+    def compared_table(self) -> Table | None:
         """The columns of the table that are compared; None if the case names columns that it does not have."""
         with suppress(QueryEvalError):
             return None if self.table is None else project(self.table, self.case.settings.policy.gold_columns)
@@ -121,9 +121,11 @@ class GoldRun:
     @cached_property
     def scoring(self) -> Scoring | None:
         """The scores of the gold as a prediction; None if it has no answer that can be compared."""
-        if self.execution is None or self.execution.error or (self.table is not None and self.compared is None):
+        if self.execution is None or self.execution.error or (self.table is not None and self.compared_table is None):
             return None
-        return self.scoring_of(self.execution if self.table is None else replace(self.execution, answer=self.compared))
+        return self.scoring_of(
+            self.execution if self.table is None else replace(self.execution, answer=self.compared_table)
+        )
 
     def scoring_of(self, predicted: Execution) -> Scoring:
         """Return the scores of an execution as a prediction."""
@@ -215,7 +217,7 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
 
     One that takes random values runs several times, since it may answer alike by chance.
     """
-    if gold.query is None or (gold.compared is None and gold.change is None):
+    if gold.query is None or (gold.compared_table is None and gold.change is None):
         return
     remedy = "remove what depends on time or chance"
     for _ in range(RANDOM_RUNS if gold.kind.random_part(gold.query, gold.case.settings.dialect) else 1):
@@ -230,7 +232,7 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
 
 def limit_tie(gold: GoldRun) -> Iterator[str]:
     """Find a LIMIT that cuts through different rows that tie: a wrong query may be right by chance."""
-    if gold.table is None or gold.compared is None or gold.query is None:
+    if gold.table is None or gold.compared_table is None or gold.query is None:
         return
     plan = gold.kind.order_plan(gold.query, gold.table, gold.case)
     if plan is None or not plan.limited:
@@ -284,7 +286,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
         yield "gold reads nothing of its source, so that it is not a test of a query: ask for what the source holds"
         return
-    if gold.compared is None or not gold.compared.rows:
+    if gold.compared_table is None or not gold.compared_table.rows:
         return
     emptied = gold.kind.without_data(gold.query, gold.case.settings.dialect)
     answer = None if emptied is None else gold.run(emptied)
@@ -294,7 +296,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
         project(answer, gold.case.settings.policy.gold_columns),
         replace(gold.case.settings.policy, row_order="ignore"),
     )
-    if equal_tables(gold.compared, answer, policy):
+    if equal_tables(gold.compared_table, answer, policy):
         yield (
             "gold answers the same where all tables are empty, so that most wrong conditions pass: "
             "ask for something that the source holds"
@@ -314,7 +316,7 @@ def lost_answer(gold: GoldRun) -> Iterator[str]:
     if gold.table is None or gold.table.rows or gold.query is None or not gold.is_remote or gold.kind.name != "sparql":
         return
     source = gold.case.settings.source
-    parts = [*pattern_parts(gold.query, declared_prefixes(source.settings if source else {}))]
+    parts = [*required_patterns(gold.query, declared_prefixes(source.settings if source else {}))]
     answered = [gold.asks(part.query) for part in parts]
     for part, is_answered in zip(parts, answered, strict=True):
         if not is_answered and part.shorter and gold.asks(part.shorter_query):
@@ -349,7 +351,7 @@ def moving_gold(gold: GoldRun) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPart:
+class RequiredPattern:
     """A triple pattern that every solution of a query has."""
 
     text: str
@@ -360,7 +362,7 @@ class PatternPart:
     shorter_query: str
 
 
-def pattern_parts(query: str, prefixes: Mapping[str, str]) -> Iterator[PatternPart]:
+def required_patterns(query: str, prefixes: Mapping[str, str]) -> Iterator[RequiredPattern]:
     """Yield the required triple patterns of a query; none for one that cannot be read."""
     try:
         tree = read_tree(query, prefixes)
@@ -372,7 +374,7 @@ def pattern_parts(query: str, prefixes: Mapping[str, str]) -> Iterator[PatternPa
         if isinstance(pattern, Triple):
             shorter = replace(pattern, path=_without_optional_steps(pattern.path))
             is_shorter = len(shorter.path) < len(pattern.path)
-            yield PatternPart(
+            yield RequiredPattern(
                 writer.line(pattern),
                 f"ASK {dataset}{{ {_written(pattern)} }}",
                 writer.line(shorter) if is_shorter else "",

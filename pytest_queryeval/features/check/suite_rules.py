@@ -208,7 +208,7 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
     for levels in _to_run(suites):
         case, kind = levels.case, KINDS[levels.case.settings.kind]
         queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
-        for text_ in dict.fromkeys(kind.normal_text(query, case.settings.of_golds.dialect) for query in queries):
+        for text_ in dict.fromkeys(kind.normal_text(query, case.settings.gold_settings.dialect) for query in queries):
             first_case = first.setdefault((_place(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
                 message = f"gold is that of {_case_name(first_case, levels)}, which has another question: check both"

@@ -19,7 +19,7 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.ci.markdown import MAX_BYTES, markdown_within
 from pytest_queryeval.reports import ReportFormat, ReportService, write_whole
-from pytest_queryeval.reports.story import finding
+from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.formatting import escape_invisible, escape_line, one_line, one_line_with_end
@@ -97,7 +97,7 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
         place = _in_repository(root / case["path"], workspace)
         line = str(case["line"]) if place and case["line"] else ""
         title = f"{case['outcome']}: {one_line_with_end(case['nodeid'], TITLE_CHARACTERS)}"
-        yield _command("error", finding(case), file=place, line=line, title=title)
+        yield _command("error", failure_summary(case), file=place, line=line, title=title)
     if (unlisted_count := len(gates) + len(cases) - MAX_ERRORS) > 0:
         more = f"{unlisted_count:,} more missed gates and failed cases: the summary of the step lists them"
         yield _command("warning", more, title="query evaluation")
@@ -138,7 +138,7 @@ def _issues(report: Report) -> Iterator[bytes]:
     before = "["
     for case in worst_first(report):
         issue = {
-            "description": escape_line(f"{case['id']}: {finding(case)}", DESCRIPTION_CHARACTERS),
+            "description": escape_line(f"{case['id']}: {failure_summary(case)}", DESCRIPTION_CHARACTERS),
             "check_name": f"queryeval.{case['outcome']}",
             "fingerprint": sha256(case["nodeid"].encode(errors="backslashreplace")).hexdigest(),
             "severity": SEVERITIES[case["outcome"]],

@@ -26,23 +26,23 @@ from pytest_queryeval.reports.sections import (
     CHANGE,
     CHANGE_NOTE,
     amounts_table,
+    baseline_headline,
     causes,
     cautions,
-    changes_besides,
     changes_table,
-    first_names,
     flips,
     group_table,
     groups_in_tables,
-    headline,
     interval_note,
+    leading_names,
     metrics_table,
+    non_system_changes,
     pass_rate,
     percent,
     points,
     spider_lines,
 )
-from pytest_queryeval.reports.story import finding
+from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict, worst_first
@@ -125,7 +125,7 @@ def _head(report: Report) -> Iterator[str]:
     """Yield what distinguishes the run from others in the same summary, the verdict, and the pass rate."""
     heading: list[str] = [Untrusted(report["name"]) if report["name"] else "Query evaluation"]
     if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
-        heading += [" in ", *first_names(paths, MAX_PATHS)]
+        heading += [" in ", *leading_names(paths, MAX_PATHS)]
     yield f"## {markdown_sentence(heading)}"
     run_verdict = verdict(report, code_span)
     yield f"**{run_verdict.state}: {run_verdict.counts}** ({run_verdict.rule})"
@@ -146,10 +146,10 @@ def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Sec
     rows = [f"- gate {words[gate['ok']]}: {code_span(gate_text(gate))}" for gate in gates[:MAX_LISTED]]
     yield Section(title="gates", rows=rows, count=len(gates), max_bytes=6_000)
     if baseline := report.get("baseline"):
-        yield _list("the comparison with the baseline", [markdown_sentence(headline(baseline))])
+        yield _list("the comparison with the baseline", [markdown_sentence(baseline_headline(baseline))])
         sides = [f"- {markdown_sentence(sentence)}" for sentence in flips(baseline)]
         yield _list("the cases that changed sides", sides)
-        changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
+        changes = [f"- {markdown_sentence(sentence)}" for sentence in non_system_changes(baseline)]
         yield _list("what changed besides the system", changes)
     cause_counts = baseline["causes"] if baseline else report["causes"]
     yield _list("causes", [markdown_sentence(sentence) for sentence in causes(cause_counts)])
@@ -196,7 +196,7 @@ def _table(title: str, table: Table, max_bytes: int, *, foot: tuple[str, ...] = 
 def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, max_rows: int | None = None) -> Section:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
     rows = (
-        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(finding(case), cell=True)))
+        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(failure_summary(case), cell=True)))
         for case in cases[:max_rows]
     )
     head = table_head(("case", "outcome", "finding"))

@@ -35,8 +35,8 @@ from pytest_queryeval.features.command_predictor.replies import (
     exit_error,
     make_prediction,
     make_question,
+    output_excerpt,
     output_too_large,
-    quoted,
     read_line,
     read_output,
     stderr_text,
@@ -63,7 +63,7 @@ def is_environment(value: Any) -> bool:
 _TEXT_OR_NUMBER: Shape = {"type": ["string", "integer"]}
 _WORDS = either(STRING, {**list_shape(_TEXT_OR_NUMBER), "minItems": 1})
 SETTINGS = {
-    "run": SettingValidator(lambda _: True, "a program and its arguments", shape=_WORDS),  # `words` reads it
+    "run": SettingValidator(lambda _: True, "a program and its arguments", shape=_WORDS),  # `split_command` reads it
     "mode": SettingValidator(lambda value: value in MODES, f"one of {', '.join(MODES)}", shape=choice_shape(MODES)),
     "env": SettingValidator(
         is_environment,
@@ -78,7 +78,7 @@ SETTINGS = {
 def check_command(settings: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for the first setting that cannot be right."""
     validate_settings(settings, SETTINGS)
-    if not words(settings.get("run", [])):
+    if not split_command(settings.get("run", [])):
         raise SettingError("run", "the predictor 'command' needs `run`: a program and its arguments")
     if settings.get("mode") == "lines" and has_schema(settings):
         problem = f'"{SCHEMA}" in `run` needs a process for each case: write `{SEND_SCHEMA}: true`'
@@ -87,10 +87,10 @@ def check_command(settings: Mapping[str, JsonValue]) -> None:
 
 def has_schema(settings: Mapping[str, JsonValue]) -> bool:
     """Return whether an argument holds the placeholder of the schema."""
-    return any(SCHEMA in word for word in words(settings.get("run", []))[1:])
+    return any(SCHEMA in word for word in split_command(settings.get("run", []))[1:])
 
 
-def words(run: object) -> tuple[str, ...]:
+def split_command(run: object) -> tuple[str, ...]:
     """Return the program and its arguments; raises `SettingError`."""
     if isinstance(run, str):
         try:
@@ -141,7 +141,7 @@ class CommandPerCase:
         """Do nothing: no process outlives its case."""
 
 
-class _LeftError(PredictorError):
+class _EarlyExitError(PredictorError):
     """A process has ended with exit code 0, probably before it read the question."""
 
 
@@ -185,7 +185,7 @@ class CommandOfLines:
             if process.exit_code is not None or not process.prints:
                 await process.stop()
                 continue
-            with suppress(_LeftError):
+            with suppress(_EarlyExitError):
                 return process, await self._ask(process, line)
         process = await _start(self._command, self._name)
         return process, await self._ask(process, line)
@@ -210,7 +210,7 @@ class CommandOfLines:
 
     def _require_silence(self, process: Process) -> None:
         if process.output:
-            text = quoted(process.output.decode("utf-8", "replace"))
+            text = output_excerpt(process.output.decode("utf-8", "replace"))
             raise PredictorError(f"{self._name} printed {text} that nothing asked for: one line answers one case")
 
     async def _no_answer(self, process: Process) -> PredictorError:
@@ -220,7 +220,7 @@ class CommandOfLines:
         await process.until(lambda: process.ended)
         error = exit_error(process, by=self._name)
         has_left = process.exit_code == 0 and not process.output
-        return _LeftError(str(error), temporary=True) if has_left else error
+        return _EarlyExitError(str(error), temporary=True) if has_left else error
 
 
 def open_command(spec: PredictorSpec) -> Predictor:
@@ -231,7 +231,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
         raise PredictorError(str(error)) from error
     register_secrets(spec.settings)
     command = _command(spec.settings, spec.folder)
-    name = _name(words(spec.settings["run"]), command.folder)
+    name = _name(split_command(spec.settings["run"]), command.folder)
     kind = CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase
     return kind(command, name, sends_schema=spec.settings.get(SEND_SCHEMA, False))
 
@@ -243,7 +243,7 @@ def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
 
 def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     environment = {**os.environ, **{name: str(value) for name, value in settings.get("env", {}).items()}}
-    program, *arguments = words(settings["run"])
+    program, *arguments = split_command(settings["run"])
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
     if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
         raise PredictorError(f"the command's folder is not there: {mask_credentials(str(work))}")

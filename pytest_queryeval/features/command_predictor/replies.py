@@ -87,13 +87,15 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue
     try:
         entry = JSON.read(text)
     except ValueError as error:
-        raise PredictorError(f"{by} printed {quoted(text)}: {_LINES}") from error
+        raise PredictorError(f"{by} printed {output_excerpt(text)}: {_LINES}") from error
     if isinstance(entry, str):
         return {PREDICTED: entry}
     if not isinstance(entry, dict) or not _is_prediction(entry):
-        raise PredictorError(f"{by} printed {quoted(text)}: expected an object with `predicted`, or a JSON text")
+        raise PredictorError(
+            f"{by} printed {output_excerpt(text)}: expected an object with `predicted`, or a JSON text"
+        )
     if "id" in entry and entry["id"] != case.id:
-        raise PredictorError(f"{by} answered {quoted(str(entry['id']))} where '{case.id}' was asked")
+        raise PredictorError(f"{by} answered {output_excerpt(str(entry['id']))} where '{case.id}' was asked")
     return entry
 
 
@@ -146,7 +148,7 @@ def stderr_text(data: bytes | bytearray) -> str:
     return truncate(data.decode("utf-8", "replace").strip(), STDERR_CHARACTERS)
 
 
-def quoted(text: str) -> str:
+def output_excerpt(text: str) -> str:
     """Return the beginning of what a program printed, for messages."""
     return f"'{one_line(text, SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.metric import RunMetric
-from pytest_queryeval.results.baseline import MET
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME
 from pytest_queryeval.results.verdict import answer_passes
 
 NAME = "interaction_match"
@@ -45,10 +45,10 @@ def is_right(case: CaseReport) -> bool | None:
 
     Where nothing is required, each of its trials has to meet the default thresholds of its kind.
     """
-    if case["outcome"] not in MET:
+    if case["outcome"] not in MET_BY_OUTCOME:
         return None
     if case["fingerprint"] is None or case["fingerprint"]["thresholds"]:
-        return MET[case["outcome"]]
+        return MET_BY_OUTCOME[case["outcome"]]
     answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
     passes = [answer_passes(case, answer) for answer in answers]
     return None if None in passes else all(passes)

@@ -21,7 +21,7 @@ from pytest_queryeval.core.shapes import TRUE_OR_FALSE, SettingValidator, is_tex
 from pytest_queryeval.engines import Engine, EngineType, Settings, WriteDriver, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, QueryRequest, text_refusal
 from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
@@ -203,7 +203,7 @@ class SQLAlchemyEngine:
         self._remote = RemoteSource(
             name,
             host,
-            Question(PROBE, settings),
+            QueryRequest(PROBE, settings),
             ambiguous_failures=("timeout", "rejected"),
             retryable_failures=("rejected",),  # a server that a query brought down starts again
         )
@@ -212,7 +212,7 @@ class SQLAlchemyEngine:
         """Run `query` for at most `timeout` seconds; raises `SourceError` if the database does not answer."""
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
-        return with_cells(self._remote.execute(Question(query, self._settings), timeout=timeout, max_rows=max_rows))
+        return with_cells(self._remote.execute(QueryRequest(query, self._settings), timeout=timeout, max_rows=max_rows))
 
     def schema(self, *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys of the default schema; raises `SourceError`."""
@@ -227,7 +227,7 @@ class SQLAlchemyEngine:
         for query in (gold, predicted):
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)
-        pair = [Question(query, self._settings) for query in (gold, predicted)]
+        pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
         return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pytest_queryeval.sandbox.driver import COMMANDS
 from pytest_queryeval.text.formatting import one_line
 
 REFUSED = "only statements that change or read tables are allowed"
-CHANGING = frozenset(("delete", "insert", "merge", "select", "table", "update", "values", "with"))
+ALLOWED_FIRST_WORDS = frozenset(("delete", "insert", "merge", "select", "table", "update", "values", "with"))
 DEFINITION = re.compile(
     r"(?:create\s+(?:or\s+replace\s+)?(?:unique\s+)?|alter\s+|drop\s+)(?:table|view|index)\b", re.IGNORECASE
 )
@@ -44,7 +44,7 @@ def read_statements(query: str) -> list[str] | Failure:
     for statement in statements:
         word = re.match(r"\w*", statement.lstrip("( \n\t"))
         name = word[0].lower() if word else ""
-        if name in CHANGING or DEFINITION.match(statement):
+        if name in ALLOWED_FIRST_WORDS or DEFINITION.match(statement):
             continue
         if name in COMMANDS:
             return _unsafe(" ".join(statement.split()[:2]).upper())

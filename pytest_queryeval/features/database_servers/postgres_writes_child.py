@@ -126,7 +126,7 @@ class Relation(NamedTuple):
         return name if self.is_view else f"ONLY {name}"
 
 
-class Difference(NamedTuple):
+class RelationChange(NamedTuple):
     """A table that is not as it was; of rows that are read after the transaction, `removed` is None."""
 
     old: Relation | None
@@ -179,7 +179,7 @@ class Driver(postgres_child.Driver):
         session.lock()  # a new child has none
         session.before.begin(timeout)
         old_relations = relations(connection)
-        number = connection.execute("SELECT txid_current() & 4294967295").fetchall()[0][0]
+        transaction_id = connection.execute("SELECT txid_current() & 4294967295").fetchall()[0][0]
         returned: Rows = []
         for statement in settings["statements"]:
             limit = max(1, round(1000 * (self._deadline - monotonic())))
@@ -192,7 +192,9 @@ class Driver(postgres_child.Driver):
             raise Refused("temporary tables")
         new_relations = relations(connection)
         differences = list(
-            differing(connection, session.before.connection, number, old_relations, new_relations, max_rows)
+            changed_relations(
+                connection, session.before.connection, transaction_id, old_relations, new_relations, max_rows
+            )
         )
         session.before.connection.execute("ROLLBACK")
         connection.execute("ROLLBACK")
@@ -236,15 +238,15 @@ def relations(connection: Connection) -> dict[tuple[str, str], Relation]:
     return {(row.schema, row.name): row for row in rows}
 
 
-def differing(
+def changed_relations(
     connection: Connection,
     before: Connection,
-    number: int,
+    transaction_id: int,
     old_relations: dict[tuple[str, str], Relation],
     new_relations: dict[tuple[str, str], Relation],
     max_rows: int,
-) -> Iterator[Difference]:
-    """Yield the tables and views that may differ from before; `number` is that of the transaction."""
+) -> Iterator[RelationChange]:
+    """Yield the tables and views that may differ from before; `transaction_id` is that of this one."""
     locks: defaultdict[int, set[str]] = defaultdict(set)
     for oid, mode in connection.execute(LOCKS.encode()).fetchall():
         locks[oid].add(mode)
@@ -257,22 +259,23 @@ def differing(
         keys = keys_of(connection, new) if new else None
         modes = set() if relation.is_view else locks[relation.oid]
         if new is None or old != new or "AccessExclusiveLock" in modes:
-            yield Difference(old, new, all_rows(connection, new, max_rows) if new else [], None, keys)
+            yield RelationChange(old, new, all_rows(connection, new, max_rows) if new else [], None, keys)
         elif "RowExclusiveLock" in modes:
-            yield Difference(old, new, *changed_rows(connection, before, number, new, max_rows), keys)
+            yield RelationChange(old, new, *changed_rows(connection, before, transaction_id, new, max_rows), keys)
 
 
 def changed_rows(
-    connection: Connection, before: Connection, number: int, table: Relation, max_rows: int
+    connection: Connection, before: Connection, transaction_id: int, table: Relation, max_rows: int
 ) -> tuple[Rows, Rows]:
     """Return the rows of a table that the transaction added, and those that it removed."""
     is_new = "pg_catalog.age(xmin) <= pg_catalog.age(%s::text::xid)"
-    added = fetch(connection, f"SELECT * FROM {table.quoted} WHERE {is_new} LIMIT {max_rows + 1}", [str(number)])  # noqa: S608 - quoted
+    first_rows = f"SELECT * FROM {table.quoted} WHERE {is_new} LIMIT {max_rows + 1}"  # noqa: S608 - quoted
+    added = fetch(connection, first_rows, [str(transaction_id)])
     candidates = fetch(before, f"SELECT ctid::text FROM {table.quoted} WHERE xmax <> 0", [])  # noqa: S608 - quoted
     visible = fetch(
         connection,
         f"SELECT ctid::text FROM {table.quoted} WHERE ctid = ANY (%s::tid[]) AND NOT {is_new}",  # noqa: S608 - quoted
-        [[place for (place,) in candidates], str(number)],
+        [[place for (place,) in candidates], str(transaction_id)],
     )
     places = [place for (place,) in set(candidates) - set(visible)]
     statement = f"SELECT * FROM {table.quoted} WHERE ctid = ANY (%s::tid[]) LIMIT {max_rows + 1}"  # noqa: S608 - quoted
@@ -289,7 +292,7 @@ def fetch(connection: Connection, statement: str, arguments: Sequence[Any]) -> R
     return encode_rows(connection.execute(statement.encode(), arguments or None).fetchall())
 
 
-def change_rows(connection: Connection, difference: Difference, max_rows: int) -> Iterator[Row]:
+def change_rows(connection: Connection, difference: RelationChange, max_rows: int) -> Iterator[Row]:
     """Yield how a table or a view changed, without the rows of a view that was dropped or replaced."""
     old, new, added, removed, keys = difference
     relation = new or old

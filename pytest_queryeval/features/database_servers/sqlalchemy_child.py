@@ -46,9 +46,9 @@ from pytest_queryeval.sandbox.driver import (
     Settings,
     Verdict,
     make_answer,
-    not_a_database,
     read_header,
-    without_end,
+    strip_trailing_semicolons,
+    wrong_file_problem,
 )
 
 CONNECTIONS = 8
@@ -138,7 +138,7 @@ class Driver(driver.TableDriver):
         options = {"stream_results": True, "no_parameters": True}
         # In some databases these characters begin or end texts and comments, in others they do not.
         is_plain = not any(mark in query for mark in "\\#$")
-        statement = without_end(query) if is_plain else query.rstrip("; \t\r\n\f")
+        statement = strip_trailing_semicolons(query) if is_plain else query.rstrip("; \t\r\n\f")
         result = connection.exec_driver_sql(statement, execution_options=options)
         if not result.returns_rows:
             raise ValueError("the query gives no rows")
@@ -228,7 +228,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
         if name == "sqlite":
             header = read_header(str(path), HEADER_BYTES)
             if not header.startswith(SQLITE_MAGIC):
-                raise Fault(f"{path}: {not_a_database('SQLite', header)}")
+                raise Fault(f"{path}: {wrong_file_problem('SQLite', header)}")
             creator = partial(sqlite3.connect, f"{path.as_uri()}?mode=ro", uri=True)
             return sqlalchemy.create_engine("sqlite://", creator=creator, poolclass=NullPool).connect()
         options = {"connect_args": {"read_only": True, "config": DUCKDB}}

@@ -145,18 +145,18 @@ def _postgres(target: Target) -> Connection:
     schema_in_path = schema if schema.isidentifier() and schema.islower() else quoted(schema)
     parameters["options"] = "-csearch_path=" + (path or f"{schema_in_path},public").replace(" ", "\\ ")
     database = target.require("dbname", "database")
-    url = _url("postgresql", target, _database(database), parameters, user=target.require("user"))
+    url = _url("postgresql", target, _escape_database_name(database), parameters, user=target.require("user"))
     return _by_url(url, database, "" if path else schema)
 
 
-def _database(name: str) -> str:
+def _escape_database_name(name: str) -> str:
     """Return the name of a database in a URL: SQLAlchemy reads escapes there from 2.1 on, and each text before `?`."""
     return name.replace("%", "%25").replace("?", "%3F")
 
 
 def _redshift(target: Target) -> Connection:
     database = target.require("dbname", "database")
-    url = _url("redshift+psycopg2", target, _database(database), {}, user=target.require("user"))
+    url = _url("redshift+psycopg2", target, _escape_database_name(database), {}, user=target.require("user"))
     return _by_url(url, database, "public")
 
 
@@ -192,7 +192,7 @@ def _databricks(target: Target) -> Connection:
 
 def _mysql(target: Target) -> Connection:
     schema = target.require("schema")
-    url = _url("mysql+pymysql", target, _database(schema), {}, user=target.require("username", "user"))
+    url = _url("mysql+pymysql", target, _escape_database_name(schema), {}, user=target.require("username", "user"))
     return _by_url(url, "", schema)
 
 

@@ -49,10 +49,10 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     except Exception as error:
         quotation = QUOTATION.search(str(error))
         raise Fault(f"{path}{':' + quotation[1] if quotation else ''}: {brief(error)}") from error
-    transactions = any(kind(statement) == "TRANSACTION" for statement in statements)
+    transactions = any(kind_of(statement) == "TRANSACTION" for statement in statements)
     in_transaction = False
     for line, statement in locate_statements(text, statements):
-        is_insert = kind(statement) == "INSERT" and not transactions
+        is_insert = kind_of(statement) == "INSERT" and not transactions
         try:
             # One transaction for all inserts in a row: separate ones would each wait for the disk.
             if is_insert != in_transaction:
@@ -65,7 +65,7 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         connection.commit()
 
 
-def kind(statement: duckdb.Statement) -> str:
+def kind_of(statement: duckdb.Statement) -> str:
     """Return the kind of a statement, such as INSERT."""
     return str(statement.type).rpartition(".")[2]
 

@@ -29,9 +29,9 @@ from pytest_queryeval.sandbox.driver import (
     Refused,
     Settings,
     Verdict,
-    not_a_database,
     read_header,
     signature,
+    wrong_file_problem,
 )
 
 M_ARENA_MAX = -8  # of malloc.h
@@ -206,7 +206,7 @@ class Driver(driver.TableDriver):
 
         A new database in an existing instance takes a tenth of the time of a new instance.
         """
-        self._memory = self._memory or locked(duckdb.connect(":memory:", config=CONFIG))
+        self._memory = self._memory or isolate_connection(duckdb.connect(":memory:", config=CONFIG))
         if script != self._script:
             self._script = None
             self._memory.execute("DETACH DATABASE IF EXISTS built")
@@ -282,11 +282,11 @@ def connect(path: str) -> duckdb.DuckDBPyConnection:
     """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
     header = read_header(path, HEADER_BYTES)
     if header[MAGIC_BYTES] != MAGIC:
-        raise Fault(not_a_database("DuckDB", header))
-    return locked(duckdb.connect(path, read_only=True, config=CONFIG))
+        raise Fault(wrong_file_problem("DuckDB", header))
+    return isolate_connection(duckdb.connect(path, read_only=True, config=CONFIG))
 
 
-def locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def isolate_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Return the connection without access to files, its settings locked; raises DuckDB's errors."""
     try:
         for statement in LOCK_STATEMENTS:

@@ -28,7 +28,7 @@ from pytest_queryeval.features.duckdb.duckdb_child import (
     MAGIC_BYTES,
     STARTS_READING,
     changing_call,
-    locked,
+    isolate_connection,
     tokens_of,
 )
 from pytest_queryeval.sandbox.cells import encode_rows, without_common
@@ -40,10 +40,10 @@ from pytest_queryeval.sandbox.driver import (
     Settings,
     Verdict,
     make_answer,
-    not_a_database,
     quoted,
     read_header,
     signature,
+    wrong_file_problem,
 )
 
 import duckdb  # isort: skip
@@ -101,7 +101,7 @@ class TooManyRows(Exception):  # noqa: N818 - an outcome of the query
 class Copy(NamedTuple):
     """The private copy of a database, with the signatures of what it was made of."""
 
-    state: tuple[tuple[int, ...], tuple[int, ...]]
+    signatures: tuple[tuple[int, ...], tuple[int, ...]]
     size: int
     connection: Connection
     sequences: Mapping[str, Row]
@@ -161,7 +161,7 @@ class Driver(duckdb_child.Driver):
                     returned = [("columns", None, names), *(("returned", None, row) for row in rows)]
             if session.execute(TEMPORARY).fetchone():
                 raise Refused(f"{REFUSED}: temporary tables and views")
-            changes = [*returned, *changed(before, session, query.lower(), max_rows)]
+            changes = [*returned, *changed_relations(before, session, query.lower(), max_rows)]
         finally:
             self._alarm.clear()
             with suppress(duckdb.Error):
@@ -194,7 +194,7 @@ class Driver(duckdb_child.Driver):
         try:
             state = signature(path), signature(f"{path}.wal")
             copy = self._copies.pop(path, None)
-            if copy is not None and copy.state != state:
+            if copy is not None and copy.signatures != state:
                 copy.connection.close()
                 copy = None
             if copy is None:
@@ -254,7 +254,7 @@ def connect(path: str, folder: Path) -> Connection:
     """
     header = read_header(path, HEADER_BYTES)
     if header[MAGIC_BYTES] != MAGIC:
-        raise Fault(not_a_database("DuckDB", header))
+        raise Fault(wrong_file_problem("DuckDB", header))
     name = folder / Path(path).name  # after which DuckDB names the database
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as in `driver`
@@ -268,7 +268,7 @@ def connect(path: str, folder: Path) -> Connection:
         name.chmod(0o600)
         connection = duckdb.connect(str(name), config=CONFIG)
         connection.execute("FORCE CHECKPOINT")  # of what the log holds
-        return locked(connection)
+        return isolate_connection(connection)
     finally:
         for file_name in (str(name), f"{name}.wal"):
             with suppress(FileNotFoundError):
@@ -322,7 +322,7 @@ def returns_rows(statement: duckdb.Statement) -> bool:
     return False
 
 
-def changed(before: Connection, after: Connection, query: str, max_rows: int) -> Iterator[Row]:
+def changed_relations(before: Connection, after: Connection, query: str, max_rows: int) -> Iterator[Row]:
     """Yield the tables that differ between two connections, with their rows that were added and removed.
 
     Without triggers, only tables can differ whose names stand in `query`, a text in lower case.

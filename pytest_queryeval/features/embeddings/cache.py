@@ -23,7 +23,7 @@ BUSY_SECONDS = 20.0  # the wait for a statement of another process
 WAIT_SECONDS = 60.0  # the wait for another process that encodes, but adds no vector
 _POLL_SECONDS = 0.05
 _DAY = 24 * 3600
-_KEYS_AT_ONCE = 500  # in one statement
+_BATCH_SIZE = 500  # in one statement
 _TABLE = """
 CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, day INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
@@ -155,7 +155,7 @@ def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     vectors: Vectors = {}
     today = _today()
     remaining_keys = iter(keys)
-    while batch := list(islice(remaining_keys, _KEYS_AT_ONCE)):
+    while batch := list(islice(remaining_keys, _BATCH_SIZE)):
         marks = ", ".join("?" * len(batch))
         rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", batch).fetchall()  # noqa: S608 - marks only
         for key, sealed_vector, _ in rows:  # SQLite does not notice bytes that were overwritten within a value

@@ -140,7 +140,7 @@ class Model:
         Texts with about the same number of tokens share a batch, so that little is padded; the longest come first.
         Raise `EmbeddingError` for a text that cannot be encoded.
         """
-        tokens = self._attempt(self._tokens, texts)
+        tokens = self._attempt(self._token_counts, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
         start = 0
         while start < len(places):
@@ -149,7 +149,7 @@ class Model:
             vectors = self._attempt(self._encode, [texts[place] for place in batch])
             yield dict(zip(batch, vectors, strict=True))
 
-    def _tokens(self, texts: list[str]) -> list[int]:
+    def _token_counts(self, texts: list[str]) -> list[int]:
         """Return how many tokens the model reads of each text; an estimate if its tokenizer is not of transformers."""
         from transformers import PreTrainedTokenizerBase
 

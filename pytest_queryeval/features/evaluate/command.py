@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests, root_of
-from pytest_queryeval.cli.output import Result, teller, with_progress
+from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.process import INTERRUPTED
@@ -24,15 +24,15 @@ from pytest_queryeval.evaluation.prediction_call import SpendLimit
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.evaluate import CLUSTERS
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
-from pytest_queryeval.results.case_store import Cases, with_case
+from pytest_queryeval.results.case_store import Cases, append_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.evaluate import NamedCase, evaluate_cases, evaluate_named_case
 from pytest_queryeval.runs.option_table import OPTIONS, whole_number
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run, report_targets
-from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
-from pytest_queryeval.runs.suites import RunSuites, with_numbers_of_cases
+from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run_report
+from pytest_queryeval.runs.suites import RunSuites, with_case_counts
 from pytest_queryeval.suites import suite_files, suites_below
 from pytest_queryeval.suites.variables import MissingExtraError
 from pytest_queryeval.text.formatting import one_line
@@ -41,7 +41,7 @@ from pytest_queryeval.text.redaction import mask_credentials
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest; INTERRUPTED differs from it.
 OK, FAILED = 0, 1
-_tell = teller("evaluate")
+_tell = notifier("evaluate")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> Result:
     chosen_nodeids = options.choose_cases([named_case.nodeid for named_case in named_cases])
     cases = sorted(
         (named_case for named_case in named_cases if named_case.nodeid in chosen_nodeids),
-        key=lambda named_case: options.place(named_case.nodeid),
+        key=lambda named_case: options.sort_key(named_case.nodeid),
     )
     is_selected = len(cases) < len(named_cases) or any(id_ for _, id_ in selections)
     to_run = [named_case.case for named_case in cases if named_case.case.skip is None]
@@ -96,14 +96,14 @@ def run(arguments: argparse.Namespace) -> Result:
     if misuse := options.misuse(to_run, suites.kinds, executor_option):
         raise QueryEvalError(misuse)
     early = early_stop(cases, suites, suites_below)
-    spend = SpendLimit(*options.name_and_spend) if options.name_and_spend is not None else None
+    spend = SpendLimit(*options.spend_name_and_limit) if options.spend_name_and_limit is not None else None
     evaluation = _evaluate(cases, options, executor, early, spend)
     report = report_of_run(
         evaluation.cases,
-        with_numbers_of_cases(merge_gates([suites.gates()]), suites, evaluation.cases, suites.collected, suites_below),
+        with_case_counts(merge_gates([suites.gates()]), suites, evaluation.cases, suites.collected, suites_below),
         options,
         environment={"engines": engine_versions(to_run)},
-        requested_paths={"paths": [suites.relative(path) for path in paths], "ignored": suites.left_out},
+        requested_paths={"paths": [suites.relative_path(path) for path in paths], "ignored": suites.left_out},
         collected=suites.collected,
         unreadable_files=[],
         selected=is_selected,
@@ -155,12 +155,12 @@ def _evaluate(
     """Evaluate the cases until an interrupt, a broken executor, or a folder for results that is full."""
     case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
-    with Session(_tell, recording=options.recording, cause=options.cause, spend=spend) as session:
+    with Session(_tell, recording=options.recording, cause_mode=options.cause, spend=spend) as session:
         try:
             with executor as workers:
                 results = _results(cases, session, workers, early)
                 for result in with_progress(results, _tell, total=len(cases)):
-                    case_reports = with_case(case_reports, result)
+                    case_reports = append_case(case_reports, result)
         except KeyboardInterrupt:
             is_interrupted = True
         except (ExecutorBroken, ReportError) as error:
@@ -183,7 +183,7 @@ def _results(
             yield evaluate_named_case(named_case, session) if early.is_decided else next(case_reports)
         elif early.is_decided:
             session.predictors.stop()
-            yield not_run(named_case)
+            yield not_run_report(named_case)
         else:
             yield (result := next(case_reports))
             early.add(result)
@@ -198,7 +198,7 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
     problems = Problems()
     for path, id_ in selections:
         for file in suite_files(file_at(path).path):
-            name = suites.relative(file)
+            name = suites.relative_path(file)
             try:
                 cases = suites.cases.get(name) or suites.load(file)
             except MissingExtraError as error:
@@ -212,7 +212,9 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
             for case in cases:
                 if case.id == id_ or not id_:
                     nodeid = f"{name}::{case.id}"
-                    cases_by_nodeid.setdefault(nodeid, NamedCase(case, nodeid, suites.relative(case.location.path)))
+                    cases_by_nodeid.setdefault(
+                        nodeid, NamedCase(case, nodeid, suites.relative_path(case.location.path))
+                    )
     problems.raise_any()
     return list(cases_by_nodeid.values())
 

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
-from pytest_queryeval.core.process import RareCollection, leave_interruptions_to_parent
+from pytest_queryeval.core.process import GarbageCollectionThrottle, leave_interruptions_to_parent
 from pytest_queryeval.runs.workers import WorkerDied, close_idle_sessions
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class WorkerProcesses(Executor):
 def _serve(pipe: Connection) -> None:
     """Make the calls that come through a pipe, until its other end is closed or this process is terminated."""
     leave_interruptions_to_parent()
-    RareCollection().begin()
+    GarbageCollectionThrottle().begin()
     try:
         while True:
             function, args, kwargs = pipe.recv()

@@ -11,7 +11,14 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat, write_whole
-from pytest_queryeval.reports.blocks import TIMES, abstention_columns, guard_cell, metric_names, part, step_columns
+from pytest_queryeval.reports.blocks import (
+    TIMES,
+    abstention_columns,
+    guard_cell,
+    metric_names,
+    nested_value,
+    step_columns,
+)
 
 PART_CHARACTERS = 2**20
 PLACE: dict[str, Callable[[CaseReport], Any]] = {
@@ -25,19 +32,19 @@ ANSWERS: dict[str, Callable[[CaseReport], Any]] = {
     "question": lambda case: case["question"],
     "outcome": lambda case: case["outcome"],
     "message": lambda case: case["message"],
-    "difference": lambda case: part(case, "difference", "summary"),
-    "cause": lambda case: " ".join(edit["label"] for edit in part(case, "cause", "edits") or ()),
-    "repaired_query": lambda case: part(case, "cause", "repaired_query"),
-    "gold_query": lambda case: part(case, "gold", "query"),
-    "gold_rows": lambda case: part(case, "gold", "row_count"),
-    "gold_seconds": lambda case: part(case, "gold", "seconds"),
-    "predicted_query": lambda case: part(case, "predicted", "query"),
-    "predicted_rows": lambda case: part(case, "predicted", "row_count"),
-    "predicted_seconds": lambda case: part(case, "predicted", "seconds"),
-    "predicted_error": lambda case: part(case, "predicted", "error", "kind"),
-    "predictor": lambda case: part(case, "prediction", "source"),
-    "prediction_seconds": lambda case: part(case, "prediction", "seconds"),
-    "scoring_seconds": lambda case: part(case, "scoring", "seconds"),
+    "difference": lambda case: nested_value(case, "difference", "summary"),
+    "cause": lambda case: " ".join(edit["label"] for edit in nested_value(case, "cause", "edits") or ()),
+    "repaired_query": lambda case: nested_value(case, "cause", "repaired_query"),
+    "gold_query": lambda case: nested_value(case, "gold", "query"),
+    "gold_rows": lambda case: nested_value(case, "gold", "row_count"),
+    "gold_seconds": lambda case: nested_value(case, "gold", "seconds"),
+    "predicted_query": lambda case: nested_value(case, "predicted", "query"),
+    "predicted_rows": lambda case: nested_value(case, "predicted", "row_count"),
+    "predicted_seconds": lambda case: nested_value(case, "predicted", "seconds"),
+    "predicted_error": lambda case: nested_value(case, "predicted", "error", "kind"),
+    "predictor": lambda case: nested_value(case, "prediction", "source"),
+    "prediction_seconds": lambda case: nested_value(case, "prediction", "seconds"),
+    "scoring_seconds": lambda case: nested_value(case, "scoring", "seconds"),
 }
 
 
@@ -69,7 +76,7 @@ def _parts(report: Report) -> Iterator[bytes]:
     )
     for case in report["cases"]:
         values = [read(case) for read in columns.values()]
-        values += [part(case, "prediction", "metadata", name) for name in TIMES]
+        values += [nested_value(case, "prediction", "metadata", name) for name in TIMES]
         values += [case["scores"].get(name) for name in metrics]
         writer.writerow([guard_cell(value) for value in values])
         if file.tell() > PART_CHARACTERS:

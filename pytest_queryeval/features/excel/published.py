@@ -91,7 +91,7 @@ VES = PublishedColumn(
 DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
 
 
-def metric_of(column: PublishedColumn, names: Collection[str]) -> str | None:
+def column_metric(column: PublishedColumn, names: Collection[str]) -> str | None:
     """Return the metric of a run that a column shows; None if it stays empty.
 
     A metric that depends on an equality is shown only in a run that shows the same equality.
@@ -123,7 +123,7 @@ def summary_note(column: PublishedColumn, report: Report) -> str:
 
 
 def _note(column: PublishedColumn, heading: Heading, prefix: str, report: Report) -> str:
-    metric = metric_of(column, report["metrics"])
+    metric = column_metric(column, report["metrics"])
     if metric is None:
         return f"{heading.text}: empty, since the run has no {' and no '.join(_candidates(column, report['metrics']))}."
     factor = f"{heading.scale} x " if heading.scale != 1 else ""
@@ -187,7 +187,7 @@ def write_details(sheet: Sheet, report: Report) -> int:
         Column(header="Ground Truth VQL", read=value_at("gold", "query"), width=46, style="query", note=GROUND_TRUTH),
     ]
     for column in DETAILS:
-        metric, heading = metric_of(column, report["metrics"]), column.details
+        metric, heading = column_metric(column, report["metrics"]), column.details
         read = _score(metric, heading.scale) if metric else lambda _: None
         style = "score" if heading.scale == 1 else "share"
         columns.append(Column(header=heading.text, read=read, style=style, note=details_note(column, report)))
@@ -317,7 +317,7 @@ def _mean(column: PublishedColumn, report: Report, member: GroupReport | Report)
 
 
 def _statistics_of(column: PublishedColumn, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
-    return member["metrics"].get(metric_of(column, report["metrics"]) or "")
+    return member["metrics"].get(column_metric(column, report["metrics"]) or "")
 
 
 def _notes(report: Report) -> Iterator[str]:

@@ -28,12 +28,12 @@ from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     COUNTS,
     FLIPS,
-    by_weight,
     cautions,
-    changes_besides,
     errata_text,
     group_metrics,
     interval_note,
+    metrics_by_weight,
+    non_system_changes,
     pass_rate,
 )
 from pytest_queryeval.results.aggregation import reached_count, shown_interval
@@ -75,7 +75,7 @@ STATISTICS_HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
 SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
 DATA_QUERY = "Data Query Metrics"
 MAX_MEMBERS = 1_000  # values of a group, or dimensions
-Block: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a header and rows
+TitledTable: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a header and rows
 
 
 def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> int:
@@ -94,7 +94,7 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
     }
     lines: list[Line] = [
         *(((name, "name"), (value, "left")) for name, value in facts.items()),
-        *((("".join(sentence), "text"),) for sentence in changes_besides(baseline)),
+        *((("".join(sentence), "text"),) for sentence in non_system_changes(baseline)),
     ]
     if metrics:
         lines += [(), [(CHANGE_COLUMNS[0], "header"), *((header, "number header") for header in CHANGE_COLUMNS[1:])]]
@@ -178,7 +178,7 @@ def _head(sheet: Sheet, report: Report) -> int:
 
 def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
     """Write the table of metrics; return its shares from 0 to 1, which come first, for a chart, and the row below."""
-    names = sorted(by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
+    names = sorted(metrics_by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
     metrics = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
     rows = [
         [name, statistics["mean"], *(shown_interval(statistics) or (None, None)), statistics["n"], statistics["missed"]]
@@ -229,7 +229,7 @@ def write_statistics(sheet: Sheet, report: Report) -> None:
     sheet.set_up_page(row, max(sheet.widths))
 
 
-def _blocks(report: Report) -> Iterator[Block]:
+def _blocks(report: Report) -> Iterator[TitledTable]:
     kinds = report["groups"]["kind"]
     if SDMX in kinds:
         yield DATA_QUERY, STATISTICS_HEADER, _metric_rows(kinds[SDMX]["metrics"])

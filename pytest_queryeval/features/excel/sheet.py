@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.reports.blocks import Cell, cell, part
+from pytest_queryeval.reports.blocks import Cell, cell, nested_value
 from pytest_queryeval.results.report_file import moment_of
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:
 
 def value_at(*path: str) -> Callable[[CaseReport], Any]:
     """Return a function that reads the value at a path of names in a case."""
-    return lambda case: part(case, *path)
+    return lambda case: nested_value(case, *path)
 
 
 def utc_time(text: str) -> datetime:

@@ -19,8 +19,8 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview, write_summary
 from pytest_queryeval.features.excel.run import write_run, write_statistics
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, MAX_COLUMNS, Column, Sheet, utc_time, value_at
-from pytest_queryeval.reports.blocks import abstention_columns, part
-from pytest_queryeval.reports.sections import by_weight
+from pytest_queryeval.reports.blocks import abstention_columns, nested_value
+from pytest_queryeval.reports.sections import metrics_by_weight
 from pytest_queryeval.reports.story import causing_edits, edit_text, step_line, steps_text
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.verdict import first_line, listed_text, with_worst_cases
@@ -123,7 +123,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
             read=value_at("scores", name),
             style="seconds" if name in lower_is_better_metrics else "score",
         )
-        for name in by_weight(report)
+        for name in metrics_by_weight(report)
         if name not in run_metrics
     ]
     room = MAX_COLUMNS - len(about) - len(times_and_place)
@@ -135,11 +135,11 @@ def write_cases(sheet: Sheet, report: Report) -> int:
 
 def _seconds(name: str) -> Callable[[CaseReport], Any]:
     """Return a function that reads a time; 0, the time of what was not run, becomes None."""
-    return lambda case: part(case, name, "seconds") or None
+    return lambda case: nested_value(case, name, "seconds") or None
 
 
 def _steps(case: CaseReport) -> str | None:
-    steps: Sequence[StepReport] | None = part(case, "prediction", "steps")
+    steps: Sequence[StepReport] | None = nested_value(case, "prediction", "steps")
     if steps is None:
         return None
     return "\n".join((steps_text(steps), *(step_line(step, STEP_CHARACTERS) for step in steps)))

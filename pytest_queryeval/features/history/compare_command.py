@@ -11,25 +11,31 @@ from os.path import realpath
 from pathlib import Path
 from typing import Literal
 
-from pytest_queryeval.cli.output import Result, teller, with_progress
+from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, decision, leaderboard, trial_decisions
+from pytest_queryeval.features.history.leaderboard import (
+    MIN_GROUP,
+    Leaderboard,
+    leaderboard,
+    strip_prediction,
+    strip_trials,
+)
 from pytest_queryeval.features.history.leaderboard_blocks import (
-    coverage,
     finding,
     leaderboard_blocks,
     leaderboard_csv,
     leaderboard_latex,
+    missing_scores,
     note,
     other_metric_names,
     p_header,
     sides,
     suite_differences,
 )
-from pytest_queryeval.reports import check_place, write_files, write_whole
+from pytest_queryeval.reports import check_writable, write_files, write_whole
 from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
 from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
 from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
@@ -94,10 +100,10 @@ def run(arguments: argparse.Namespace) -> Result:
             raise ReportError(f"no comparison as '{target.suffix}' for {target}{hint}")
         if realpath(target) in map(realpath, paths):
             raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
-        check_place(target)
+        check_writable(target)
     names = _names(arguments.name, paths)
     has_page = any(target.suffix == ".html" for target in targets)
-    tell = teller("compare")
+    tell = notifier("compare")
     reports = _reports_by_name(
         [
             (path, read_report(path) if has_page else read_report(path, transform=_without_answers))
@@ -122,8 +128,13 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _without_answers(case: CaseReport) -> CaseReport:
     """Drop what only a page shows of a case: most of a report, and all reports are in memory at once."""
-    case["gold"], case["prediction"], case["scoring"], case["message"] = None, decision(case["prediction"]), None, ""
-    case["trials"], case["violations"], case["details"] = trial_decisions(case), [], {}
+    case["gold"], case["prediction"], case["scoring"], case["message"] = (
+        None,
+        strip_prediction(case["prediction"]),
+        None,
+        "",
+    )
+    case["trials"], case["violations"], case["details"] = strip_trials(case), [], {}
     if case["predicted"] is not None:
         case["predicted"]["sample"] = []
     if case["difference"] is not None:
@@ -177,7 +188,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
             [0.0, *(end for difference in changes for end in (difference["change"], *(difference["ci95"] or ())))]
         ),
         note=note(board),
-        coverage=list(coverage(board)),
+        missing_scores=list(missing_scores(board)),
         besides=list(suite_differences(board["systems"])),
         min_group=MIN_GROUP,
         metrics=other_metric_names(board["systems"]),

@@ -11,19 +11,19 @@ from itertools import groupby
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, first_lines, teller, with_progress
+from pytest_queryeval.cli.output import Result, first_lines, notifier, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean, path_hint
 from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import Report, SuiteChange
-from pytest_queryeval.features.history.past_runs import History, PastRun, Step, history
-from pytest_queryeval.reports import check_place, write_files, write_whole
+from pytest_queryeval.features.history.past_runs import History, PastRun, RunChange, history
+from pytest_queryeval.reports import check_writable, write_files, write_whole
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted, markdown_lines, text_lines
 from pytest_queryeval.reports.html import SCRIPT_FOLDER, Scale, assets, line, template
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
     change_sentence,
-    first_names,
     flips,
+    leading_names,
     p_text,
     side_counts,
 )
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> Result:
     for target in targets:
         if target.suffix not in FORMATS:
             raise ReportError(f"no history as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMATS)}")
-        check_place(target)
+        check_writable(target)
     files: list[Path] = []
     for path in arguments.paths:
         if path.is_dir():
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:
     """Yield the reports; add to `skipped` why a file is none, unless it is an earlier history, which is `replaced`."""
-    for path in with_progress(files, teller("history"), total=len(files), noun="report"):
+    for path in with_progress(files, notifier("history"), total=len(files), noun="report"):
         try:
             yield str(path), read_report(path)
         except ReportError as error:
@@ -187,12 +187,12 @@ def history_page(history: History) -> bytes:
         left_out=other_trends[TRENDS_SHOWN:],
         trends=[first, *other_trends],
         runs=list(enumerate(runs)),
-        changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
+        changed=[number for number, run in enumerate(runs) if run["step"] and other_changes(run["step"])],
         worse=worse,
         since={run for _, run in worse},
         # The mean of a run that left cases out may be of easier or harder ones.
         partial=[n for n, run in enumerate(runs) if run["stopped"] or run["selected"] or run["totals"]["not_run"]],
-        besides=besides,
+        other_changes=other_changes,
         change_sentences=change_sentences,
         gates_text=gates_text,
         minute_of=minute_of,
@@ -226,7 +226,7 @@ def _trends(history: History) -> Iterator[Trend]:
             text = f"{_caption(run)}: {number(value['mean'])}"
             if interval := value["ci95"]:
                 text += f" ({format_interval(interval)})"
-            if run["step"] is not None and (changes := besides(run["step"])):
+            if run["step"] is not None and (changes := other_changes(run["step"])):
                 text += f"; changed besides the system: {line(''.join(changes))}"
             ends = (100 - scale.at(interval[0]), 100 - scale.at(interval[1])) if interval else None
             x = round(100 * (place + 0.5) / len(runs), 2)
@@ -259,14 +259,14 @@ def history_blocks(history: History) -> Iterator[Block]:
     yield from findings(history)
     yield runs_table(history)
     yield (NOTE,)
-    changed_runs = [run for run in history["runs"] if run["step"] is not None and besides(run["step"])]
+    changed_runs = [run for run in history["runs"] if run["step"] is not None and other_changes(run["step"])]
     if len(changed_runs) > CHANGED_RUNS:
         yield (
             f"runs before which more changed than the system: {len(changed_runs):,}, of which the last {CHANGED_RUNS}:",
         )
     for run in changed_runs[-CHANGED_RUNS:]:
         if run["step"] is not None:
-            yield ("changed besides the system in ", *_run_name(run), ": ", *besides(run["step"]))
+            yield ("changed besides the system in ", *_run_name(run), ": ", *other_changes(run["step"]))
     if history["cases"]:
         yield (f"cases that went from right to wrong or back: {history['flipped']:,}; those that did so most often:",)
         rows = [
@@ -322,11 +322,11 @@ def _what_changed(run: PastRun) -> Sentence:
     if step is None:
         return ()
     counts = f"; against the run before it has {', '.join(side_counts(step).values())}; "
-    changes = besides(step)
+    changes = other_changes(step)
     return (counts, *(("besides the system changed: ", *changes) if changes else ("the suite did not change",)))
 
 
-def besides(step: Step) -> Sentence:
+def other_changes(step: RunChange) -> Sentence:
     """Return what changed besides the system since the run before, empty if no change is known."""
     if not step["common"]:
         return ("no case is in both runs",)
@@ -378,9 +378,9 @@ def letters(outcomes: Sequence[Outcome | None]) -> str:
     return "".join(LETTERS.get(outcome, NOT_THERE) for outcome in outcomes[-OUTCOMES_LISTED:])
 
 
-def change_sentences(step: Step) -> Iterator[Sentence]:
+def change_sentences(step: RunChange) -> Iterator[Sentence]:
     """Yield what a run changed against the one before it, with names of cases."""
     yield from flips(step)
     if step["added"]:
-        yield (f"cases added ({len(step['added']):,}): ", *first_names(step["added"], MAX_EXAMPLES))
+        yield (f"cases added ({len(step['added']):,}): ", *leading_names(step["added"], MAX_EXAMPLES))
     yield from map(change_sentence, step["changes"])

@@ -1,6 +1,6 @@
 """Reports of the same suite as a table: the best system first, and which of the others may be as good.
 
-Of what systems answered, comparisons keep in memory whether they abstained: `decision` and `trial_decisions`.
+Of what systems answered, comparisons keep in memory whether they abstained: `strip_prediction` and `strip_trials`.
 """
 
 from __future__ import annotations
@@ -141,15 +141,15 @@ class Leaderboard(TypedDict):
     """The comparison of the second of two reports with the first."""
 
 
-def decision(prediction: PredictionReport | None) -> PredictionReport | None:
+def strip_prediction(prediction: PredictionReport | None) -> PredictionReport | None:
     """Return a prediction without all but that it is an answer or an abstention; None if there is none."""
     if prediction is None:
         return None
     return _ABSTAINED if prediction.get("abstained") else _ANSWERED
 
 
-def trial_decisions(case: CaseReport) -> list[TrialReport]:
-    """Return the trials of a case, each with its verdict and its `decision` alone."""
+def strip_trials(case: CaseReport) -> list[TrialReport]:
+    """Return the trials of a case, each with its verdict alone, and without what was answered."""
     return [
         {
             "passed": trial["passed"],

@@ -16,7 +16,7 @@ from pytest_queryeval.reports.sections import (
     baseline_blocks,
     baseline_counts,
     difference_counts,
-    first_names,
+    leading_names,
     p_text,
 )
 from pytest_queryeval.results.aggregation import reached_count
@@ -72,7 +72,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     yield ranking_table(board)
     if board["common"]:
         yield (note(board),)
-    yield from coverage(board)
+    yield from missing_scores(board)
     if "baseline" not in board:  # whose blocks have both of these
         yield from suite_differences(board["systems"])
         yield from other_metrics(board["systems"])
@@ -97,10 +97,10 @@ def finding(board: Leaderboard) -> Sentence:
     if not runners_up:
         return (Untrusted(best["name"]), " is the only system with a score, ", mean)
     if len(first) > 1:
-        return (*first_names(first, MAX_EXAMPLES), f" are level with {mean}")
+        return (*leading_names(first, MAX_EXAMPLES), f" are level with {mean}")
     leads = (Untrusted(best["name"]), f" is best with {mean}; ")
     if unproven:
-        return (*leads, *first_names(unproven, MAX_EXAMPLES), " may be as good")
+        return (*leads, *leading_names(unproven, MAX_EXAMPLES), " may be as good")
     subject = "the difference" if len(runners_up) == 1 else "each difference"
     return (*leads, f"{subject} to it is significant (p at most {ALPHA:g})")
 
@@ -158,7 +158,7 @@ def _ranked(system: System) -> Sequence[str]:
     )
 
 
-def coverage(board: Leaderboard) -> Iterator[Sentence]:
+def missing_scores(board: Leaderboard) -> Iterator[Sentence]:
     """Yield for each system how many of the scored cases it lacks, by the reason."""
     if board["common"] == board["scored"]:
         return
@@ -172,16 +172,16 @@ def coverage(board: Leaderboard) -> Iterator[Sentence]:
         if system["score"] is not None:
             for reason, nodeids in system["left_out"].items():
                 cases = pluralize(len(nodeids), "case")
-                yield (Untrusted(system["name"]), f": {cases} {reason}: ", *first_names(nodeids, MAX_EXAMPLES))
+                yield (Untrusted(system["name"]), f": {cases} {reason}: ", *leading_names(nodeids, MAX_EXAMPLES))
 
 
 def suite_differences(systems: Sequence[System]) -> Iterator[Sentence]:
     """Yield how suites differ from that of the best system, and where that of the best requires less."""
     best = Untrusted(systems[0]["name"])
     for changes, names in _names_by_changes(systems, "changes").items():
-        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {changes}")
+        yield ("changed besides the system in ", *leading_names(names), " against ", best, f": {changes}")
     for changes, names in _names_by_changes(systems, "eased").items():
-        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {changes}")
+        yield ("changed besides the system in ", best, " against ", *leading_names(names), f": {changes}")
 
 
 def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:

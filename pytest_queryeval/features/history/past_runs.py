@@ -19,9 +19,9 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
-from pytest_queryeval.features.history.leaderboard import Mean, decision, mean_of, trial_decisions
+from pytest_queryeval.features.history.leaderboard import Mean, mean_of, strip_prediction, strip_trials
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
-from pytest_queryeval.results.baseline import MET, run_difference
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
@@ -29,7 +29,7 @@ from pytest_queryeval.results.report_file import moment_of
 from pytest_queryeval.results.verdict import verdict
 
 MAX_CASES = 200  # of those that flipped
-IS_RIGHT: Mapping[Outcome, bool] = {**MET, "error": False}
+IS_RIGHT: Mapping[Outcome, bool] = {**MET_BY_OUTCOME, "error": False}
 # What a comparison with another run does not need of a case: most of a report.
 UNUSED: Mapping[str, object] = {
     **dict.fromkeys(("gold", "predicted", "scoring", "difference", "cause")),
@@ -42,7 +42,7 @@ UNUSED: Mapping[str, object] = {
 Columns: TypeAlias = Sequence[Sequence[float | None]]
 
 
-class Step(TypedDict):
+class RunChange(TypedDict):
     """How a run differs from the one before it."""
 
     common: int
@@ -76,7 +76,7 @@ class PastRun(TypedDict):
     metrics: dict[str, Mean]
     measures: dict[str, Mean]
     gates: list[GateReport]
-    step: Step | None
+    step: RunChange | None
     """None for the first run."""
 
 
@@ -196,7 +196,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
     cases: list[Any] = [
-        {**case, **UNUSED, "prediction": decision(case["prediction"]), "trials": trial_decisions(case)}
+        {**case, **UNUSED, "prediction": strip_prediction(case["prediction"]), "trials": strip_trials(case)}
         for case in report["cases"]
     ]
     content = zlib.compress(json.dumps({**run_members, "cases": cases}).encode("ascii"), level=1)
@@ -222,11 +222,11 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     return content, run, lower_is_better(report["metrics"])
 
 
-def _step(before: RunResults, after: RunResults, metric: str) -> Step:
+def _step(before: RunResults, after: RunResults, metric: str) -> RunChange:
     difference, pairs = run_difference(before, after), Pairs()
     for old, new in difference.common:
         pairs.add(score_of(metric, old), score_of(metric, new))
-    step: Step = {
+    step: RunChange = {
         "common": len(difference.common),
         "change": None,
         "p": None,

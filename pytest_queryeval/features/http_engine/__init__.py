@@ -24,9 +24,9 @@ from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape, is_text, pattern_shape
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection
+from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection_settings
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, QueryRequest, text_refusal
 from pytest_queryeval.sandbox.http_messages import is_body, placeholders
 from pytest_queryeval.sandbox.http_settings import BODY, REQUEST
 
@@ -123,7 +123,7 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
     """Open `{http: {url:, body:, rows:, …}}`; nothing is sent before a query."""
     settings = source.settings
     child_settings = {
-        **connection(source),
+        **connection_settings(source),
         "method": settings.get("method", "POST"),
         "params": dict(settings.get("params", {})),
         "body": settings.get("body"),
@@ -143,7 +143,7 @@ class HTTPEngine:
         self._settings = settings
         self._dialect = dialect(source.settings)
         self._unparsed = source.settings.get("unparsed", "refuse")
-        probe = Question(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
+        probe = QueryRequest(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
         self._remote = RemoteSource(source.name, host, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
@@ -154,7 +154,7 @@ class HTTPEngine:
         """
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
-        question = Question(query, {**self._settings, "max_rows": max_rows})
+        question = QueryRequest(query, {**self._settings, "max_rows": max_rows})
         execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
         table = execution.answer
         if not isinstance(table, Table) or table.columns or table.rows:
@@ -165,7 +165,7 @@ class HTTPEngine:
         """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
         if failure := self._refusal(gold) or self._refusal(predicted):
             return Execution(query=None, error=failure, engine=self._engine)
-        pair = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
+        pair = [QueryRequest(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
         return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str | None:
@@ -238,7 +238,7 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
             primary[place].append(row["column_name"])
         elif "other_column" in row:
             foreign[place][row["constraint_name"]].append(row)
-    is_one = len({schema for schema, _ in tables}) == 1  # then names need no schema
+    has_one_schema = len({schema for schema, _ in tables}) == 1  # then names need no schema
     return [
         TableDefinition(
             name,
@@ -249,11 +249,11 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
                     [row["column_name"] for row in parts],
                     parts[0]["other_table"],
                     [row["other_column"] for row in parts],
-                    "" if is_one else parts[0].get("other_schema", ""),
+                    "" if has_one_schema else parts[0].get("other_schema", ""),
                 )
                 for parts in foreign[schema, name].values()
             ],
-            "" if is_one else schema,
+            "" if has_one_schema else schema,
         )
         for (schema, name), column_definitions in tables.items()
     ]

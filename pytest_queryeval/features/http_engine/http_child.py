@@ -10,11 +10,11 @@ from urllib.parse import urljoin
 from pytest_queryeval.documents.json_path import (
     DUPLICATE_MARK,
     dedupe_names,
+    describe_document,
     json_type,
     names_one,
-    read_json,
+    read_json_with_duplicates,
     selected,
-    shape,
 )
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
@@ -126,7 +126,7 @@ class Pages:
         headers, body = self._request.answer(request)
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         try:
-            document, repeating_objects = read_json(body)
+            document, repeating_objects = read_json_with_duplicates(body)
         except ValueError as error:
             raise Fault(unreadable(kind, body, error, expected="JSON")) from error
         refuse_error(document, self._settings)
@@ -142,9 +142,9 @@ class Pages:
         names = selection[0] if len(selection) == 1 and isinstance(selection[0], list) else selection
         if any(isinstance(name, dict | list) for name in names):
             path = self._settings["columns"]
-            raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
+            raise Fault(f"`columns` ({path}) selects no names: the answer is {describe_document(document)}")
         column_names = dedupe_names([str(name) for name in names]) or None
-        return Page(rows, column_names, next_urls[0] if next_urls else None, shape(document))
+        return Page(rows, column_names, next_urls[0] if next_urls else None, describe_document(document))
 
     def _rows(self, document: Any) -> list[Any] | None:
         path = self._settings["rows"]
@@ -152,9 +152,8 @@ class Pages:
             raise Fault(f"`rows` ({path}) must select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
         row_lists = [value for value in _select(path, document) if value is not None]
         if row_lists and not isinstance(row_lists[0], list):
-            raise Fault(
-                f"`rows` ({path}) selects {json_type(row_lists[0])}, not a list: the answer is {shape(document)}"
-            )
+            selected_type, answer = json_type(row_lists[0]), describe_document(document)
+            raise Fault(f"`rows` ({path}) selects {selected_type}, not a list: the answer is {answer}")
         return row_lists[0] if row_lists else None
 
 

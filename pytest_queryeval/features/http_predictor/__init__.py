@@ -19,7 +19,7 @@ from pytest_queryeval.core.shapes import (
     validate_settings,
 )
 from pytest_queryeval.core.steps import read_steps
-from pytest_queryeval.documents.json_path import compiled, read_json, selected, shape
+from pytest_queryeval.documents.json_path import compiled, describe_document, read_json_with_duplicates, selected
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, CaseView, Predictor, PredictorType
 from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, STEPS, AnswerParts, read_answer, read_fields
 from pytest_queryeval.sandbox.http_messages import (
@@ -38,7 +38,7 @@ DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
 PLACEHOLDERS = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
 METADATA = "metadata."
 SCHEMA = "schema"
-BESIDE = ("concurrency", "timeout", "retries", "abstain")
+SIBLING_SETTINGS = ("concurrency", "timeout", "retries", "abstain")
 _PLACEHOLDER_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)}|metadata\.[^{{}}]+)\}}")
 PROBLEM_CHARACTERS = 400
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ SETTINGS = {
 
 def check(settings: Mapping[str, Any]) -> None:
     """Raise `SettingError` for settings that are unknown, invalid, or contradict each other."""
-    for name in BESIDE:
+    for name in SIBLING_SETTINGS:
         if name in settings:
             raise SettingError(name, f"'{name}' belongs beside `http`, not in it")
     validate_settings(settings, SETTINGS)
@@ -139,7 +139,7 @@ class Selector:
 
     def select(self, reply: Reply, kind: str) -> AnswerParts:
         """Return the answer to a case of a kind, its steps, and plain values as metadata; raises `PredictorError`."""
-        if self._answer is None and reply.kind == "text/plain":
+        if self._answer is None and reply.content_type == "text/plain":
             try:
                 text = reply.body.decode(reply.charset).removeprefix("\ufeff")
                 return AnswerParts(QueryOrAnswer(query=text), None, {})
@@ -169,14 +169,14 @@ class Selector:
 
     def _read(self, reply: Reply) -> Any:
         try:
-            document, repeating = read_json(reply.body)
+            document, repeating = read_json_with_duplicates(reply.body)
         except ValueError as error:
-            problem = unreadable(reply.kind, reply.body, error, expected="JSON")
+            problem = unreadable(reply.content_type, reply.body, error, expected="JSON")
             # Another call may bring the rest of an answer that was cut; NaN, for example, would be sent again.
             is_cut = isinstance(error, json.JSONDecodeError) or (
                 isinstance(error, UnicodeDecodeError) and error.reason == "unexpected end of data"
             )
-            temporary = is_cut and "html" not in reply.kind
+            temporary = is_cut and "html" not in reply.content_type
             raise self._problem(one_line(problem, PROBLEM_CHARACTERS), temporary=temporary) from error
         if repeating:
             name = one_line(repeating[0].duplicate_name, 40)
@@ -212,7 +212,7 @@ class Selector:
 
 
 def _shape(document: Any) -> str:
-    return one_line(shape(document), 300)
+    return one_line(describe_document(document), 300)
 
 
 def _nested_path(path: str, document: Any) -> str:

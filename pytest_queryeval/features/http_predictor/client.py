@@ -47,13 +47,13 @@ DEFAULT_HEADERS = {
     "User-Agent": "pytest-queryeval",
 }
 LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
-_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
+_is_client_call: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 
 class Reply(NamedTuple):
     """A complete response with success."""
 
-    kind: str
+    content_type: str
     """The content type in lower case, without parameters."""
     charset: str
     body: bytes
@@ -177,8 +177,8 @@ class Client:
                 body = await _body(response)
                 if len(body) > BODY_BYTES:
                     raise self._problem(f"the answer has more than {BODY_BYTES:,} bytes")
-                kind, charset = _content_type(response)
-                return Reply(kind, charset, body)
+                content_type, charset = _content_type(response)
+                return Reply(content_type, charset, body)
         raise AssertionError("the loop ends by itself")
 
     def _challenged(
@@ -283,11 +283,11 @@ async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
 
 def _content_type(response: httpx2.Response) -> tuple[str, str]:
     """Return the content type without parameters, and the charset of texts: UTF-8 unless another known one is named."""
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     try:
-        return kind, codecs.lookup(response.charset_encoding or "utf-8").name
+        return content_type, codecs.lookup(response.charset_encoding or "utf-8").name
     except (LookupError, ValueError):
-        return kind, "utf-8"
+        return content_type, "utf-8"
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -320,12 +320,12 @@ def quiet() -> Iterator[None]:
     """Log only warnings of the client within the `with` statement."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_passes)  # a second time changes nothing
-    before = _is_ours.set(True)
+    before = _is_client_call.set(True)
     try:
         yield
     finally:
-        _is_ours.reset(before)
+        _is_client_call.reset(before)
 
 
 def _passes(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or not _is_ours.get()
+    return record.levelno >= logging.WARNING or not _is_client_call.get()

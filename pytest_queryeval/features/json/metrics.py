@@ -21,10 +21,10 @@ from pytest_queryeval.features.json.values import (
     Lists,
     Values,
     canonical_text,
+    count_equal_leaves,
+    count_leaves,
     equal,
-    equal_leaves,
     is_leaf,
-    leaves,
     values_by_path,
 )
 from pytest_queryeval.text.formatting import one_line
@@ -57,8 +57,8 @@ def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
 
 
 def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
-    common = equal_leaves(gold.value, predicted.value)
-    return Counts(common, leaves(predicted.value) - common, leaves(gold.value) - common).as_dict()
+    common = count_equal_leaves(gold.value, predicted.value)
+    return Counts(common, count_leaves(predicted.value) - common, count_leaves(gold.value) - common).as_dict()
 
 
 @metric(answers=JsonAnswer, counts=("path", _counts))
@@ -72,7 +72,9 @@ def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
     """
-    return 2 * equal_leaves(gold.value, predicted.value) / (leaves(gold.value) + leaves(predicted.value))
+    return (
+        2 * count_equal_leaves(gold.value, predicted.value) / (count_leaves(gold.value) + count_leaves(predicted.value))
+    )
 
 
 def check_options(options: Mapping[str, JsonValue]) -> None:

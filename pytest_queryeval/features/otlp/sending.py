@@ -30,7 +30,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.story import finding
+from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.text.formatting import one_line
 
 BATCH = 512  # events of a request
@@ -83,7 +83,7 @@ def _answer_events(
     thresholds = fingerprint["thresholds"] if fingerprint is not None else {}
     requested_metrics = fingerprint["metrics"] if fingerprint is not None else []
     missed_metrics = {violation["metric"] for violation in answer["violations"]}
-    explanation = {"gen_ai.evaluation.explanation": one_line(finding(case), EXPLANATION_CHARACTERS)}
+    explanation = {"gen_ai.evaluation.explanation": one_line(failure_summary(case), EXPLANATION_CHARACTERS)}
     for metric in dict.fromkeys((*requested_metrics, *answer["scores"])):
         score = answer["scores"].get(metric)
         evaluation: dict[str, AttributeValue] = {"gen_ai.evaluation.name": metric}

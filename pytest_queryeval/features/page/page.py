@@ -16,15 +16,15 @@ from pytest_queryeval.reports.html.case_list import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     amounts_table,
-    by_weight,
+    baseline_headline,
     cautions,
     changes_table,
-    faults,
+    count_not_passed,
     gate_rows,
     group_metrics,
     groups_in_tables,
-    headline,
     interval_note,
+    metrics_by_weight,
     metrics_table,
     number_of_cases,
     pass_rate,
@@ -119,7 +119,7 @@ def _views(report: Report) -> list[View]:
     """Return the filters that have cases, and that of all cases."""
     cases = report["cases"]
     totals = totals_of(cases)
-    fault_count = faults(totals)
+    fault_count = count_not_passed(totals)
     counts: dict[str, int] = {
         **{name: len(places) for name, places in views(report).items()},
         # left out if it equals one of the next three
@@ -140,7 +140,7 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
         members = report["groups"].get(name, {})
         largest_values = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
         shown_members = {value: member for value, member in members.items() if value in largest_values}
-        metrics = group_metrics(by_weight(report), shown_members)
+        metrics = group_metrics(metrics_by_weight(report), shown_members)
         left_out = [
             f"Of {len(candidates):,} {word}, {selection_text} are shown."
             for candidates, limit, word, selection_text in (
@@ -207,7 +207,7 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
     counts = side_counts(baseline)
     return {
         "sides": [(view, counts[side]) for view, side in FLIPPED.items() if side in counts],
-        "headline": line("".join(headline(baseline))),
+        "headline": line("".join(baseline_headline(baseline))),
         "number_of_cases": number_of_cases,
         "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
         "metric_changes": changes_table(baseline),

@@ -18,7 +18,7 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts, SpendReport
 from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.sections import first_names
+from pytest_queryeval.reports.sections import leading_names
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.case_store import CasesByNodeid
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> Result:
         *(f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"]),
     ]
     if twice := repeated_nodeids(parts):
-        case_names = text_sentence(first_names(twice, MAX_LISTED))
+        case_names = text_sentence(leading_names(twice, MAX_LISTED))
         lines.append(f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {case_names}")
     if "parts" in report["environment"]:
         lines.append("the parts were made in different environments: the report names them")

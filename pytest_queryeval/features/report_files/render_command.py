@@ -17,7 +17,7 @@ from pytest_queryeval.core.report import JoinedRun, Report
 from pytest_queryeval.features.report_files.merge_command import check_versions, report_of_all
 from pytest_queryeval.reports import LAYOUTS, PUBLISHED, report_files, write_files, write_report
 from pytest_queryeval.reports.added_sections import SECTIONS
-from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
+from pytest_queryeval.results.case_store import Cases, CasesByNodeid, append_case
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import one_line
 
@@ -91,7 +91,7 @@ def join(runs: Mapping[str, Report]) -> Report:
             for metric, score in case["scores"].items():
                 if score is not None:
                     first_of.setdefault(metric, name)
-        joined_cases = with_case(joined_cases, _joined(list(cases.values())))
+        joined_cases = append_case(joined_cases, _joined(list(cases.values())))
     report = report_of_all(list(runs.values()), joined_cases)
     joined: list[JoinedRun] = [
         {

@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, writing
+from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, PredictedReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Case, Decision
+from pytest_queryeval.core.model import Case, ReviewDecision
 from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.decisions import (
-    CaseName,
+    CaseKey,
     GoldDecision,
     answer_item,
-    appending,
     check_reviewer,
     decision_line,
     git_user,
     gold_digest,
+    open_for_append,
     read_answers,
 )
 from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite_below
@@ -50,7 +50,7 @@ class Acceptance:
 
     reported: CaseReport
     case: Case
-    name: CaseName
+    name: CaseKey
     reviews: Reviews
     """The review files of the suite."""
     file: Path
@@ -59,7 +59,7 @@ class Acceptance:
     """The answer as an item of `answers`."""
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ReviewDecision:
         """The decision on golds that the answer stands beside: `right`, unless reviewers decided otherwise before."""
         review = self.case.review
         return review.decision if review is not None and review.decision in ("wrong", "ambiguous") else "right"
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> Result:
     for acceptance in accepted:
         by_file[acceptance.file].append(acceptance)
     for file, acceptances in by_file.items():
-        with writing(file), appending(file) as append:
+        with wrap_write_errors(file), open_for_append(file) as append:
             # Copies read their files again, which another process may have written meanwhile.
             reviews_now = {acceptance.reviews: replace(acceptance.reviews) for acceptance in acceptances}
             append([_line(acceptance, reviews_now[acceptance.reviews], reviewer) for acceptance in acceptances])
@@ -134,7 +134,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
     suite = suites(Path(reported["nodeid"].partition("::")[0]))
-    case, name = case_of(suite, reported["id"]), CaseName(suite.path, reported["id"])
+    case, name = case_of(suite, reported["id"]), CaseKey(suite.path, reported["id"])
     reviews = reviews_of(suite)
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
@@ -174,7 +174,7 @@ def _whole_query(predicted: PredictedReport, case: Case) -> str:
     return query
 
 
-def _last_decision(case: Case, name: CaseName, reviews: Reviews, reviewer: str) -> GoldDecision | None:
+def _last_decision(case: Case, name: CaseKey, reviews: Reviews, reviewer: str) -> GoldDecision | None:
     """Return a reviewer's last decision on the golds of a case as they are now; None without one, and for `unsure`."""
     digest = gold_digest(case.without_review)
     for decision in reversed(reviews.of_case(name, digest)):

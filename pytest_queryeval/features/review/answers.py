@@ -119,7 +119,7 @@ def _system_answer(reported: CaseReport) -> SystemAnswer:
     )
 
 
-def against_verdict(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswer]) -> list[str]:
+def verdict_contradictions(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswer]) -> list[str]:
     """Return a sentence on each answer to a case that passes although its reviewers call it wrong, or the reverse.
 
     `answers` have the names of systems. An answer on which reviewers contradict each other is left out.
@@ -261,7 +261,7 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
             continue
         if cause is not None and (cause.repaired_query is not None or not kind.has_queries):
             causes.append(cause)
-    return min(causes, key=lambda cause: cause.size, default=None)
+    return min(causes, key=lambda cause: cause.effective_edit_count, default=None)
 
 
 def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> float:

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from pytest_queryeval.core.answer_json import encode
 from pytest_queryeval.core.errors import CaseError, Location, ReportError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Decision, QueryOrAnswer
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, QueryOrAnswer, ReviewDecision
 from pytest_queryeval.core.table import Selection, Table
 from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
@@ -40,14 +40,14 @@ from pytest_queryeval.languages.stated_answers import answer_text
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.keys import read_compare
 
-DECISIONS: tuple[Decision, ...] = ("right", "wrong", "ambiguous", "unanswerable", "unsure")
+DECISIONS: tuple[ReviewDecision, ...] = ("right", "wrong", "ambiguous", "unanswerable", "unsure")
 AnswerForm: TypeAlias = Literal["query", "table", "value"]
 MAX_NAME_CHARACTERS = 100
 GIT_SECONDS = 10.0
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-class CaseName(NamedTuple):
+class CaseKey(NamedTuple):
     """What names a case: the path of its suite, and its id."""
 
     suite: Path
@@ -78,10 +78,10 @@ class RightAnswer:
 class GoldDecision:
     """What a reviewer decided on the golds of a case."""
 
-    case: CaseName
+    case: CaseKey
     digest: str | None
     """The digest of the question and the golds that it is about; None for a decision on whatever they are."""
-    decision: Decision
+    decision: ReviewDecision
     answers: tuple[RightAnswer, ...]
     compare: Mapping[str, Any]
     """Values of the key `compare` for the case."""
@@ -116,7 +116,7 @@ def read_decision(line: Node) -> GoldDecision:
     if values["decision"] == "unanswerable" and values.get("answers"):
         raise line.problem("what is unanswerable has no `answers`")
     return GoldDecision(
-        case=CaseName(file_at(line.file.folder / values["suite"]).path, values["case"]),
+        case=CaseKey(file_at(line.file.folder / values["suite"]).path, values["case"]),
         digest=values.get("gold"),
         decision=values["decision"],
         answers=values.get("answers", ()),
@@ -163,7 +163,7 @@ _READERS: Mapping[str, Reader[Any]] = {
 
 
 @contextmanager
-def appending(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]]], None]]:
+def open_for_append(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]]], None]]:
     """Yield a function that appends decisions to a review file, as lines; no other process appends meanwhile.
 
     Raise OSError if the file cannot be written; it then is as it was.
@@ -191,11 +191,11 @@ def appending(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]
 
 
 def decision_line(
-    case: CaseName,
+    case: CaseKey,
     file: Path,
     *,
     digest: str,
-    decision: Decision,
+    decision: ReviewDecision,
     answers: Sequence[JsonValue],
     reviewer: str,
     compare: JsonValue = None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.cli.output import Result, writing
+from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
@@ -26,7 +26,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
+from pytest_queryeval.features.review.named_case import case_of, match_nodeid, read_reported, read_suite
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
     CELL_CHARACTERS,
@@ -219,7 +219,7 @@ def _counterexample_lines(
         return
     source = one_line(case.settings.source.name)
     head = f"{form.comment} A variant of {source}: here, gold and a prediction of {case.id} differ.\n\n"
-    with writing(file):
+    with wrap_write_errors(file):
         if file.exists():
             raise QueryEvalError(f"{file}: already exists: name another file")
         write_atomically(file, f"{head}{counterexample['script']}".encode())
@@ -238,7 +238,7 @@ def _named(name: str) -> tuple[Path, str]:
     import_conftests(current_folder)
     suites = load_suites(current_folder, require_prediction=False)
     paths = {suite.path: suite.path.relative_to(current_folder).as_posix() for suite in suites}
-    nodeid = one_of([f"{paths[suite.path]}::{case.id}" for suite in suites for case in suite.cases], name)
+    nodeid = match_nodeid([f"{paths[suite.path]}::{case.id}" for suite in suites for case in suite.cases], name)
     return Path(nodeid.partition("::")[0]), name
 
 
@@ -257,7 +257,7 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
                 settings[f"{key} {node.location}"] = _setting(key, node)
             else:
                 settings[key] = _setting(key, node)
-    for key, source in (("source", case.settings.source), ("gold_source", case.settings.of_golds.source)):
+    for key, source in (("source", case.settings.source), ("gold_source", case.settings.gold_settings.source)):
         place = settings.get(key)
         if source is not None and (place or key == "source"):  # by its name, as its settings may be secret
             settings[key] = Setting(

@@ -20,7 +20,7 @@ MAX_LISTED = 5
 def find_reported(report: Report, name: str) -> CaseReport:
     """Return the case of a report with this node id, or this id; raise `ReportError` unless there is exactly one."""
     nodeids = [case["nodeid"] for case in report["cases"]]
-    return report["cases"][nodeids.index(one_of(nodeids, name))]
+    return report["cases"][nodeids.index(match_nodeid(nodeids, name))]
 
 
 def read_reported(path: Path, name: str) -> CaseReport:
@@ -34,7 +34,7 @@ def read_reported(path: Path, name: str) -> CaseReport:
         return find_reported(read_report(path), name)
 
 
-def one_of(nodeids: Sequence[str], name: str) -> str:
+def match_nodeid(nodeids: Sequence[str], name: str) -> str:
     """Return the node id that equals a name or ends in it as id; raise `ReportError` unless there is exactly one."""
     if name in nodeids:
         return name

@@ -20,7 +20,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import CHECK_RULES, Finding, QueryEvalError
 from pytest_queryeval.core.model import Case, Review
-from pytest_queryeval.core.model import Decision as DecisionWord
+from pytest_queryeval.core.model import ReviewDecision as DecisionWord
 from pytest_queryeval.evaluation.extensions import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import (
@@ -34,7 +34,7 @@ from pytest_queryeval.features.review.answers import (
     shares_query,
     smallest_edit,
 )
-from pytest_queryeval.features.review.decisions import DECISIONS, CaseName, gold_digest
+from pytest_queryeval.features.review.decisions import DECISIONS, CaseKey, gold_digest
 from pytest_queryeval.features.review.reviews_key import Reviews
 from pytest_queryeval.reports.story import edit_text
 from pytest_queryeval.suites import Suite
@@ -165,16 +165,16 @@ def examine_case(
     nodeid: str,
     answers: Mapping[str, SystemAnswer],
     session: Session,
-    *,
-    against_verdict: Sequence[str] = (),
+    verdict_contradictions: Sequence[str] = (),
 ) -> RankedCase:
     """Return a case with what speaks against its gold, whatever was decided on it.
 
-    `answers` have the names of systems; `against_verdict` are sentences on judgements of people against the verdict.
+    `answers` have the names of systems; `verdict_contradictions` are judgements of people against the verdict, in
+    sentences.
     """
     review, case = case.review, case.without_review
     evidence: list[EvidenceWithSigns] = [
-        ({"audit": 1}, {"kind": "audit", "text": sentence}) for sentence in against_verdict
+        ({"audit": 1}, {"kind": "audit", "text": sentence}) for sentence in verdict_contradictions
     ]
     groups: Sequence[AnswerGroup] = ()
     signs: Counter[str] = Counter()
@@ -440,7 +440,7 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
     cases = settled = 0
     by_decision: Counter[DecisionWord] = Counter()
     findings: set[Finding] = set()
-    decisions: defaultdict[str, dict[CaseName, DecisionWord]] = defaultdict(dict)
+    decisions: defaultdict[str, dict[CaseKey, DecisionWord]] = defaultdict(dict)
     for suite in suites:
         reviews = suite.values.get("reviews")
         findings.update(suite.findings)
@@ -449,7 +449,7 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
             if case.review is not None:
                 by_decision[case.review.decision] += 1
             if isinstance(reviews, Reviews):
-                name, digest = CaseName(suite.path, case.id), gold_digest(case.without_review)
+                name, digest = CaseKey(suite.path, case.id), gold_digest(case.without_review)
                 on_gold = [decision for decision in reviews.of_case(name, digest) if decision.digest in (None, digest)]
                 settled += any(decision.settles for decision in on_gold)
                 for decision in on_gold:
@@ -471,7 +471,7 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
     }
 
 
-def _agreement(reviewers: Sequence[str], decisions: Sequence[dict[CaseName, DecisionWord]]) -> Agreement | None:
+def _agreement(reviewers: Sequence[str], decisions: Sequence[dict[CaseKey, DecisionWord]]) -> Agreement | None:
     """Return how far two reviewers agree; None without a case that both decided on."""
     first, second = decisions
     pairs = [(first[name], second[name]) for name in first if name in second]

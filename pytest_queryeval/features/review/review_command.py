@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites, root_of
-from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progress, writing
+from pytest_queryeval.cli.output import MAX_LISTED, Result, notifier, with_progress, wrap_write_errors
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.answers import System, SystemAnswer, against_verdict, read_systems
-from pytest_queryeval.features.review.page import Review, serve_review
+from pytest_queryeval.features.review.answers import System, SystemAnswer, read_systems, verdict_contradictions
+from pytest_queryeval.features.review.page import ReviewTask, serve_review
 from pytest_queryeval.features.review.page.reviewed import AuditReview, GoldReview
 from pytest_queryeval.features.review.ranking import (
     RankedCase,
@@ -34,7 +34,7 @@ from pytest_queryeval.features.review.ranking import (
     summary_lines,
 )
 from pytest_queryeval.features.review.reviews_key import reviews_of
-from pytest_queryeval.reports import check_place
+from pytest_queryeval.reports import check_writable
 from pytest_queryeval.reports.html import assets, template
 from pytest_queryeval.results.audit_file import Audit, read_audit
 from pytest_queryeval.suites import Suite
@@ -48,7 +48,7 @@ MAX_LIVE_CASES = 200  # of a source that is a service
 MAX_PAGE_CASES = 500
 QUERY_CHARACTERS = 5_000
 TEXT_CHARACTERS = 2_000
-_tell = teller("review")
+_tell = notifier("review")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> Result:
     chosen = cases if recording is not None else _within_bound(cases, systems)
     with Session(_tell, recording=recording) as session:
         ranking = rank_cases(
-            examine_case(case, nodeid, answers, session, against_verdict=against_verdict(audit, nodeid, answers))
+            examine_case(case, nodeid, answers, session, verdict_contradictions(audit, nodeid, answers))
             for nodeid, case in with_progress(chosen.items(), _tell, total=len(chosen))
             for answers in [_answers(nodeid, systems)]
         )
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> Result:
     summary = ranking_summary(ranking, systems, reviews, not_run=len(cases) - len(chosen))
     lines = [*_case_lines(ranking), *summary_lines(summary)]
     if arguments.html is not None:
-        with writing(arguments.html):
+        with wrap_write_errors(arguments.html):
             write_atomically(arguments.html, ranking_page(ranking, summary))
         lines.append(f"page: {arguments.html}")
     return Result(status=OK, lines=lines, data={"cases": data, "summary": summary})
@@ -131,14 +131,14 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
     if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:
         raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
     if arguments.html is not None:
-        check_place(arguments.html)
+        check_writable(arguments.html)
 
 
 def _nodeid(case: Case, suite: Suite, root: Path) -> str:
     return f"{Path(os.path.relpath(suite.path, root)).as_posix()}::{case.id}"
 
 
-def _serve(review: Review, title: str, port: int) -> Result:
+def _serve(review: ReviewTask, title: str, port: int) -> Result:
     """Serve the page until it is ended; port 0 is the usual one, or any that is free."""
     serve_review(review, title=title, port=port or None, tell=_tell)
     return Result(status=OK, lines=review.appended_lines(), data={})

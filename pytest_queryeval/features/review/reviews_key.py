@@ -13,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, ReportError, case_finding, nearest
-from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Review, ReviewDecision
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
-from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, gold_digest, read_decisions
+from pytest_queryeval.features.review.decisions import CaseKey, GoldDecision, gold_digest, read_decisions
 from pytest_queryeval.suites import JSONL_SUFFIX, Suite, is_suite_file, load_suite, suites_below
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
@@ -53,7 +53,7 @@ class Reviews:
         return self.file.folder / folder / name.replace("*", stem.lower())
 
     @cached_property
-    def decisions(self) -> Mapping[CaseName, Sequence[GoldDecision]]:
+    def decisions(self) -> Mapping[CaseKey, Sequence[GoldDecision]]:
         """The decisions by case, each case's in their order; raise `CaseError` or `SuiteError` for a damaged line."""
         try:
             names = sorted(glob.glob(self.pattern, root_dir=self.file.folder, recursive=True))  # noqa: PTH207
@@ -63,15 +63,15 @@ class Reviews:
         if glob.has_magic(self.pattern):  # as for cases, one does not mean suites and settings
             paths = [path for path in paths if not is_suite_file(path) and path.name != FOLDER_FILE]
         all_decisions = [decision for path in paths for decision in read_decisions(path)]
-        by_case: defaultdict[CaseName, list[GoldDecision]] = defaultdict(list)
+        by_case: defaultdict[CaseKey, list[GoldDecision]] = defaultdict(list)
         for decision in sorted(all_decisions, key=_order):
             by_case[decision.case].append(decision)
         return by_case
 
     @cached_property
-    def named_by_digest(self) -> Mapping[str, Sequence[CaseName]]:
+    def named_by_digest(self) -> Mapping[str, Sequence[CaseKey]]:
         """The cases that decisions name, by the digest of their golds."""
-        names: defaultdict[str, dict[CaseName, None]] = defaultdict(dict)
+        names: defaultdict[str, dict[CaseKey, None]] = defaultdict(dict)
         for name, decisions in self.decisions.items():
             for decision in decisions:
                 if decision.digest is not None:
@@ -85,15 +85,15 @@ class Reviews:
         return frozenset(path for path in suites if not os.path.isfile(path))  # noqa: PTH113 - for any name
 
     @cached_property
-    def digests(self) -> Mapping[CaseName, str]:
+    def digests(self) -> Mapping[CaseKey, str]:
         """The digests of all cases below the folder of the key; suites that cannot be read have none."""
-        digests: dict[CaseName, str] = {}
+        digests: dict[CaseKey, str] = {}
         for path in suites_below(self.file.folder):
             try:
-                suite = load_suite(path, root=Path(path.anchor), require_prediction=False, is_changed=False)
+                suite = load_suite(path, root=Path(path.anchor), require_prediction=False, apply_changes=False)
             except QueryEvalError:
                 continue
-            digests |= {CaseName(suite.path, case.id): gold_digest(case) for case in suite.cases}
+            digests |= {CaseKey(suite.path, case.id): gold_digest(case) for case in suite.cases}
         return digests
 
     @cached_property
@@ -101,7 +101,7 @@ class Reviews:
         """The number of cases below the folder with each digest."""
         return Counter(self.digests.values())
 
-    def of_case(self, name: CaseName, digest: str) -> Sequence[GoldDecision]:
+    def of_case(self, name: CaseKey, digest: str) -> Sequence[GoldDecision]:
         """Return the decisions on a case: those that name it, and those on its golds that name no case that exists.
 
         The latter count only if no other case below the folder has the same question and golds.
@@ -119,7 +119,7 @@ class Reviews:
         decisions = [*self.decisions.get(name, ()), *moved]
         return sorted(decisions, key=_order) if moved else decisions
 
-    def without_case(self, suite: Suite) -> Iterator[GoldDecision]:
+    def orphaned_decisions(self, suite: Suite) -> Iterator[GoldDecision]:
         """Yield the last decision on each case that a suite does not have, or whose suite does not exist."""
         ids = {case.id for case in suite.cases}
         for name, decisions in self.decisions.items():
@@ -157,7 +157,7 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     """
     ignored = suite.cases[0].settings.ignored_rules
     findings: list[Finding] = []
-    for decision in reviews.without_case(suite):
+    for decision in reviews.orphaned_decisions(suite):
         name = decision.case
         missing_case = one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
         near = nearest(name.id, [case.id for case in suite.cases]) if name.suite == suite.path else ""
@@ -174,7 +174,7 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     latest_time = datetime.now(UTC) + CLOCK_DIFFERENCE
     for case in suite.cases:
         digest = gold_digest(case)
-        decisions = reviews.of_case(CaseName(suite.path, case.id), digest)
+        decisions = reviews.of_case(CaseKey(suite.path, case.id), digest)
         for decision in decisions:
             if decision.at > latest_time:
                 message = (
@@ -227,7 +227,7 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     """
     effective = [decision for decision in decisions if decision.decision != "unsure"]
     words = {decision.decision for decision in effective or decisions}
-    word: Decision = "ambiguous" if "ambiguous" in words else words.pop()
+    word: ReviewDecision = "ambiguous" if "ambiguous" in words else words.pop()
     reviewers = tuple(decision.reviewer for decision in effective or decisions)
     for decision in effective:
         if decision.answers and not case.answerable:

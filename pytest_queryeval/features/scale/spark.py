@@ -18,7 +18,7 @@ from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shap
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import TABLES, absolute, check_settings, require_file
-from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
 from pytest_queryeval.text.redaction import register_secrets
 
 DRIVER = Path(__file__).with_name("spark_child.py")
@@ -80,15 +80,18 @@ def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
     settings = source.settings
     register_secrets(settings)
     if "connect" in settings:
-        name, plain = "spark connect", {"connect": settings["connect"]}
+        name, child_settings = "spark connect", {"connect": settings["connect"]}
     else:
         files = {table: absolute(source.folder, file) for table, file in settings["tables"].items()}
         for file in files.values():
             require_file(file)
         master = settings.get("master", MASTER)
-        name, plain = f"spark {master}", {"master": master, "tables": {table: str(files[table]) for table in files}}
+        name, child_settings = (
+            f"spark {master}",
+            {"master": master, "tables": {table: str(files[table]) for table in files}},
+        )
     host = Host(name, DRIVER, packages=PACKAGES, memory=MEMORY_BYTES, file_bytes=FILE_BYTES, grace=CANCEL_SECONDS)
-    return SparkEngine(source.name, hosts.shared(host), plain)
+    return SparkEngine(source.name, hosts.shared(host), child_settings)
 
 
 class SparkEngine:
@@ -101,14 +104,14 @@ class SparkEngine:
         self._pid: int | None = None
         # A session of its own takes longer to start again than a server takes to answer a probe.
         ambiguous_failures = {"timeout"} if "connect" in settings else ()
-        self._remote = RemoteSource(name, host, Question(PROBE, settings), ambiguous_failures=ambiguous_failures)
+        self._remote = RemoteSource(name, host, QueryRequest(PROBE, settings), ambiguous_failures=ambiguous_failures)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` if Spark does not answer."""
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
         self._start()
-        question = Question(query, {**self._settings, "max_rows": max_rows})
+        question = QueryRequest(query, {**self._settings, "max_rows": max_rows})
         execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
         if self._host.pid is None and execution.error and execution.error.kind == "too_large":
             # The memory may have been taken by tasks of an earlier query, which end some time after it is cancelled.
@@ -132,7 +135,7 @@ class SparkEngine:
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)
         self._start()
-        pair = [Question(query, self._settings) for query in (gold, predicted)]
+        pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
         return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
@@ -142,7 +145,7 @@ class SparkEngine:
         """Start the session outside of the time of any query; raises `SourceError`."""
         if self._pid is None or self._pid != self._host.pid:
             seconds = CONNECT_SECONDS if "connect" in self._settings else START_SECONDS
-            started = self._remote.execute(Question(WARM_UP, self._settings), timeout=seconds, max_rows=2)
+            started = self._remote.execute(QueryRequest(WARM_UP, self._settings), timeout=seconds, max_rows=2)
             if started.error:
                 raise SourceError(f"source '{self._name}': Spark does not start: {started.error.message}")
             self._pid = self._host.pid

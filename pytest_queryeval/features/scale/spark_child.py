@@ -96,7 +96,7 @@ READING_PLANS = frozenset(
         *("WithCTE", "WithWindowDefinition"),
     )
 )
-OTHERS = (
+KNOWN_CLASS_PREFIXES = (
     "org.apache.spark.sql.catalyst.analysis.",
     "org.apache.spark.sql.catalyst.expressions.",
     "org.apache.spark.sql.execution.datasources.LogicalRelation",
@@ -176,7 +176,7 @@ class Driver(driver.TableDriver):
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of the other methods."""
         is_late = self._alarm.clear() > 0
-        text = words(error)
+        text = message_of(error)
         if is_late:
             try:
                 while tasks_running():  # they would take memory and time of the next query; the parent's limit holds
@@ -222,12 +222,12 @@ class Driver(driver.TableDriver):
                 else:
                     session = SparkSession.builder.config(map=LOCAL).master(settings["master"]).getOrCreate()
             except PySparkException as error:
-                raise Fault(f"Spark does not start: {words(error)}") from error
+                raise Fault(f"Spark does not start: {message_of(error)}") from error
             for name, path in tables.items():
                 try:
                     table_of(session, path).createTempView(quoted(name))
                 except Exception as error:
-                    raise Fault(f"{path}: {words(error)}") from error
+                    raise Fault(f"{path}: {message_of(error)}") from error
             self._sessions[key] = session
         return self._sessions[key]
 
@@ -264,7 +264,7 @@ def checked(session: SparkSession, query: str) -> DataFrame:
 def require_reading(plan: str) -> None:
     """Raise `Refused` where a plan, as JSON, holds a node that is not known to read only."""
     for name in set(CLASS.findall(plan)):
-        is_known = name.removeprefix(LOGICAL) in READING_PLANS or name.startswith(OTHERS)
+        is_known = name.removeprefix(LOGICAL) in READING_PLANS or name.startswith(KNOWN_CLASS_PREFIXES)
         if not is_known or REACHING.search(name):
             raise Refused(f"only one query that reads is allowed: {name.rpartition('.')[2]}")
     if METADATA in plan:
@@ -300,7 +300,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def words(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return the first line of Spark's message, without the names of Java and SQL for the kind of error."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())

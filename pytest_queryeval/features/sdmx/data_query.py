@@ -31,7 +31,7 @@ MAX_SHOWN = 60  # characters
 MAX_NAMES = 30
 
 
-def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: bool) -> tuple[Codes, ...]:
+def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: bool) -> tuple[Codes, ...]:
     """Return the codes of each dimension of the dataset; raise `ValueError` if the key does not fit.
 
     Dots separate the dimensions, `+` the codes of one; an empty part, or `*`, is all codes. A key of SDMX 2.1 has a
@@ -39,13 +39,13 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: b
     keys. Several keys are a selection of codes for each dimension only if they are all combinations of these: `A.X,B.Y`
     selects two series of the four that `A` or `B` and `X` or `Y` have, so it is rejected.
     """
-    if not key or (key.lower() == "all" and not is_rest_3):
+    if not key or (key.lower() == "all" and not is_sdmx_3):
         return (None,) * len(dimensions)
-    if "," in key and not is_rest_3:
+    if "," in key and not is_sdmx_3:
         raise ValueError(f"a key of SDMX 2.1 separates codes by `+`, not by `,`: '{one_line(key, MAX_SHOWN)}'")
-    keys = key.split(",") if is_rest_3 else [key]
+    keys = key.split(",") if is_sdmx_3 else [key]
     distinct_keys = list(
-        dict.fromkeys(_parts(single_key, dataset, dimensions, may_be_short=is_rest_3) for single_key in keys)
+        dict.fromkeys(_parts(single_key, dataset, dimensions, may_be_short=is_sdmx_3) for single_key in keys)
     )
     columns = list(zip(*distinct_keys, strict=True))
     varying_columns = [column for column in columns if len(set(column)) > 1]
@@ -94,7 +94,7 @@ class _Resource:
     version: str
     """Empty for any version."""
     key: str
-    is_rest_3: bool
+    is_sdmx_3: bool
 
 
 def is_data_query(text: str) -> bool:
@@ -120,7 +120,7 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
     dataset = _find_dataset(resource, structure)
     filters = dict(_filters(parameters))
     names = [dimension.id for dimension in dataset.dimensions]
-    codes = dict(zip(names, key_codes(resource.key, dataset.id, names, is_rest_3=resource.is_rest_3), strict=True))
+    codes = dict(zip(names, key_codes(resource.key, dataset.id, names, is_sdmx_3=resource.is_sdmx_3), strict=True))
     for name, filter_codes in filters.items():
         key_codes_of_dimension = codes.get(name)
         if key_codes_of_dimension is None or filter_codes is None:
@@ -173,14 +173,14 @@ def _read_path(path: list[str]) -> _Resource:
         raise ValueError(f"the data query names no dataset: write {FORMS}")
     if path[0] == "provisionagreement":
         raise ValueError("a data query of a provision agreement names no dataset: query its dataflow")
-    is_rest_3 = path[0] in _CONTEXTS
-    id_parts = path[1:4] if is_rest_3 else path[0].split(",")
-    key_parts = path[4:] if is_rest_3 else path[1:]
-    if len(id_parts) == 1 and not is_rest_3:
+    is_sdmx_3 = path[0] in _CONTEXTS
+    id_parts = path[1:4] if is_sdmx_3 else path[0].split(",")
+    key_parts = path[4:] if is_sdmx_3 else path[1:]
+    if len(id_parts) == 1 and not is_sdmx_3:
         id_parts = ["", *id_parts]  # in SDMX 2.1 the agency may be left out
-    if not 2 <= len(id_parts) <= 3 or len(key_parts) > 2 - is_rest_3:
+    if not 2 <= len(id_parts) <= 3 or len(key_parts) > 2 - is_sdmx_3:
         raise ValueError(f"the path of the data query is not {FORMS}")
-    if not id_parts[1] or "*" in id_parts[1] or (is_rest_3 and any("," in name for name in id_parts)):
+    if not id_parts[1] or "*" in id_parts[1] or (is_sdmx_3 and any("," in name for name in id_parts)):
         raise ValueError("the data query names not one dataset: only queries of one can be read")
     agency, id_, version = *id_parts[:2], id_parts[2] if len(id_parts) == 3 else ""
     return _Resource(
@@ -188,7 +188,7 @@ def _read_path(path: list[str]) -> _Resource:
         id=id_,
         version=version,
         key=key_parts[0] if key_parts else "",
-        is_rest_3=is_rest_3,
+        is_sdmx_3=is_sdmx_3,
     )
 
 

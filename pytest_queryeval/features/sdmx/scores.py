@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.comparison.graphs import most_pairs
+from pytest_queryeval.comparison.graphs import maximum_matching
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Selection, Term
@@ -173,7 +173,7 @@ def _partial_pairs(gold_terms: Mapping[Term, Term], predicted_terms: Mapping[Ter
         return first_keys
     gold_keys, predicted_keys = list(dict.fromkeys(chain.from_iterable(gold_parts.values()))), list(gold_parts)
     places = {key: place for place, key in enumerate(gold_keys)}
-    pairs = most_pairs(
+    pairs = maximum_matching(
         [tuple(places[part] for part in parts_of_term) for parts_of_term in gold_parts.values()], len(gold_keys)
     )
     return {gold_keys[gold_place]: predicted_keys[predicted_place] for predicted_place, gold_place in pairs}

@@ -129,7 +129,7 @@ def is_any_version(version: str) -> bool:
     return _ANY_VERSION.fullmatch(version) is not None
 
 
-def structure_of(messages: Iterable[Message]) -> Structure:
+def merge_messages(messages: Iterable[Message]) -> Structure:
     """Return all datasets of the messages, which may refer to each other.
 
     A dataset is a dataflow with a known data structure, or a data structure without a dataflow.

@@ -26,8 +26,8 @@ from pytest_queryeval.features.sdmx.structure import (
     Reference,
     Structure,
     english_name,
+    merge_messages,
     read_json_message,
-    structure_of,
     unlisted_codes,
 )
 from pytest_queryeval.suites.keys import Key
@@ -104,7 +104,7 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
             return f"no structure in {path.name}: reading it {error}"
         except (CaseError, ValueError) as error:
             return f"no structure in {path.name}: {error.problem if isinstance(error, CaseError) else error}"
-    structure = structure_of(messages)
+    structure = merge_messages(messages)
     if structure.datasets:
         return structure
     missing_names = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})

@@ -86,7 +86,7 @@ def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: 
     None if the status says all.
     """
     edges = body if len(body) <= 2 * EDGE_BYTES else body[:EDGE_BYTES] + body[-EDGE_BYTES:]
-    name = name or recognised(headers, edges)
+    name = name or recognize_profile(headers, edges)
     for sign in PROFILES[name].signs if name else ():
         if status in sign.statuses and (match := sign.text.search(edges)):
             excerpt = edges[match.start() :] if status == HTTPStatus.OK else edges
@@ -94,7 +94,7 @@ def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: 
     return None
 
 
-def recognised(headers: Mapping[str, str], edges: bytes) -> str | None:
+def recognize_profile(headers: Mapping[str, str], edges: bytes) -> str | None:
     """Return the name of the profile of the service that sent an answer; None for other services."""
     lines = "\n".join(f"{name}: {value}" for name, value in headers.items()).lower()
     for name, profile in PROFILES.items():

@@ -20,13 +20,20 @@ from pytest_queryeval.core.shapes import (
     texts,
 )
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.bases import RemoteSource, connection
+from pytest_queryeval.engines.bases import RemoteSource, connection_settings
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
-from pytest_queryeval.languages.sparql.query import BLANK, PREFIXES, Query, declared_prefixes, read_query, with_prefixes
-from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.languages.sparql.query import (
+    BLANK,
+    PREFIXES,
+    QueryOutline,
+    declared_prefixes,
+    read_query,
+    with_prefixes,
+)
+from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
 from pytest_queryeval.sandbox.http_settings import CONNECTION
 from pytest_queryeval.text.formatting import one_line
 
@@ -79,7 +86,7 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     """
     settings = source.settings
     child_settings = {
-        **connection(source),
+        **connection_settings(source),
         "default_graph": list(texts(settings.get("default_graph", ()))),
         "profile": settings.get("profile"),
     }
@@ -156,15 +163,15 @@ class EndpointEngine:
                 return Failure(kind="unsafe", message=f"only graphs that the source lists may be read: FROM {problem}")
         return None
 
-    def _question(self, query: str) -> Question:
+    def _question(self, query: str) -> QueryRequest:
         outline = read_query(query)
         settings = {**self._settings, "form": outline.form}
         if outline.states_dataset:
             settings["default_graph"] = []
-        return Question(with_prefixes(query, self._prefixes), settings)
+        return QueryRequest(with_prefixes(query, self._prefixes), settings)
 
 
-def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
+def virtuoso_call(query: QueryOutline, prefixes: Mapping[str, str]) -> str:
     """Return the function or option of Virtuoso that may do more than compute; empty if `query` has none."""
     prefix_iris = {**prefixes, **query.prefixes}
     for match in _CALLED.finditer(query.text):

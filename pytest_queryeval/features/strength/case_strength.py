@@ -45,7 +45,7 @@ class CaseStrength:
     """Why the gold query cannot be parsed, so that there are no mutants; empty if it can."""
 
     @property
-    def place(self) -> Location:
+    def location(self) -> Location:
         """The row of a table or the line of a suite that has the case."""
         return self.case.row or self.case.location
 
@@ -183,5 +183,5 @@ def measure_cases(
         else:
             measured_cases.strengths += [] if strength is None else [strength]
             if strength is not None and strength.unreadable:
-                tell(f"not measured: {strength.place}: case '{case.id}': gold cannot be read: {strength.unreadable}")
+                tell(f"not measured: {strength.location}: case '{case.id}': gold cannot be read: {strength.unreadable}")
     return measured_cases

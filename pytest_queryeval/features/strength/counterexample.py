@@ -50,7 +50,7 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     built, and if a query does not end in one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    trials = _Trials(case, gold, predicted, session)
+    trials = _PairRunner(case, gold, predicted, session)
     databases = trials.databases
 
     def answers(state: Any) -> Pair | None:
@@ -92,7 +92,7 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     Raise `SourceError` as `find_counterexample` does.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    trials = _Trials(case, gold, predicted, session)
+    trials = _PairRunner(case, gold, predicted, session)
     candidates = trials.databases.candidates((gold, predicted), random, databases, plain_first=False)
     for size in (*FIRST_BATCHES, databases):
         if any(pair is not None for pair in trials.differences(islice(candidates, size))):
@@ -112,7 +112,7 @@ def constraints(case: Case, gold: str, predicted: str, session: Session) -> Cons
 SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted, constraints=constraints)
 
 
-class _Trials:
+class _PairRunner:
     """Two queries, run on one small database after the other."""
 
     def __init__(self, case: Case, gold: str, predicted: str, session: Session) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.cli.output import Result, teller
+from pytest_queryeval.cli.output import Result, notifier
 from pytest_queryeval.core.report import Report, WeakCase
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.added_sections import ReportSection, SectionFile
@@ -32,7 +32,7 @@ NOTE = (
     "Mutants, wrong versions of their gold, have gold's answer, so such a prediction would pass. "
     "The weakest cases come first."
 )
-_tell = teller("strength")
+_tell = notifier("strength")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> Result:
             "cases": [
                 {
                     "id": strength.case.id,
-                    "path": strength.place.path.as_posix(),
-                    "line": strength.place.line,
+                    "path": strength.location.path.as_posix(),
+                    "line": strength.location.line,
                     **_counts([strength]),
                     "survivors": [
                         {key: getattr(mutant, key) for key in ("query", "operator", "clause", "change")}
@@ -88,7 +88,7 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
     weak_cases = [strength for strength in strengths if strength.survivors]
     for strength in weak_cases[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)
-        yield f"{strength.place}: case '{strength.case.id}': {len(strength.survivors):,} of {total:,} mutants pass"
+        yield f"{strength.location}: case '{strength.case.id}': {len(strength.survivors):,} of {total:,} mutants pass"
         for mutant in strength.survivors[:MAX_CHANGES]:
             change = one_line(mutant.change, CHANGE_CHARACTERS)
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
-from pytest_queryeval.cli.output import Result, teller, writing
+from pytest_queryeval.cli.output import Result, notifier, wrap_write_errors
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
@@ -47,7 +47,7 @@ CASE_CANDIDATES = 100  # of a case, where states are put together
 VAIN_ROUNDS = 3  # consecutive rounds without a kill after which the search ends
 MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
 SECONDS = 5.0  # for a query on a small database
-_tell = teller("strengthen")
+_tell = notifier("strengthen")
 
 Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of its gold
 
@@ -76,12 +76,12 @@ class Strengthened:
     """A glob of these files, relative to the folder of the source."""
 
     @property
-    def survivors(self) -> int:
+    def survivor_count(self) -> int:
         """The number of mutants that answer as gold in the source."""
         return sum(len(strength.survivors) for strength in self.strengths)
 
     @property
-    def killed(self) -> int:
+    def killed_count(self) -> int:
         """The number of those that have another answer in some variant."""
         return len({(id(case), mutant) for variant in self.variants.values() for case, mutant in variant.kills})
 
@@ -102,8 +102,8 @@ class Strengthened:
         return {
             "source": self.source.name,
             "variants": self.pattern,
-            "survivors": self.survivors,
-            "killed": self.killed,
+            "survivors": self.survivor_count,
+            "killed": self.killed_count,
             "files": files,
         }
 
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> Result:
     and for a folder that cannot be written.
     """
     folder: Path = arguments.output
-    with writing(folder):
+    with wrap_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     strengthened_sources: list[Strengthened] = []
     replaced_files = {file.resolve() for file in _earlier_variants(folder, may_replace=arguments.force)}
@@ -191,7 +191,7 @@ def _write_variants(
             *(f"{case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
         ]
         comments = "".join(f"{ENGINES[source.engine].variants.comment} {line}\n" for line in head)
-        with writing(file):
+        with wrap_write_errors(file):
             write_atomically(file, f"{comments}\n{variant.script}".encode())
         _tell(f"{file}: {pluralize(len(variant.kills), 'mutant')} of queries differ there")
         files[file] = variant
@@ -203,7 +203,7 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
     """Yield for each source what its variants kill, and the line that names them."""
     for entry in strengthened_sources:
         yield (
-            f"{entry.source.name}: {entry.killed:,} of {pluralize(entry.survivors, 'mutant')} "
+            f"{entry.source.name}: {entry.killed_count:,} of {pluralize(entry.survivor_count, 'mutant')} "
             f"that pass in the source do not in {pluralize(len(entry.variants), 'variant')}"
         )
         stated_variants = entry.source.settings.get(VARIANTS)
@@ -314,11 +314,11 @@ class _Search:
         assert source is not None  # or it would have no states
         return self.session.build(source, *self.databases.database(state))
 
-    def _case_on(self, source: Source, at: int) -> Case:
+    def _case_on(self, source: Source, case_index: int) -> Case:
         """Return a case with another source, on which no query may take long."""
-        settings = self.strengths[at].case.settings
+        settings = self.strengths[case_index].case.settings
         settings = replace(settings, source=source, timeout=min(settings.timeout, SECONDS))
-        return replace(self.strengths[at].case, settings=settings)
+        return replace(self.strengths[case_index].case, settings=settings)
 
     def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
         """Return a smaller state that kills the same mutants."""

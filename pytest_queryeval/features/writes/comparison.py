@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.comparison.equality import equal_tables, project
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import BlankNode, Cell, Difference, Policy, Row, Table
 from pytest_queryeval.features.writes import Writes
-from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, returned_columns, stated_columns
+from pytest_queryeval.features.writes.stated_keys import ALL_COLUMNS, ColumnName, returned_columns, stated_columns
 from pytest_queryeval.text.formatting import pluralize
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ CHANGED = "changed"
 Nodes: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
 
 
-class Placed(NamedTuple):
+class ChangedRow(NamedTuple):
     """A row that one of both states has and that a statement added to it, or removed from the other one."""
 
     table: str
@@ -70,7 +70,7 @@ class Comparison:
     def difference(self, limit: int) -> Difference:
         """Return the rows that only one state has, paired by key; where there are none, how what returned differs."""
         gold_rows, predicted_rows = self._sides
-        unpaired = pair(*self._tables, self._state_policy).unpaired(tuple(range(1 + len(self._names))))
+        unpaired = table_pair(*self._tables, self._state_policy).unpaired(tuple(range(1 + len(self._names))))
         missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
         counts, (missing, extra, changed) = (len(missing), len(extra)), _by_key(missing, extra)
         summaries = list(_summaries(missing, extra, changed))
@@ -102,7 +102,7 @@ class Comparison:
         width = max(map(len, rows), default=0)
         return Table(columns=("",) * width, rows=[(*row, *(None,) * (width - len(row))) for row in rows])
 
-    def _displayed(self, row: Placed, word: str) -> Row:
+    def _displayed(self, row: ChangedRow, word: str) -> Row:
         return (row.table, word, *(row.cells.get(name) for name in self._names))
 
     @property
@@ -140,9 +140,9 @@ class Comparison:
         return gold, predicted
 
     @cached_property
-    def _sides(self) -> tuple[list[Placed], list[Placed]]:
+    def _sides(self) -> tuple[list[ChangedRow], list[ChangedRow]]:
         """The rows that the state of gold has more than that of predicted, and the reverse, as far as they changed."""
-        sides: dict[str, list[Placed]] = {"gold": [], "predicted": []}
+        sides: dict[str, list[ChangedRow]] = {"gold": [], "predicted": []}
         states = {"gold": self._gold, "predicted": self._predicted}
         for changer, opposite in (("gold", "predicted"), ("predicted", "gold")):
             state = states[changer]
@@ -153,11 +153,11 @@ class Comparison:
                     sides[side].append(row._replace(word=WORDS[side, changer]))
         return sides["gold"], sides["predicted"]
 
-    def _placed(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, Placed]]:
+    def _placed(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, ChangedRow]]:
         """Yield what was added and removed, and which of both."""
         name = table.table.lower()
         for text, is_added in table.definitions():
-            yield is_added, Placed(text, text, "", {}, {}, ())
+            yield is_added, ChangedRow(text, text, "", {}, {}, ())
         ignored = {column for of, column in self._writes.ignore if of == name}
         keys = [column.lower() for column in table.key]
         renamed = {column: values for (of, column), values in nodes.items() if of == name}
@@ -172,7 +172,7 @@ class Comparison:
                 }
             yield (
                 is_added,
-                Placed(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
+                ChangedRow(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
             )
 
     def _nodes(self, state: StateChange) -> Nodes:
@@ -187,7 +187,7 @@ class Comparison:
         for table in state.tables:
             for column in table.generated:
                 name = table.table.lower(), column.lower()
-                if name in self._writes.keys or not stated.isdisjoint((name, (name[0], EVERY))):
+                if name in self._writes.keys or not stated.isdisjoint((name, (name[0], ALL_COLUMNS))):
                     continue
                 before, after = (
                     {row[names.index(column)] for row in rows} if names and column in names else set()
@@ -212,7 +212,7 @@ class Comparison:
 
     def _returns_keys_of_the_same_rows(self, gold: Table, predicted: Table) -> bool:
         """Return whether equal answers are so as well if nodes stand for the same keys in them and in the states."""
-        alignment = pair(gold, predicted, self._policy).alignment if gold.rows else None
+        alignment = table_pair(gold, predicted, self._policy).alignment if gold.rows else None
         if alignment is None or not any(isinstance(cell, BlankNode) for row in gold.rows for cell in row):
             return True
         in_order = self._policy.row_order == "strict" and self._policy.duplicates == "count"
@@ -266,7 +266,7 @@ def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
     """Return the nodes of the keys in a column; where it may be in several tables, one of its own for a common key."""
     values: dict[Cell, BlankNode] = {}
     for (table, column), keys in nodes.items():
-        if origin[0] in ("", table.rpartition(".")[2]) and origin[1] in (EVERY, column):
+        if origin[0] in ("", table.rpartition(".")[2]) and origin[1] in (ALL_COLUMNS, column):
             for key, node in keys.items():
                 if values.setdefault(key, node) != node:
                     values[key] = BlankNode(f"{key!r}")
@@ -274,10 +274,10 @@ def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
 
 
 def _by_key(
-    missing: Sequence[Placed], extra: Sequence[Placed]
-) -> tuple[list[Placed], list[Placed], list[tuple[Placed, Placed]]]:
+    missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]
+) -> tuple[list[ChangedRow], list[ChangedRow], list[tuple[ChangedRow, ChangedRow]]]:
     """Return what is left of missing and extra rows, and the pairs of both that have the key of one table in common."""
-    by_key: defaultdict[tuple[str, tuple[Cell, ...]], list[Placed]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, tuple[Cell, ...]], list[ChangedRow]] = defaultdict(list)
     for row in extra:
         if row.key:
             by_key[row.name, row.key].append(row)
@@ -293,7 +293,7 @@ def _by_key(
 
 
 def _summaries(
-    missing: Sequence[Placed], extra: Sequence[Placed], changed: Sequence[tuple[Placed, Placed]]
+    missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], changed: Sequence[tuple[ChangedRow, ChangedRow]]
 ) -> Iterator[str]:
     """Yield what is wrong with each table."""
     words: defaultdict[str, Counter[str]] = defaultdict(Counter)

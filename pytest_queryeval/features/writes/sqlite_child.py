@@ -37,7 +37,7 @@ from pytest_queryeval.sandbox.sqlite_child import (
     STEPS,
     VALUE_BYTES,
     Guard,
-    address,
+    database_uri,
     described,
     lenient,
     touch_virtual_tables,
@@ -149,7 +149,7 @@ class WriteGuard(Guard):
 class Copy(NamedTuple):
     """The private copy of a database, with the signatures of what it was made of."""
 
-    state: tuple[tuple[int, ...], tuple[int, ...]]
+    signatures: tuple[tuple[int, ...], tuple[int, ...]]
     size: int
     connection: sqlite3.Connection
     shadows: Mapping[str, str]
@@ -230,7 +230,7 @@ class Driver(sqlite_child.Driver):
         try:
             state = signature(path), signature(f"{path}-wal")
             copy = self._copies.pop(path, None)
-            if copy is not None and copy.state != state:
+            if copy is not None and copy.signatures != state:
                 copy.connection.close()
                 copy = None
             if copy is None:
@@ -332,7 +332,7 @@ def remove_folder(folder: Path) -> None:
 def copy_database(path: str, name: str) -> None:
     """Copy a database as it is now; raises `Fault`, OSError, or sqlite3's errors, also where it is locked."""
     wal = signature(f"{path}-wal")
-    with closing(sqlite3.connect(address(path), uri=True, isolation_level=None)) as source:
+    with closing(sqlite3.connect(database_uri(path), uri=True, isolation_level=None)) as source:
         if wal and wal[1]:
             with closing(sqlite3.connect(name)) as copy:
                 source.backup(copy)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from pytest_queryeval.languages.sql import parse_query
 
 ColumnName: TypeAlias = tuple[str, str]  # table and column in lower case
-EVERY = "*"
+ALL_COLUMNS = "*"
 GENERATORS = frozenset(("nextval", "uuid", "gen_random_uuid", "generate_uuid", "uuidv4", "uuidv7", "newid"))
 
 
@@ -81,7 +81,7 @@ def _origins(selects: Sequence[exp.Expr], tables: Sequence[exp.Table]) -> tuple[
             origins.append((names.get(value.table.lower(), any_table), value.name.lower()))
         else:
             is_key = value.name.lower() == "last_insert_rowid"
-            origins.append(("", EVERY if is_key else select.output_name.lower()))
+            origins.append(("", ALL_COLUMNS if is_key else select.output_name.lower()))
     return tuple(origins)
 
 
@@ -99,7 +99,7 @@ def _stated(node: exp.Expr, columns_of: Mapping[str, Sequence[str]]) -> Iterator
     name = _label(table, columns_of)
     match node:
         case exp.Create(args={"kind": "TABLE", "expression": exp.Expr()}):
-            yield name, EVERY
+            yield name, ALL_COLUMNS
         case exp.Update():
             yield from ((name, column) for column in _assigned(node))
         case exp.Insert():
@@ -123,8 +123,8 @@ def _inserted(node: exp.Insert, columns_of_table: Sequence[str] | None) -> Itera
     if node.args.get("by_name") and isinstance(values, exp.Query):
         columns = values.named_selects
     rows = _value_rows(values)
-    for place, column in enumerate(columns or columns_of_table or (EVERY,)):
-        if column == EVERY or any(place >= len(row) or not _is_generated(row[place]) for row in rows):
+    for place, column in enumerate(columns or columns_of_table or (ALL_COLUMNS,)):
+        if column == ALL_COLUMNS or any(place >= len(row) or not _is_generated(row[place]) for row in rows):
             yield column.lower()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
-from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, Query
+from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline
 from pytest_queryeval.sandbox.driver import Term
 from pytest_queryeval.text.formatting import one_line
 
@@ -86,7 +86,7 @@ def csv_term(cell: Cell) -> Cell:
     return BlankNode(match[1]) if (match := _BLANK_NODE.fullmatch(cell)) else cell
 
 
-def refusal(query: Query) -> Failure | None:
+def refusal(query: QueryOutline) -> Failure | None:
     """Return why no engine runs a query: it would write, or leave the source; None if it may run."""
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
@@ -102,7 +102,7 @@ def refusal(query: Query) -> Failure | None:
     return None
 
 
-def with_terms(execution: Execution, query: Query) -> Execution:
+def with_terms(execution: Execution, query: QueryOutline) -> Execution:
     """Return the execution with terms in place of those of the child process, and a graph as a set of triples."""
     table = execution.answer
     if not isinstance(table, Table):
@@ -120,7 +120,7 @@ def with_terms(execution: Execution, query: Query) -> Execution:
     return replace(execution, answer=Table(columns=columns, rows=rows))
 
 
-def _with_prefix(execution: Execution, query: Query) -> Execution:
+def _with_prefix(execution: Execution, query: QueryOutline) -> Execution:
     """Return a failed execution with the prefix that the query does not declare in its message.
 
     That is clearer than the list of all that the grammar allows there, which some servers send.

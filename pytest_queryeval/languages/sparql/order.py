@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan, TieQuery
-from pytest_queryeval.languages.sparql.query import BRACKETS, MODIFIERS, Query, Token, read_query
+from pytest_queryeval.languages.sparql.query import BRACKETS, MODIFIERS, QueryOutline, Token, read_query
 
 KEY = "queryeval_key_"
 NO_GRAPH = "<urn:queryeval:no-graph>"
@@ -22,7 +22,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     returns more than `max_rows` rows.
     """
     query = read_query(text)
-    ordered, limit = query.modifier("ORDER") is not None, query.modifier("LIMIT") is not None
+    ordered, limit = query.modifier_index("ORDER") is not None, query.modifier_index("LIMIT") is not None
     if query.form != "SELECT" or not (ordered or limit):
         return None
     if not ordered and any(token.is_word("ORDER") for token in query.tokens):
@@ -31,7 +31,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     if keys is None:
         return UNREADABLE
     offset: int | None = 0
-    if (place := query.modifier("OFFSET")) is not None:
+    if (place := query.modifier_index("OFFSET")) is not None:
         offset_tokens = query.tokens[place + 1 : place + 2]
         offset = int(offset_tokens[0].text) if offset_tokens and offset_tokens[0].text.isdecimal() else None
     limited = (limit or place is not None) and offset is not None
@@ -55,9 +55,9 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     )
 
 
-def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
+def _keys(query: QueryOutline) -> tuple[tuple[Token, ...], ...] | None:
     """Return the tokens of each sort key without ASC and DESC; None if they cannot be read."""
-    start = query.modifier("ORDER")
+    start = query.modifier_index("ORDER")
     assert start is not None
     if not query.tokens[start + 1 : start + 2] or not query.tokens[start + 1].is_word("BY"):
         return None
@@ -73,7 +73,9 @@ def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
     return tuple(keys) if keys and all(keys) and not key else None
 
 
-def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None) -> str | None:
+def _with_keys(
+    query: QueryOutline, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None
+) -> str | None:
     """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
 
     None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
@@ -96,13 +98,13 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     return f"{uncut[: star.start]} {names} {key_columns} {uncut[star.end :]}"
 
 
-def _named_expressions(query: Query) -> dict[str, str]:
+def _named_expressions(query: QueryOutline) -> dict[str, str]:
     """Return the expressions by their variables after AS, for queries with GROUP BY; else nothing.
 
     Engines know these variables only as columns, not in further expressions.
     """
     expressions: dict[str, str] = {}
-    if query.modifier("GROUP") is None:
+    if query.modifier_index("GROUP") is None:
         return expressions
     head = query.tokens[: query.first_clause]
     start = 0
@@ -124,11 +126,11 @@ def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mappin
     return new_text + text[end : key[-1].end]
 
 
-def _with_limit(query: Query, limit: int | None) -> str:
+def _with_limit(query: QueryOutline, limit: int | None) -> str:
     """Return the query without OFFSET and with `limit` as its LIMIT, or without LIMIT; the rest is unchanged."""
     text = query.text
     new_clauses = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
-    places = [(place, word) for word in new_clauses if (place := query.modifier(word)) is not None]
+    places = [(place, word) for word in new_clauses if (place := query.modifier_index(word)) is not None]
     for place, word in sorted(places, reverse=True):
         clause = query.tokens[place : place + 2]
         text = f"{text[: clause[0].start]} {new_clauses[word]} {text[clause[-1].end :]}"

@@ -227,7 +227,7 @@ def resolve(iri: str, base: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class QueryOutline:
     """The outline of a query."""
 
     text: str
@@ -300,14 +300,14 @@ class Query:
             previous_token = token
         return False
 
-    def modifier(self, word: str) -> int | None:
+    def modifier_index(self, word: str) -> int | None:
         """Return the place in `tokens` of the modifier that starts with `word`, outside of brackets, or None."""
         places = range(len(self.tokens))
         return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
 
 
 @lru_cache(maxsize=16)
-def read_query(text: str) -> Query:
+def read_query(text: str) -> QueryOutline:
     """Return the outline of a query; never raise, whatever the text."""
     # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
@@ -315,7 +315,7 @@ def read_query(text: str) -> Query:
     start = _after_prologue(decoded_tokens)
     forms = {_form(reading_tokens[_after_prologue(reading_tokens) :]) for reading_tokens in readings.values()}
     names = dict.fromkeys(token.text[1:] for token in decoded_tokens if token.kind == "variable")
-    return Query(
+    return QueryOutline(
         text=unescaped(text),
         form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
         tokens=decoded_tokens[start:],

@@ -152,7 +152,7 @@ def bound_variables(group: Group) -> set[str]:
     return {name for element in group.elements if isinstance(element, Triple) for name in variables(element)}
 
 
-def lost_variables(tree: Select) -> set[str]:
+def query_defects(tree: Select) -> set[str]:
     """Return the obvious defects of a query: variables that it returns or sorts by but never binds, and `{ }`."""
     lost_names = set[str]()
     for select in walk(tree):

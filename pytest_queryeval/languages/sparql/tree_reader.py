@@ -45,7 +45,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ParsedQuery:
     """A query as a tree."""
 
     tree: Select
@@ -53,7 +53,7 @@ class Query:
     """The IRIs of the prefixes that the text declares."""
 
 
-def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Query:
+def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> ParsedQuery:
     """Return a query as a tree; `source_prefixes` are the IRIs of prefixes that it may use without a declaration.
 
     Raise `UnreadableError`.
@@ -75,7 +75,7 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Qu
     tree = reader.select()
     if reader.next:
         raise UnreadableError(text)
-    return Query(tree, prefixes)
+    return ParsedQuery(tree, prefixes)
 
 
 def _normalized_tokens(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:

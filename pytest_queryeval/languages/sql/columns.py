@@ -24,7 +24,7 @@ MAX_NUMBERINGS = 24
 _OUTWARD = "^"
 
 
-class Source(NamedTuple):
+class FromItem(NamedTuple):
     """An item of FROM, with the expressions of its columns by their names; None if its columns are not known.
 
     The columns of a table have no expression, those of a nested query are expressions in `select`.
@@ -41,7 +41,7 @@ class Names:
     def __init__(self, select: exp.Select, columns: Columns) -> None:
         self.select = select
         self._columns = columns
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, FromItem] = {}
         from_ = select.args.get("from_")
         joins = (join.this for join in select.args.get("joins") or ())
         for node in chain.from_iterable(map(_items, chain([from_.this] if from_ is not None else [], joins))):
@@ -206,23 +206,23 @@ class Columns:
             names, table, name = self.names(source.select), expression.table.lower(), expression.name.lower()
         return None
 
-    def source(self, node: exp.Expr) -> Source:
+    def source(self, node: exp.Expr) -> FromItem:
         """Return an item of FROM with its columns."""
-        query: exp.Expr | None = common_query(node) if isinstance(node, exp.Table) else node
+        query: exp.Expr | None = find_cte(node) if isinstance(node, exp.Table) else node
         if query is None:
             columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
-            return Source(node, None if columns is None else dict.fromkeys(columns))
+            return FromItem(node, None if columns is None else dict.fromkeys(columns))
         select = query.this if isinstance(query, exp.Subquery | exp.CTE) else None
         while isinstance(select, exp.SetOperation | exp.Subquery):
             select = select.this
         if not isinstance(select, exp.Select) or id(select) in self._open:
-            return Source(node, None)
+            return FromItem(node, None)
         self._open.add(id(select))
         items = self._selected(select)
         self._open.remove(id(select))
         if items is not None and (names := query.alias_column_names):
             items = dict(zip((name.lower() for name in names), items.values(), strict=False))
-        return Source(node, items, select)
+        return FromItem(node, items, select)
 
     def _selected(self, select: exp.Select) -> dict[str, exp.Expr | None] | None:
         """Return what a SELECT returns by the names of its columns; None if `*` stands for unknown ones."""
@@ -244,7 +244,7 @@ class Columns:
         return items
 
 
-def common_query(table: exp.Table) -> exp.CTE | None:
+def find_cte(table: exp.Table) -> exp.CTE | None:
     """Return the query of WITH that the name of a table refers to; None for a table of the database."""
     if table.db or not isinstance(table.this, exp.Identifier):
         return None

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.columns import Columns, common_query
+from pytest_queryeval.languages.sql.columns import Columns, find_cte
 
 MAX_VALUES = 10_000
 
@@ -65,7 +65,7 @@ def _table_of(column: exp.Column, columns: Columns) -> exp.Table | None:
     """Return the table that is known to have a column; None for a column of a nested query."""
     match = columns.find(column)
     source = match and match[0].sources[match[1]]
-    if not source or not isinstance(source.node, exp.Table) or common_query(source.node) is not None:
+    if not source or not isinstance(source.node, exp.Table) or find_cte(source.node) is not None:
         return None
     return source.node if column.name.lower() in (source.columns or ()) else None
 

@@ -179,18 +179,18 @@ def _clause(in_gold: bool, in_predicted: bool, same: bool) -> Component:
 class Match:
     """How two queries compare: the clauses in which they differ, their components, what is wrong with predicted.
 
-    `unread` is true where nothing of predicted could be read.
+    `is_unread` is true where nothing of predicted could be read.
     """
 
     differs: tuple[str, ...]
     components: Mapping[ComponentName, Component] = field(repr=False)
-    broken: str = ""
-    unread: bool = False
+    problem: str = ""
+    is_unread: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether all clauses agree, and the whole of predicted could be read."""
-        return not self.differs and not self.broken
+        return not self.differs and not self.problem
 
 
 @lru_cache(maxsize=256)  # a dozen metrics compare the same pair
@@ -201,7 +201,7 @@ def match_queries(
 
     `gold_dialect` is the dialect of gold; None if both queries have the same one.
 
-    Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
+    Where predicted cannot be read, or only in part, `problem` says why, and the components are those of what could be
     read.
     """
     gold_reading = parse_query(gold, dialect if gold_dialect is None else gold_dialect).reading(schema)
@@ -219,8 +219,8 @@ def match_queries(
     return Match(
         differs=differs,
         components=partial_match(gold_reading.view, view),
-        broken=predicted_reading.problem,
-        unread=predicted_reading.is_unread,
+        problem=predicted_reading.problem,
+        is_unread=predicted_reading.is_unread,
     )
 
 

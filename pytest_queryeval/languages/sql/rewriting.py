@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from pytest_queryeval.languages.sql.columns import common_query
+from pytest_queryeval.languages.sql.columns import find_cte
 
 # Functions by the names that sqlglot or the query gives them.
 _CLOCK = re.compile(
@@ -126,7 +126,7 @@ def canonical_text(tree: exp.Expr, dialect: str) -> str:
 
 def tables_in(tree: exp.Expr) -> list[exp.Table]:
     """Return the tables of a query, without references to its common table expressions."""
-    return [table for table in tree.find_all(exp.Table) if common_query(table) is None]
+    return [table for table in tree.find_all(exp.Table) if find_cte(table) is None]
 
 
 def tree_features(tree: exp.Expr) -> Iterator[str]:

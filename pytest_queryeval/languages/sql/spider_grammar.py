@@ -134,7 +134,7 @@ class Cursor:
         self.place += token != END
         return token
 
-    def took(self, token: str) -> bool:
+    def accept(self, token: str) -> bool:
         """Return whether this is the next token, and take it if so."""
         if self.tokens[self.place] != token:
             return False
@@ -143,12 +143,12 @@ class Cursor:
 
     def expect(self, token: str) -> None:
         """Take this token, or raise `UnreadableQueryError`."""
-        if not self.took(token):
+        if not self.accept(token):
             raise UnreadableQueryError(f"{word_text(self.word)} in place of '{token}'")
 
     def skip_semicolons(self) -> None:
         """Take all semicolons at this place."""
-        while self.took(";"):
+        while self.accept(";"):
             pass
 
 
@@ -300,10 +300,10 @@ def published_view(query: str, schema: Schema | None = None) -> View:
     Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
     `UnreadableQueryError` for what the published grammar rejects.
     """
-    return _Reader(tokens_of(query), names_of(schema)).query()
+    return _SpiderParser(tokens_of(query), names_of(schema)).query()
 
 
-class _Reader(Cursor):
+class _SpiderParser(Cursor):
     """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it."""
 
     def __init__(self, tokens: list[str], names: Names) -> None:
@@ -316,7 +316,7 @@ class _Reader(Cursor):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableQueryError(f"more than {MAX_DEPTH} queries within each other")
-        in_parentheses = self.took("(")
+        in_parentheses = self.accept("(")
         view = self.select()
         self.skip_semicolons()
         if in_parentheses:
@@ -357,10 +357,10 @@ class _Reader(Cursor):
         names: dict[str, None] = {}
         conditions: list[Hashable] = []
         while self.word != END:
-            in_parentheses = self.took("(")
+            in_parentheses = self.accept("(")
             tables.append(self.query() if self.word == "select" else self.table())
             names |= _names(tables[-1:])
-            if self.took("on"):
+            if self.accept("on"):
                 joined = self.conditions(names)
                 conditions += ["and", *joined] if conditions else joined
             if in_parentheses:
@@ -370,7 +370,7 @@ class _Reader(Cursor):
         return tuple(tables), _as_conditions(conditions)
 
     def table(self) -> str:
-        self.took("join")
+        self.accept("join")
         table = self.names.table(self.take(), self.aliases)
         if self.word == "as":
             self.place += 2
@@ -378,31 +378,31 @@ class _Reader(Cursor):
 
     def select_clause(self, tables: Iterable[str]) -> tuple[bool, tuple[Item, ...]]:
         self.expect("select")
-        distinct = self.took("distinct")
+        distinct = self.accept("distinct")
         items = []
         while self.word not in CLAUSES:
             aggregate = AGGREGATES[self.take()] if self.word in AGGREGATES else ""
             items.append(Item(aggregate, self.expression(tables)))
-            self.took(",")
+            self.accept(",")
         return distinct, tuple(items)
 
     def conditions_clause(self, word: str, tables: Iterable[str]) -> Conditions:
-        return _as_conditions(self.conditions(tables) if self.took(word) else [])
+        return _as_conditions(self.conditions(tables) if self.accept(word) else [])
 
     def group_clause(self, tables: Iterable[str]) -> tuple[Expression, ...]:
         columns: list[Expression] = []
-        if not self.took("group"):
+        if not self.accept("group"):
             return ()
         self.expect("by")
         while self.word not in CLAUSE_ENDS:
             operand = self.operand(tables)
             columns.append(Expression(operand, operand[1][1], int(operand[0] != "")))
-            if not self.took(","):
+            if not self.accept(","):
                 break
         return tuple(columns)
 
     def order_clause(self, tables: Iterable[str]) -> Ordering | None:
-        if not self.took("order"):
+        if not self.accept("order"):
             return None
         self.expect("by")
         direction, expressions = "asc", []
@@ -410,12 +410,12 @@ class _Reader(Cursor):
             expressions.append(self.expression(tables))
             if self.word in ("asc", "desc"):
                 direction = self.take()
-            if not self.took(","):
+            if not self.accept(","):
                 break
         return Ordering(direction, tuple(expressions))
 
     def limit_clause(self) -> int | None:
-        if not self.took("limit"):
+        if not self.accept("limit"):
             return None
         try:
             return int(self.take())
@@ -435,7 +435,7 @@ class _Reader(Cursor):
 
     def condition(self, tables: Iterable[str]) -> Condition:
         left = self.expression(tables)
-        negated = self.took("not")
+        negated = self.accept("not")
         if self.word not in OPERATORS:
             raise UnreadableQueryError(f"{word_text(self.word)} is not an operator of a condition")
         operator = self.take()
@@ -446,7 +446,7 @@ class _Reader(Cursor):
         return Condition(negated, operator, left, values)
 
     def value(self, tables: Iterable[str]) -> Hashable:
-        in_parentheses = self.took("(")
+        in_parentheses = self.accept("(")
         value: Hashable
         if self.word == "select":
             value = self.query()
@@ -466,7 +466,7 @@ class _Reader(Cursor):
         """Read a column, and skip whatever follows it."""
         if in_parentheses or self.word in AGGREGATES:
             raise UnreadableQueryError("an aggregate, a list or a column in parentheses as a value")
-        distinct = self.took("distinct")
+        distinct = self.accept("distinct")
         if self.word in COLUMN_VALUE_ENDS:
             raise UnreadableQueryError("a condition without a value")
         column = self.column(tables)
@@ -475,7 +475,7 @@ class _Reader(Cursor):
         return "", column, distinct
 
     def expression(self, tables: Iterable[str]) -> Expression:
-        in_parentheses = self.took("(")
+        in_parentheses = self.accept("(")
         first, second, operator = self.operand(tables), None, ""
         if self.word in ARITHMETIC:
             operator = ARITHMETIC[self.take()]
@@ -487,12 +487,12 @@ class _Reader(Cursor):
 
     def operand(self, tables: Iterable[str]) -> Operand:
         """Read an operand; a parenthesis around an aggregate is left open, as published."""
-        in_parentheses = self.took("(")
+        in_parentheses = self.accept("(")
         aggregated, aggregate = self.word in AGGREGATES, ""
         if aggregated:
             aggregate = AGGREGATES[self.take()]
             self.expect("(")
-        distinct = self.took("distinct")
+        distinct = self.accept("distinct")
         column = self.column(tables)
         if aggregated or in_parentheses:
             self.expect(")")

@@ -21,7 +21,7 @@ from pytest_queryeval.languages.sql.tree_texts import (
     MIRRORED,
     VALUE,
     FromReader,
-    Texts,
+    TextWriter,
     short,
     write_joined,
 )
@@ -84,7 +84,7 @@ class SelectReader:
         self,
         names: Names,
         scope: Scope,
-        texts: Texts,
+        texts: TextWriter,
         read: Callable[[exp.Expr, Scope], Reading],
         relation: Callable[[exp.Expr], Relation],
     ) -> None:
@@ -173,7 +173,7 @@ class SelectReader:
         return Item(inner.key, expression(argument, self._texts.of(argument, scope)))
 
 
-def ordering(node: exp.Query, texts: Texts, scope: Scope) -> Ordering | None:
+def ordering(node: exp.Query, texts: TextWriter, scope: Scope) -> Ordering | None:
     """Return ORDER BY; its names refer to aliases of the list first, then to columns."""
     clause = node.args.get("order")
     if clause is None:
@@ -204,7 +204,7 @@ def limit(node: exp.Expr) -> str | None:
     return " ".join(words) or None
 
 
-def _expressions(keys: Iterable[exp.Expr], node: exp.Query, texts: Texts, scope: Scope) -> list[Expression]:
+def _expressions(keys: Iterable[exp.Expr], node: exp.Query, texts: TextWriter, scope: Scope) -> list[Expression]:
     """Return the keys of GROUP BY or ORDER BY."""
     items = [at_position(key, node) for key in keys]
     return [expression(item, texts.of(item, scope)) for item in items]
@@ -225,7 +225,7 @@ def _joined_by_and(parts: Sequence[Conditions]) -> Conditions:
     return Conditions(terms, (*connectors, *("and",) * max(len([part for part in parts if part.terms]) - 1, 0)))
 
 
-def conditions(node: exp.Expr | None, texts: Texts, scope: Scope, nested: NestedView) -> Conditions:
+def conditions(node: exp.Expr | None, texts: TextWriter, scope: Scope, nested: NestedView) -> Conditions:
     """Return the conditions of a clause, sorted, as their order has no meaning."""
     if node is None:
         return NO_CONDITIONS
@@ -254,7 +254,7 @@ def _leaves(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tup
         yield node, negated != bool(node.args.get("negate")), word
 
 
-def _condition(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView, *, negated: bool) -> Condition:
+def _condition(node: exp.Expr, texts: TextWriter, scope: Scope, nested: NestedView, *, negated: bool) -> Condition:
     if isinstance(node, exp.Exists):
         return Condition(negated, "exists", Expression("exists"), (nested(node.this, scope),))
     operator = _OPERATORS.get(type(node))
@@ -302,7 +302,7 @@ class TreeReader:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._texts = Texts(lambda node, scope: self.read(node, scope).text)
+        self._texts = TextWriter(lambda node, scope: self.read(node, scope).text)
         # Conditions read nested queries twice; the scope is kept, so that no other one gets its id.
         self._readings: dict[tuple[int, int], tuple[Scope, Reading]] = {}
 

@@ -41,7 +41,7 @@ _DEFAULT_SCHEMAS = ("main", "public", "dbo")
 _NAMES = frozenset(("this", "alias", "db", "catalog", "joins"))
 
 
-class Texts:
+class TextWriter:
     """Writer of the texts of expressions; `nested` writes those of queries within them."""
 
     def __init__(self, nested: Nested) -> None:
@@ -238,7 +238,7 @@ class From:
 class FromReader:
     """Reader of the FROM of one SELECT into its scope; `relation` makes a relation of a nested query."""
 
-    def __init__(self, names: Names, scope: Scope, texts: Texts, relation: Callable[[exp.Expr], Relation]) -> None:
+    def __init__(self, names: Names, scope: Scope, texts: TextWriter, relation: Callable[[exp.Expr], Relation]) -> None:
         self._names = names
         self._aliases = iter(names.sources)
         self._scope = scope
@@ -323,7 +323,7 @@ class JoinedTexts:
     filters: tuple[str, ...]
 
 
-def write_joined(from_: From, scope: Scope, texts: Texts) -> JoinedTexts:
+def write_joined(from_: From, scope: Scope, texts: TextWriter) -> JoinedTexts:
     """Return FROM and WHERE as texts; columns that an inner join or WHERE equates are one in `scope` from then on."""
     conditions = [condition for condition in from_.conditions if not _merge_equal_columns(condition, scope)]
     filters = sorted(text for condition in conditions for text in texts.parts(condition, scope))

@@ -30,14 +30,14 @@ from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import PREDICTED, read_answer
 from pytest_queryeval.predictors.file.predictions import (
     FIELDS,
-    KEYS,
+    KEY_FIELDS,
     LINES_SUFFIXES,
     READERS,
     Columns,
     Entry,
-    comparable,
     is_known,
     is_lines,
+    normalize_key,
     read_entries,
     read_lines,
 )
@@ -68,7 +68,7 @@ SETTINGS = {
         shape=mapping_shape(dict.fromkeys(FIELDS, STRING)),
     ),
     "answer": SettingValidator(
-        lambda value: is_text(value) and value not in (*KEYS, "seconds", "trial"),
+        lambda value: is_text(value) and value not in (*KEY_FIELDS, "seconds", "trial"),
         "the name of what holds the answers",
         shape=STRING,
     ),
@@ -142,7 +142,7 @@ class PredictionsFile:
         """Do nothing."""
 
     def _key(self, case: Case) -> str:
-        return comparable(case.id if self._key_name == "id" else case.question, self._key_name)
+        return normalize_key(case.id if self._key_name == "id" else case.question, self._key_name)
 
     def _hint(self, key: str) -> str:
         """Return the end of a message: the nearest key that no case asks for, else some of the keys."""
@@ -246,7 +246,7 @@ def check_file(settings: Mapping[str, Any]) -> None:
     if "answer" in settings and PREDICTED in columns:
         raise SettingError("answer", "'answer' is named under `columns` as `predicted` already: leave one out")
     key = settings.get("key", "id")
-    if key not in (*KEYS, columns.get("question")) and columns.get("id", key) != key:
+    if key not in (*KEY_FIELDS, columns.get("question")) and columns.get("id", key) != key:
         raise SettingError(
             "key", f"'key' and `columns` name different ids, '{key}' and '{columns['id']}': leave one out"
         )
@@ -278,14 +278,14 @@ def columns_of(settings: Mapping[str, Any]) -> Columns:
     names, key = dict(settings.get("columns", {})), settings.get("key")
     if "answer" in settings:
         names[PREDICTED] = settings["answer"]
-    if key is not None and key not in KEYS:
+    if key is not None and key not in KEY_FIELDS:
         if key != names.get("question"):
             names["id"] = key
         key = "question" if key == names.get("question") else "id"
     return Columns(key=key, names=names, **{name: settings[name] for name in TABLE_SETTINGS if name in settings})
 
 
-def check_there(spec: PredictorSpec) -> None:
+def check_file_exists(spec: PredictorSpec) -> None:
     """Raise `SettingError` if the file does not exist."""
     name = spec.settings["path"]
     path = spec.folder / name
@@ -336,6 +336,6 @@ FILE = PredictorType(
     read_text=settings_of,
     check=check_file,
     settings=SETTINGS,
-    check_files=check_there,
+    check_files=check_file_exists,
     calls=False,
 )

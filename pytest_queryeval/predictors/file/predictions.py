@@ -30,8 +30,8 @@ from pytest_queryeval.predictors.answer import (
 from pytest_queryeval.text.formatting import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
-KEYS = ("id", "question")
-FIELDS = (*KEYS, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
+KEY_FIELDS = ("id", "question")
+FIELDS = (*KEY_FIELDS, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -75,9 +75,9 @@ class Columns:
     header_row: int | None = None
     """The row with the headers; None for the usual one."""
 
-    def name(self, of: str) -> str:
+    def name(self, field_name: str) -> str:
         """Return the name of a field in the file."""
-        return self.names.get(of, of)
+        return self.names.get(field_name, field_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Entry:
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
     """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
-    keys = {key for _, _, row in rows for key in KEYS if columns.name(key) in row}
+    keys = {key for _, _, row in rows for key in KEY_FIELDS if columns.name(key) in row}
     key_name = columns.key or ("question" if keys == {"question"} else "id")
     return key_name, [_entry(row, at, line, key_name, columns) for at, line, row in rows]
 
@@ -110,7 +110,7 @@ def read_lines(file: File) -> list[str]:
     return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
 
 
-def comparable(key: str, key_name: str) -> str:
+def normalize_key(key: str, key_name: str) -> str:
     """Return an id unchanged, and a question with single blanks in place of all white space."""
     return key if key_name == "id" else " ".join(key.split())
 
@@ -155,7 +155,7 @@ def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, nam
         names = ", ".join(f"`{one_line(name, 40)}`" for name in list(row)[:5]) or "nothing"
         present = "" if name in row else f": this one has {names}"
         raise file.problem(f"a prediction needs `{name}`, which is text{present}", line)
-    return comparable(key, key_name)
+    return normalize_key(key, key_name)
 
 
 def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
@@ -188,7 +188,7 @@ class _Scanner:
         self._place = 0
         self._skip()
 
-    def next_is(self, mark: str) -> bool:
+    def skip_if_next(self, mark: str) -> bool:
         """Return whether this character comes next; skip it if so."""
         if not self._text.startswith(mark, self._place):
             return False
@@ -197,15 +197,15 @@ class _Scanner:
 
     def require(self, mark: str) -> None:
         """Skip a character; raises `CaseError` if another one comes."""
-        if not self.next_is(mark):
+        if not self.skip_if_next(mark):
             raise self.problem(f"not JSON: expected '{mark}'")
 
     def lines_until(self, mark: str) -> Iterator[int]:
         """Yield the line of each item, which the caller reads; items are separated by commas, and `mark` ends them."""
-        if self.next_is(mark):
+        if self.skip_if_next(mark):
             return
         yield self.line
-        while not self.next_is(mark):
+        while not self.skip_if_next(mark):
             self.require(",")
             yield self.line
 
@@ -244,10 +244,10 @@ class _Scanner:
 def _json(file: File, columns: Columns) -> Iterator[Row]:
     """Yield the rows of a list of predictions, or of a mapping from ids (or questions) to answers."""
     scanner = _Scanner(file)
-    if scanner.next_is("["):
+    if scanner.skip_if_next("["):
         for line in scanner.lines_until("]"):
             yield file, line, _object(scanner.value(), file, line)
-    elif scanner.next_is("{"):
+    elif scanner.skip_if_next("{"):
         for line in scanner.lines_until("}"):
             key = scanner.value()
             if not isinstance(key, str):
@@ -285,7 +285,7 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
             return
         _check_header(table, columns)
         guard = _guard(layout)
-        texts = {columns.name(of) for of in (*KEYS, PREDICTED)}
+        texts = {columns.name(of) for of in (*KEY_FIELDS, PREDICTED)}
         for row in table.rows():
             values: dict[str, JsonValue] = {}
             for name, cell in row.values.items():
@@ -309,7 +309,7 @@ def _guard(layout: RunColumns | None) -> str:
 def _check_header(table: Table, columns: Columns) -> None:
     """Raise `CaseError` for the first column that a table of predictions needs and does not have."""
     needed = dict.fromkeys(columns.name(of) for of in (PREDICTED, columns.key, *columns.names) if of is not None)
-    keys = [columns.name(key) for key in KEYS]
+    keys = [columns.name(key) for key in KEY_FIELDS]
     has_key = not table.places.keys().isdisjoint(keys)
     missing_columns = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
     if not missing_columns:

@@ -21,10 +21,10 @@ from pytest_queryeval.reports.story import (
     challenge_text,
     label_of,
     notes,
+    problem_text,
     review_text,
     scores,
     steps_text,
-    what_is_wrong,
 )
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
@@ -96,7 +96,7 @@ def case_columns(report: Report) -> dict[str, object]:
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
-        "why": [cut(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
+        "why": [cut(problem_text(case), TEXT_CHARACTERS) for case in cases],
         "label": [label_of(case) for case in cases],
         "change": [_change(case) for case in cases],
         "trials": [
@@ -213,7 +213,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         **case,
         "question": _untruncated_text(case["question"]),
         "message": _untruncated_text(case["message"]),
-        "why": _untruncated_text(what_is_wrong(case)),
+        "why": _untruncated_text(problem_text(case)),
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _prediction(case["prediction"], limit),

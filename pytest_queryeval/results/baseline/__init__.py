@@ -22,11 +22,17 @@ NO_COMMON_CASE = (
     "a pytest.ini with the line `[pytest]` sets it"
 )
 # Whether the thresholds were met. An expected failure counts as a failure, so `xfail` hides no flip.
-MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
-Side: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
+MET_BY_OUTCOME: Mapping[Outcome, bool] = {
+    "passed": True,
+    "xpassed": True,
+    "failed": False,
+    "missed": False,
+    "xfailed": False,
+}
+FlipKind: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 
 
-class Sides(TypedDict):
+class Flips(TypedDict):
     """The node ids of common cases that changed sides between two runs, as reports have them."""
 
     regressions: list[str]
@@ -104,9 +110,9 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
     removed_paths = {nodeid: path for nodeid, path in missing_paths.items() if is_whole and in_scope(path, after)}
-    sides: dict[Side, list[str]] = {"regressions": [], "fixes": [], "errors": [], "skipped": []}
+    sides: dict[FlipKind, list[str]] = {"regressions": [], "fixes": [], "errors": [], "skipped": []}
     for nodeid, (old_place, new_place) in common.items():
-        if side := change_of_sides(old_place.outcome, new_place.outcome):
+        if side := flip_kind(old_place.outcome, new_place.outcome):
             sides[side].append(nodeid)
     return RunDifference(
         before=before,
@@ -130,10 +136,16 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
     )
 
 
-def change_of_sides(before: Outcome, after: Outcome) -> Side | None:
+def flip_kind(before: Outcome, after: Outcome) -> FlipKind | None:
     """Return on which list of a `RunDifference` a case with these outcomes is; None if it changed no side."""
-    if before in MET and after in MET:
-        return None if MET[before] == MET[after] else "fixes" if MET[after] else "regressions"
+    if before in MET_BY_OUTCOME and after in MET_BY_OUTCOME:
+        return (
+            None
+            if MET_BY_OUTCOME[before] == MET_BY_OUTCOME[after]
+            else "fixes"
+            if MET_BY_OUTCOME[after]
+            else "regressions"
+        )
     if before == after:
         return None
     return "errors" if after == "error" else "skipped" if after == "skipped" else None

@@ -29,7 +29,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
 )
 from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
-from pytest_queryeval.results.baseline import MET, RunDifference, in_scope, run_difference
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME, RunDifference, in_scope, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
@@ -210,7 +210,7 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
     before, after = fingerprint_pair[0]["source"], fingerprint_pair[1]["source"]
     if before is not None and after is not None:
         return before != after
-    has_run = old["outcome"] in MET and new["outcome"] in MET
+    has_run = old["outcome"] in MET_BY_OUTCOME and new["outcome"] in MET_BY_OUTCOME
     has_state = before is not None or after is not None
     return (has_run and has_state) or _portable(old["source"]) != _portable(new["source"])
 

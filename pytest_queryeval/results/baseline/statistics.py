@@ -33,7 +33,7 @@ BATCH_CELLS = 500_000
 BISECTIONS = 24
 ROUNDING = 1e-9
 
-Side: TypeAlias = Literal["lower", "both"]
+Alternative: TypeAlias = Literal["lower", "both"]
 TestName: TypeAlias = Literal["mcnemar", "sign_flip"]
 
 
@@ -64,7 +64,7 @@ def fitting_test(pairs: Pairs) -> TestName:
     return "mcnemar" if pairs.are_binary else "sign_flip"
 
 
-def p_value(pairs: Pairs, side: Side = "both") -> float:
+def p_value(pairs: Pairs, side: Alternative = "both") -> float:
     """Return how likely chance alone gives a change as large: in both directions, or for `lower` a fall only."""
     if not pairs.are_binary:
         return _sign_flip(pairs.differences, side)
@@ -88,7 +88,7 @@ def fall_p(pairs: Pairs) -> float:
     return min(1.0, p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES))
 
 
-def _sign_flip(differences: Sequence[float], side: Side) -> float:
+def _sign_flip(differences: Sequence[float], side: Alternative) -> float:
     """Return the share of signs whose sum is as extreme; the real signs count as one draw, so p is never 0."""
     sizes = np.sort(np.abs([difference for difference in differences if difference]))
     observed = math.fsum(differences)

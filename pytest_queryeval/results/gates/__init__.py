@@ -155,7 +155,7 @@ def ran_text(ran: int, number: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class CaseWithoutResult:
     """A case without a result."""
 
     path: str
@@ -245,7 +245,9 @@ def scope_index(gates: Iterable[PendingGate]) -> ScopeIndex:
     return ScopeIndex((gate["folder"], gate["where"]) for gate in gates)
 
 
-def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> list[int]:
+def count_cases(
+    gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[CaseWithoutResult]
+) -> list[int]:
     """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
     numbers, index = [0] * len(gates), scope_index(gates)
     for number in chain(

@@ -24,7 +24,7 @@ from pytest_queryeval.core.gates import (
     result_between,
 )
 from pytest_queryeval.core.metric import RUN_METRICS
-from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, SCORE_TOLERANCE
+from pytest_queryeval.core.model import ALPHA, PASS_RATE, SCORE_TOLERANCE, TRIALS_SCORES
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.shapes import Shape, either, mapping_shape, shape, shape_of
 from pytest_queryeval.core.steps import STEP_MEASURES
@@ -39,7 +39,7 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.aggregation import measures_of
-from pytest_queryeval.results.baseline import MET, change_of_sides
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME, flip_kind
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.text.formatting import format_amount, format_score, pluralize, signed
 
@@ -71,8 +71,8 @@ class LimitsRule(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
 
-    def evidence(self, gate: PendingGate) -> Scores:
-        return Scores(gate["metric"])
+    def evidence(self, gate: PendingGate) -> ScoreEvidence:
+        return ScoreEvidence(gate["metric"])
 
     def subject(self, gate: PendingGate) -> str:
         return gate["metric"]
@@ -105,7 +105,7 @@ class LimitsRule(GateRule):
         return result_between(gate, total / n_all, max(value, (total + most * cases_not_run) / n_all))
 
 
-class Scores:
+class ScoreEvidence:
     """The scores of a metric, or what cases add to `pass_rate`."""
 
     def __init__(self, metric: str) -> None:
@@ -162,7 +162,7 @@ class NoRegression(GateRule):
             fields = known_entries(node, readers)
             if "metric" not in fields:
                 raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
-            if fields["metric"] in OF_TRIALS:
+            if fields["metric"] in TRIALS_SCORES:
                 problem = f"'{fields['metric']}' is not compared with a baseline: name the metric of the trials"
                 raise node.problem(problem)
             return fields
@@ -300,9 +300,9 @@ class Regressions:
         if earlier is None:
             return
         before, after = earlier["outcome"], case["outcome"]
-        self._errors += after == "error" and before in MET
-        self._evaluated += before in MET and after in MET
-        self._regressions += change_of_sides(before, after) == "regressions"
+        self._errors += after == "error" and before in MET_BY_OUTCOME
+        self._evaluated += before in MET_BY_OUTCOME and after in MET_BY_OUTCOME
+        self._regressions += flip_kind(before, after) == "regressions"
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
         """Return the number of regressions."""
@@ -322,7 +322,7 @@ def _read_sum(node: Node) -> dict[str, float]:
     return known_entries(node, dict.fromkeys(("min", "max"), number_from_zero))
 
 
-class Sum(GateRule):
+class SumRule(GateRule):
     """The limits of a sum, which includes each trial and the calls of cases in error, and no negative number."""
 
     example = '{metric: "metadata[cost]", sum: {max: 5}}'
@@ -397,4 +397,4 @@ class Amounts:
         return {"value": value, "n": len(self._amounts), "errors": self._errors}, is_met
 
 
-SUM = Sum()
+SUM = SumRule()

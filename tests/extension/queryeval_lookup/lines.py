@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, check_kind
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 
 MAX_BYTES = 2**20
 
@@ -18,10 +18,10 @@ def import_question_lines(request: ImportRequest) -> Import:
     )
 
 
-def _case(id_: str, line: str) -> ImportedCase | Skipped:
+def _case(id_: str, line: str) -> ImportedCase | SkippedRecord:
     question, _, query = line.partition("\t")
     if not query:
-        return Skipped(id_, "it has no query")
+        return SkippedRecord(id_, "it has no query")
     return ImportedCase(id=id_, keys={"question": question, "gold": query})
 
 

@@ -592,7 +592,7 @@ def test_the_search_ends_with_the_first_edit_that_runs_out_of_time(monkeypatch, 
 def test_repaired_queries_have_the_limits_of_the_case_but_a_second_unless_all_causes_are_asked_for(
     monkeypatch, mode, seconds
 ):
-    with Session(cause=mode) as session:
+    with Session(cause_mode=mode) as session:
         _, executed = counted(monkeypatch, session)
 
     assert [tuple(limits) for _, *limits in executed[:2]] == [(7.0, 11)] * 2
@@ -629,7 +629,7 @@ def test_constraints_are_checked_of_the_tables_that_the_queries_read(tmp_path, m
 
 @pytest.mark.parametrize(("mode", "is_local", "runs"), [("auto", False, 2), ("full", False, 52), ("off", True, 2)])
 def test_where_causes_are_looked_for(monkeypatch, mode, is_local, runs):
-    with Session(cause=mode) as session:
+    with Session(cause_mode=mode) as session:
         _, executed = counted(monkeypatch, session, is_local=is_local)
 
     assert len(executed) == runs

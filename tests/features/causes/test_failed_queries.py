@@ -83,7 +83,7 @@ SYNTAX = [
 def repaired(source, dialect, predicted, gold):
     """The edits of a cause as a text, and whether its repaired query has gold's answer."""
     case = make_case(source=source, golds=(query(gold),), predicted=query(predicted), dialect=dialect)
-    with Session(cause="full") as session:
+    with Session(cause_mode="full") as session:
         cause = evaluate_case(case, session).cause
         edits = [f"{edit.label} {edit.clause}: {edit.change}" for edit in cause.edits]
         if cause.repaired_query is None:

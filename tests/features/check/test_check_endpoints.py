@@ -7,7 +7,7 @@ from servers import FaultServer, table
 from suites import write
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.check.gold_rules import pattern_parts
+from pytest_queryeval.features.check.gold_rules import required_patterns
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("sparql_endpoint")]
 
@@ -100,11 +100,11 @@ def test_a_round_number_of_rows(findings, rows, limit, is_found):
     ],
 )  # fmt: skip
 def test_only_steps_that_may_be_left_out_are(path, shorter):
-    (part,) = pattern_parts(f"SELECT * {{ ?x {path} ?y OPTIONAL {{ ?y :z ?w }} }}", PREFIXES)
+    (part,) = required_patterns(f"SELECT * {{ ?x {path} ?y OPTIONAL {{ ?y :z ?w }} }}", PREFIXES)
 
     assert part.text == f"?x {path} ?y"
     assert part.shorter == (f"?x {shorter} ?y" if shorter else "")
 
 
 def test_a_text_that_is_no_query_has_no_parts():
-    assert [*pattern_parts("nothing", {})] == []
+    assert [*required_patterns("nothing", {})] == []

@@ -418,7 +418,7 @@ def test_errors_are_no_wrong_answers_and_no_bar_is_longer_than_its_place():
 
     rows = weaknesses(aggregate(cases, gates=(), about=HEAD))
 
-    assert [(row.value, row.faults, row.of) for row in rows] == [("syntax", 2, 5), ("", 5, 5)]
+    assert [(row.value, row.faults, row.total) for row in rows] == [("syntax", 2, 5), ("", 5, 5)]
 
 
 def test_of_a_group_without_causes_only_the_cases_that_ran_count():
@@ -428,7 +428,7 @@ def test_of_a_group_without_causes_only_the_cases_that_ran_count():
 
     rows = weaknesses(aggregate(cases, gates=(), about=HEAD))
 
-    assert [(row.value, row.faults, row.of) for row in rows] == [("json", 1, 2), ("sql", 1, 2)]
+    assert [(row.value, row.faults, row.total) for row in rows] == [("json", 1, 2), ("sql", 1, 2)]
 
 
 def test_causes_are_compared_with_those_of_the_baseline(compared):

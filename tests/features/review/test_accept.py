@@ -13,7 +13,7 @@ from suites import write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.review.decisions import appending, read_decisions
+from pytest_queryeval.features.review.decisions import open_for_append, read_decisions
 from pytest_queryeval.reports import write_report
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
@@ -360,7 +360,7 @@ def test_a_reviewer_has_a_name_that_can_be_shown(report, capsys, name, monkeypat
 
 def append_many(path, reviewer):
     for number in range(500):
-        with appending(path) as append:
+        with open_for_append(path) as append:
             append([{"case": f"{reviewer}-{number}", "note": "x" * (number * 7 % 5_000)}])
 
 
@@ -412,7 +412,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
         return write_some(file, content[:500])
 
     monkeypatch.setattr(os, "write", full_disk)
-    with pytest.raises(OSError, match="No space left"), appending(path) as append:
+    with pytest.raises(OSError, match="No space left"), open_for_append(path) as append:
         append([{"note": "x" * 2_000}])
 
     assert path.read_text(encoding="utf-8") == "{}\n"

@@ -334,7 +334,7 @@ def test_judgements_against_the_verdict_come_before_all_else(rank):
                 case.id,
                 {name: answer(DEAR) for name in predictions} if case.id == "a" else {},
                 session,
-                against_verdict=["ben judged the answer of s right, gold another"] if case.id == "b" else (),
+                verdict_contradictions=["ben judged the answer of s right, gold another"] if case.id == "b" else (),
             )
             for case in load_cases(path, require_prediction=False)
         )

@@ -16,7 +16,7 @@ from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Se
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx import checks
 from pytest_queryeval.features.sdmx.checks import Nearest, add_labels, violations
-from pytest_queryeval.features.sdmx.structure import Structure, english_name, structure_of, unlisted_codes
+from pytest_queryeval.features.sdmx.structure import Structure, english_name, merge_messages, unlisted_codes
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_message, read_structure
 from pytest_queryeval.suites import variables
 
@@ -29,7 +29,7 @@ def working_folder(tmp_path, monkeypatch):
 
 
 def structure(*contents):
-    return structure_of(map(read_message, contents))
+    return merge_messages(map(read_message, contents))
 
 
 def dimensions(*contents):

@@ -10,7 +10,7 @@ from servers import GOOD, FaultServer, table
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES, meaning_of, recognised
+from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES, meaning_of, recognize_profile
 
 pytestmark = pytest.mark.process
 
@@ -87,4 +87,4 @@ def test_a_text_of_the_data_is_no_sign(name, text):
 
 
 def test_other_services_are_not_recognised():
-    assert recognised({"Server": "nginx", "X-Note": "server: virtuoso"}, b'{"exception": "no"}') is None
+    assert recognize_profile({"Server": "nginx", "X-Note": "server: virtuoso"}, b'{"exception": "no"}') is None

@@ -24,7 +24,7 @@ from pytest_queryeval.features.strength import neighbours
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, insertion_order
 from pytest_queryeval.features.strength.sql.source_tables import read_tables
-from pytest_queryeval.features.strength.sql.values import Compared, compared_columns, fitted
+from pytest_queryeval.features.strength.sql.values import Compared, coerce_value, compared_columns
 from pytest_queryeval.features.strength.strengthen_command import build_variants
 
 DDL = """
@@ -174,7 +174,7 @@ def test_tables_follow_those_that_they_refer_to_also_in_a_circle():
     ],
 )
 def test_a_strict_column_takes_values_of_its_type(value, declared, expected):
-    assert fitted(value, declared, is_strict=True) == expected
+    assert coerce_value(value, declared, is_strict=True) == expected
 
 
 def test_neighbours_of_texts_of_numbers_and_of_words():

@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import parse_yaml, to_yaml
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, SkippedRecord
 from pytest_queryeval.features.transfer.importers import command as import_command
 from pytest_queryeval.features.transfer.importers.command import write_suites
 
@@ -159,7 +159,7 @@ def deep(levels):
 def test_what_the_loader_would_refuse_is_skipped_with_its_reason(folder, gold, reason):
     written = write_suites(imported(case("bad", gold=gold), case("good", gold=deep(85))), folder / "out", force=False)
 
-    assert (written.cases, written.skipped) == (1, [Skipped("bad", reason)])
+    assert (written.cases, written.skipped) == (1, [SkippedRecord("bad", reason)])
     assert [case.id for case in read_back(folder / "out")] == ["good"]
 
 

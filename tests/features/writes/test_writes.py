@@ -259,7 +259,7 @@ def test_the_digest_of_a_gold_changes_with_what_counts_alone(shop):
     def digest(gold, writes="{ignore: [orders.created_at]}"):
         case, _ = shop(gold, gold, writes=writes)
         with Session() as session:
-            return evaluate_case(replace(case, predicted=case.golds[0]), session).gold_answers
+            return evaluate_case(replace(case, predicted=case.golds[0]), session).gold_answers_digest
 
     gold = "INSERT INTO orders (customer, total) VALUES (1, 5) RETURNING id, total"
     text = "INSERT INTO orders (id, customer, total) VALUES (77, 1, 5) RETURNING id, total"

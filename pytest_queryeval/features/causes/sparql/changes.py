@@ -32,7 +32,7 @@ from pytest_queryeval.languages.sparql.tree import (
     variables,
     walk,
 )
-from pytest_queryeval.languages.sparql.tree_facts import lost_variables
+from pytest_queryeval.languages.sparql.tree_facts import query_defects
 
 REVERSED_LIKENESS = 2.5  # the likeness of triples with subject and object exchanged
 MAX_ADDED = 3  # triples that one edit adds or drops
@@ -129,7 +129,7 @@ def defects(tree: Select) -> set[str]:
     Engines refuse columns of the same name, those of groups that are neither a key nor an aggregate, and a BIND of a
     variable that a pattern before it names.
     """
-    texts = lost_variables(tree)
+    texts = query_defects(tree)
     for node in walk(tree):
         if isinstance(node, Select):
             counts = Counter(item.variable for item in node.items)

@@ -40,7 +40,7 @@ from pytest_queryeval.languages.sparql.tree import (
 
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
 # Of each clause, the label of what differs there in a way that has no label of its own.
-_OTHERWISE: dict[str, CauseLabel] = {
+_DEFAULT_LABELS: dict[str, CauseLabel] = {
     "FILTER": "wrong-filter",
     "BIND": "wrong-expression",
     "SELECT": "wrong-expression",
@@ -48,7 +48,7 @@ _OTHERWISE: dict[str, CauseLabel] = {
     "ORDER": "wrong-order",
 }
 # How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
-_OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
+_TERM_SIZE, _ELEMENT_SIZE, _CLAUSE_SIZE, _QUERY_SIZE = 0, 1, 2, 4
 
 
 class Differences:
@@ -81,7 +81,7 @@ class Differences:
         clause: str,
         change: tuple[Side, Side],
         *steps: Step,
-        size: int = _OF_AN_ELEMENT,
+        size: int = _ELEMENT_SIZE,
         dropped: int = 0,
     ) -> None:
         old, new = (self._lines.line(side) if side else NOTHING for side in change)
@@ -102,7 +102,7 @@ class Differences:
             label: CauseLabel = "wrong-form" if is_form else "wrong-column"
             drops = (step for item in lost_items for step in self._only_for(item, predicted, gold))
             copy = copy_step(predicted, gold, "form", "modifier", "items", "template")
-            self._add(label, "SELECT", texts, copy, *drops, size=_OF_A_CLAUSE)
+            self._add(label, "SELECT", texts, copy, *drops, size=_CLAUSE_SIZE)
         else:
             self._items(predicted, gold)
         self._clause("wrong-grouping", "GROUP", "group", predicted, gold)
@@ -127,14 +127,14 @@ class Differences:
         """Add the edit of a clause as a whole, in the field `name` of queries."""
         change = getattr(predicted, name), getattr(gold, name)
         if change[0] != change[1]:
-            self._add(label, clause, change, copy_step(predicted, gold, name), size=_OF_A_CLAUSE)
+            self._add(label, clause, change, copy_step(predicted, gold, name), size=_CLAUSE_SIZE)
 
     def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
         if predicted.modifier != gold.modifier:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
-            self._add(label, "SELECT", change, copy_step(predicted, gold, "modifier"), size=_OF_A_TERM)
+            self._add(label, "SELECT", change, copy_step(predicted, gold, "modifier"), size=_TERM_SIZE)
         only_predicted, only_gold = without_common(predicted.items, gold.items)
         only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
         pairs = best_pairs(only_predicted, only_gold, changes.item_likeness)
@@ -167,7 +167,7 @@ class Differences:
             needed = [step for item in only_gold for step in self._needed_by(item, predicted, gold)[0]]
             steps = copy_step(predicted, gold, "items"), *drops, *needed
             columns = tuple(only_predicted), tuple(only_gold)
-            self._add(label, "SELECT", columns, *steps, size=_OF_A_CLAUSE, dropped=_triple_count(drops))
+            self._add(label, "SELECT", columns, *steps, size=_CLAUSE_SIZE, dropped=_triple_count(drops))
 
     def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[Step], str]:
         """Return the steps that insert the patterns of a column that predicted does not name, and its keys of groups.
@@ -230,7 +230,7 @@ class Differences:
                 is_predicted = side is only_predicted
                 steps = _exchange([element], filters) if is_predicted else _exchange(filters, [element])
                 names = ("||", "&&") if is_predicted else ("&&", "||")
-                self._add("wrong-connector", "FILTER", names, *steps, size=_OF_A_TERM)
+                self._add("wrong-connector", "FILTER", names, *steps, size=_TERM_SIZE)
                 side.remove(element)
                 opposite[:] = without(opposite, filters)
 
@@ -304,7 +304,7 @@ class Differences:
             if "^" in triple.path and "^" not in gold.path:  # as it is written, which is the other way round
                 texts = inverse, gold
             step = copy_step(first, gold, "path") if not further else replace_step(first, gold)
-            self._add(label, "WHERE", texts, step, *drops, size=_OF_A_TERM)
+            self._add(label, "WHERE", texts, step, *drops, size=_TERM_SIZE)
         for name in different_ends:
             old, new = getattr(triple, name), getattr(gold, name)
             label = changes.label_of_ends(gold.path if name == "object" else (), old, new)
@@ -316,7 +316,7 @@ class Differences:
                 if getattr(member, field) == old
             )
             change = (self._lines.writer.term(old), self._lines.writer.term(new)) if is_shown else (triple, gold)
-            self._add(label, "WHERE", change, changes.set_step(member, **{field: new}), size=_OF_A_TERM)
+            self._add(label, "WHERE", change, changes.set_step(member, **{field: new}), size=_TERM_SIZE)
 
     def _elements(self, element: Element, gold: Element) -> None:
         """Add the edits of two elements of one type."""
@@ -328,7 +328,7 @@ class Differences:
             case Block(head, group), Block(gold_head, gold_group):
                 if head != gold_head:
                     texts = self._lines.writer.term(head[-1]), self._lines.writer.term(gold_head[-1])
-                    self._add("wrong-value", "WHERE", texts, copy_step(element, gold, "head"), size=_OF_A_TERM)
+                    self._add("wrong-value", "WHERE", texts, copy_step(element, gold, "head"), size=_TERM_SIZE)
                 self._groups(group, gold_group)
             case Select(), Select():
                 self._selects(element, gold)
@@ -338,10 +338,10 @@ class Differences:
                 for arm, gold_arm in pairs:
                     self._groups(arm, gold_arm)
                 for arm in without(only_predicted, [arm for arm, _ in pairs]):
-                    self._add("set-operation", "WHERE", (arm, None), drop_step(arm), size=_OF_A_CLAUSE)
+                    self._add("set-operation", "WHERE", (arm, None), drop_step(arm), size=_CLAUSE_SIZE)
                 for arm in without(only_gold, [gold_arm for _, gold_arm in pairs]):
                     step = changes.add_arm_step(element, arm)
-                    self._add("set-operation", "WHERE", (None, arm), step, size=_OF_A_CLAUSE)
+                    self._add("set-operation", "WHERE", (None, arm), step, size=_CLAUSE_SIZE)
             case _:
                 label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
                 self._add(label, "WHERE", (element, gold), replace_step(element, gold))
@@ -351,7 +351,7 @@ class Differences:
         if predicted == gold:
             return
         before = len(self._edits)
-        otherwise = _OTHERWISE[clause]
+        otherwise = _DEFAULT_LABELS[clause]
         if {predicted.head, gold.head} <= CONNECTORS:
             self._head_and_arguments(predicted, gold, clause)
         elif gold.head in CONNECTORS and predicted in gold.arguments:
@@ -362,7 +362,7 @@ class Differences:
             self._add("extra-condition", clause, (extra, None), replace_step(predicted, gold))
         elif not predicted.arguments and not gold.arguments:
             label = changes.label_of_heads(predicted.head, gold.head, otherwise)
-            self._add(label, clause, (predicted, gold), replace_step(predicted, gold), size=_OF_A_TERM)
+            self._add(label, clause, (predicted, gold), replace_step(predicted, gold), size=_TERM_SIZE)
         elif changes.have_same_form(predicted, gold):
             self._head_and_arguments(predicted, gold, clause)
         if len(self._edits) == before:
@@ -373,9 +373,9 @@ class Differences:
         """Add the edits of an operator or function and of its arguments; only those of `&&` and `||` have no order."""
         arguments, gold_arguments = predicted.arguments, gold.arguments
         if predicted.head != gold.head:
-            label = changes.label_of_heads(predicted.head, gold.head, _OTHERWISE[clause])
+            label = changes.label_of_heads(predicted.head, gold.head, _DEFAULT_LABELS[clause])
             heads = predicted.head, gold.head
-            self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
+            self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_TERM_SIZE)
         if {predicted.head, gold.head} <= CONNECTORS:
             arguments, gold_arguments = map(tuple, without_common(arguments, gold_arguments))
         for argument, gold_argument in zip(arguments, gold_arguments, strict=False):
@@ -385,7 +385,7 @@ class Differences:
                 if distinct_label := changes.label_of_distinct(argument, gold_argument):
                     change = predicted, replace(predicted, arguments=gold.arguments)
                     step = replace_step(argument, gold_argument)
-                    self._add(distinct_label, clause, change, step, size=_OF_A_TERM)
+                    self._add(distinct_label, clause, change, step, size=_TERM_SIZE)
                 else:
                     self._expression(argument, gold_argument, clause)
         for operand in arguments[len(gold_arguments) :]:
@@ -413,4 +413,4 @@ def _triple_count(drops: Sequence[Step]) -> int:
 
 def _size(elements: Sequence[Element]) -> int:
     is_large = any(isinstance(element, Select | Union) for element in elements)
-    return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1
+    return _QUERY_SIZE if is_large else _ELEMENT_SIZE + len(elements) - 1

@@ -66,10 +66,10 @@ class SparqlEdits:
         *,
         needs_width: bool = False,
         by_columns: bool = True,
-        repair: CausingEdit | None = None,
+        syntax_edit: CausingEdit | None = None,
         unknown_terms: Collection[str] = (),
     ) -> None:
-        self._repair = repair
+        self._syntax_edit = syntax_edit
         self._unknown_names = {*map(writer.term, unknown_terms)}
         self._needs_width = needs_width
         self._tree = predicted
@@ -81,13 +81,13 @@ class SparqlEdits:
         self._edits = Differences(predicted, self._gold, self._lines).edits()
         self._trees: dict[tuple[int, ...], Select | None] = {}
         self._texts: dict[tuple[int, ...], str | None] = {}
-        if repair is not None:
-            self._edits.insert(0, Edit(shown=repair, size=0, steps=()))
+        if syntax_edit is not None:
+            self._edits.insert(0, Edit(shown=syntax_edit, size=0, steps=()))
 
     @property
     def most_untested(self) -> int:
         """Return of how many edits a cause may be that only the source confirms: one, beside a repair of the text."""
-        return 1 if self._repair is None else 2
+        return 1 if self._syntax_edit is None else 2
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
@@ -105,7 +105,7 @@ class SparqlEdits:
 
         Those that make another number of columns than gold has come last, if they can be right at all.
         """
-        if self._repair is None:
+        if self._syntax_edit is None:
             numbers = range(len(self._edits))
             candidates: Iterable[tuple[int, ...]] = chain(zip(numbers), combinations(numbers[:MAX_PAIRED], 2))
         else:
@@ -191,9 +191,9 @@ class SparqlEdits:
     def shared_patterns(self) -> SharedPatterns | None:
         """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
         patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
-        if patterns is None or self._repair is None:
+        if patterns is None or self._syntax_edit is None:
             return patterns
-        return replace(patterns, only_predicted=(self._repair.change.split()[0], *patterns.only_predicted))
+        return replace(patterns, only_predicted=(self._syntax_edit.change.split()[0], *patterns.only_predicted))
 
 
 class UnknownTermEdits:
@@ -301,7 +301,7 @@ def sparql_edits(
         gold_query = read_tree(gold, query.prefixes)
     except UnreadableError:
         return None
-    tree, repair = _without_joined_word(query.tree)
+    tree, syntax_edit = _without_joined_word(query.tree)
     trees = normal(tree), normal(gold_query.tree)
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
@@ -309,7 +309,12 @@ def sparql_edits(
     common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in prefixes}
     writer = Writer(prefixes | common_prefixes)
     return SparqlEdits(
-        *trees, writer, needs_width=needs_width, by_columns=by_columns, repair=repair, unknown_terms=unknown_terms
+        *trees,
+        writer,
+        needs_width=needs_width,
+        by_columns=by_columns,
+        syntax_edit=syntax_edit,
+        unknown_terms=unknown_terms,
     )
 
 

@@ -96,7 +96,7 @@ def _grouped(query: FailedQuery) -> Iterator[str]:
     plain = tuple(Item(item.value) for item in tree.items if is_variable(item.value.head) and not item.alias)
     if plain and not tree.group and any(has_aggregate(item.value) for item in tree.items):
         outline = read_query(query.text)
-        places = [place for place in map(outline.modifier, _MODIFIERS) if place is not None]
+        places = [place for place in map(outline.modifier_index, _MODIFIERS) if place is not None]
         start = min((outline.tokens[place].start for place in places), default=len(outline.text))
         clause = "GROUP BY " + Writer({}).line(plain)
         yield f"{outline.text[:start].rstrip()} {clause} {outline.text[start:]}".rstrip()

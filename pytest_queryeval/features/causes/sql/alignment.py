@@ -73,8 +73,8 @@ def _expand_aliases(select: exp.Select) -> None:
             item = None if column.table else items.get(column.name.lower())
             if item is not None and column.find_ancestor(exp.Select) is select:
                 column.replace(item.copy())
-        for place in list(part.expressions) if isinstance(part, exp.Group | exp.Order) else ():
-            number = place.this if isinstance(place, exp.Ordered) else place
+        for key_node in list(part.expressions) if isinstance(part, exp.Group | exp.Order) else ():
+            number = key_node.this if isinstance(key_node, exp.Ordered) else key_node
             if isinstance(number, exp.Literal) and number.name.isdigit() and not number.is_string:
                 at = int(number.name) - 1
                 if 0 <= at < len(select.expressions) and not select.expressions[at].is_star:
@@ -138,20 +138,20 @@ def _aliases_by_table(select: exp.Expr) -> dict[str, list[str]]:
 
 
 def _best_match(
-    golds: Sequence[str], aliases: Sequence[str], predicted: exp.Select, gold: exp.Select
+    gold_aliases: Sequence[str], aliases: Sequence[str], predicted: exp.Select, gold: exp.Select
 ) -> dict[str, str]:
     """Return the aliases of predicted for those of gold, all of one table, by the conditions that then agree."""
-    if len(golds) == len(aliases) == 1 or max(len(golds), len(aliases)) > MAX_SAME_TABLE:
-        return dict(zip(golds, aliases, strict=False))
+    if len(gold_aliases) == len(aliases) == 1 or max(len(gold_aliases), len(aliases)) > MAX_SAME_TABLE:
+        return dict(zip(gold_aliases, aliases, strict=False))
     uses, gold_uses = _uses(predicted), _uses(gold)
-    padded = [*aliases, *[""] * (len(golds) - len(aliases))]
+    padded = [*aliases, *[""] * (len(gold_aliases) - len(aliases))]
 
     def agreement(order: Sequence[str]) -> int:
-        renamed = dict(zip(golds, order, strict=False))
+        renamed = dict(zip(gold_aliases, order, strict=False))
         return len({(renamed.get(alias, alias), use) for alias, use in gold_uses} & uses)
 
-    best = max(permutations(padded, len(golds)), key=agreement, default=())
-    return {gold_alias: alias for gold_alias, alias in zip(golds, best, strict=False) if alias}
+    best = max(permutations(padded, len(gold_aliases)), key=agreement, default=())
+    return {gold_alias: alias for gold_alias, alias in zip(gold_aliases, best, strict=False) if alias}
 
 
 def _uses(select: exp.Select) -> set[tuple[str, str]]:
@@ -174,7 +174,7 @@ class _Part:
     """The same for parts that say the same at the same place, whatever the queries within them."""
     parent: str
     """The key of the part around it; empty if there is none."""
-    place: str
+    prefix: str
     """What its line begins with, such as `subquery: `."""
     word: str
     """The word of SQL that follows."""
@@ -232,7 +232,7 @@ def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[_Part]:
         names = sources(query).keys()
         if names <= gold_names - sources(predicted).keys() and not any(map(query.args.get, _CLAUSES_OF_NESTED)):
             word = f"{condition.this.name} IN (SELECT …) where gold joins"
-            nested.append(_Part(key=word, parent="", place="", word=word))
+            nested.append(_Part(key=word, parent="", prefix="", word=word))
             changes.join_nested(condition)
             pending = parts.clause_operands(predicted, "where")
     return nested if not gold.args.get("distinct") else []
@@ -240,11 +240,11 @@ def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[_Part]:
 
 def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
     """Yield a line for each part; the columns of SELECT, as those of GROUP BY, are in one line."""
-    in_one_line = Counter((part.place, part.word) for part in differing if part.word in _IN_ONE_LINE)
+    in_one_line = Counter((part.prefix, part.word) for part in differing if part.word in _IN_ONE_LINE)
     for part in differing:
-        beginning, together = (part.place, part.word), [part]
+        beginning, together = (part.prefix, part.word), [part]
         if in_one_line.pop(beginning, 0):
-            together = [member for member in differing if (member.place, member.word) == beginning]
+            together = [member for member in differing if (member.prefix, member.word) == beginning]
         elif part.word in _IN_ONE_LINE:
             continue
         nodes = [member.node for member in together if member.node is not None]
@@ -252,7 +252,7 @@ def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks
         columns = [column.name.lower() for node in nodes for column in node.find_all(exp.Column)]
         literals = [literal.name for node in nodes for literal in node.find_all(exp.Literal)]
         remarks_on_texts = [remarks[pair] for pair in product(columns, literals) if pair in remarks]
-        line = one_line_with_end(f"{part.place}{part.word} {texts}".strip(), MAX_LINE)
+        line = one_line_with_end(f"{part.prefix}{part.word} {texts}".strip(), MAX_LINE)
         yield " ".join((line, *(f"({remark})" for remark in dict.fromkeys(remarks_on_texts))))
 
 

@@ -38,7 +38,7 @@ class Size(IntEnum):
     """A clause where several things differ, or a query."""
 
 
-_BEFORE_NOT = (exp.In, exp.Like, exp.ILike, exp.Between, exp.Glob, exp.RegexpLike)
+_INFIX_NOT_CONDITIONS = (exp.In, exp.Like, exp.ILike, exp.Between, exp.Glob, exp.RegexpLike)
 """Conditions that are written with NOT before their word."""
 _CONSTANTS: frozenset[CauseLabel] = frozenset(
     ("value-case", "wrong-value", "wrong-operator", "wrong-connector", "missing-distinct", "extra-distinct")
@@ -375,7 +375,7 @@ def write(tree: exp.Expr, generator: Generator) -> str | None:
     try:
         for negation in [node for node in tree.walk() if isinstance(node, exp.Not)]:
             condition = negation.this
-            if isinstance(condition, _BEFORE_NOT):
+            if isinstance(condition, _INFIX_NOT_CONDITIONS):
                 condition.set("this", exp.Var(this=f"{generator.generate(condition.this)} NOT"))
             elif isinstance(condition, exp.Is):
                 condition.set("expression", exp.Var(this=f"NOT {generator.generate(condition.expression)}"))

@@ -15,7 +15,7 @@ from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step,
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
 
 # Of each clause, the label of what differs there in a way that has no label of its own.
-_OTHERWISE: dict[str, CauseLabel] = {"FROM": "wrong-join-condition", "HAVING": "wrong-having"}
+_DEFAULT_LABELS: dict[str, CauseLabel] = {"FROM": "wrong-join-condition", "HAVING": "wrong-having"}
 
 
 class ClauseEdits:
@@ -167,7 +167,7 @@ class ClauseEdits:
         is_equal = all(parts.clause_key(predicted, name) == parts.clause_key(gold, name) for name in names)
         if is_equal or len(edits) == 1:
             return
-        label = edits[0].label if edits else _OTHERWISE.get(clause, "wrong-expression")
+        label = edits[0].label if edits else _DEFAULT_LABELS.get(clause, "wrong-expression")
         change = _differing_parts(predicted, gold, names)
         steps = *further_steps, copy_step(predicted, gold, *names)
         self._add(label, clause, change, predicted, *steps, extent=Size.CLAUSE)
@@ -277,7 +277,7 @@ class ClauseEdits:
         """Add the edits of the arguments of two expressions, of all those of one type, or those with these `names`."""
         for name in dict.fromkeys((*node.args, *gold_node.args) if names is None else names):
             argument, gold_argument = node.args.get(name), gold_node.args.get(name)
-            label = _OTHERWISE.get(clause, "wrong-expression")
+            label = _DEFAULT_LABELS.get(clause, "wrong-expression")
             if isinstance(argument, list) or isinstance(gold_argument, list):
                 items, gold_items = argument or [], gold_argument or []
                 if parts.key_of_parts(items) == parts.key_of_parts(gold_items):

@@ -19,7 +19,7 @@ from pytest_queryeval.features.causes.sql import changes
 from pytest_queryeval.features.causes.sql.changes import Step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.parts import clause_operands, key, query_within
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
-from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
+from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
 from pytest_queryeval.languages.sql.kind import name_label
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
@@ -43,7 +43,7 @@ _TRAILING_COMMA = re.compile(
 _NEAR = re.compile(r"""near (?:"([^"]+)"|'(\S+?)')""")
 _BACKTICK_DIALECTS = ("mysql", "bigquery", "spark", "hive", "databricks")
 _DIALECTS = ("mysql", "postgres", "tsql", "duckdb", "sqlite", "bigquery", "snowflake", "oracle", "spark")
-_IN_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 MIN_LIKENESS = 0.6  # of the spelling of two names
 MAX_NAMES = 4  # that are tried in the place of one
 _BONUS = 0.2  # to the likeness, for each reason that speaks for a name
@@ -80,7 +80,7 @@ def _use_extremes(tree: exp.Expr) -> bool:
         select, comparison = query_within(quantifier.this), quantifier.parent or exp.Null()
         if isinstance(comparison, exp.EQ) and isinstance(quantifier, exp.Any) and select is not None:
             comparison.replace(exp.In(this=comparison.this.copy(), query=exp.Subquery(this=select.copy())))
-        elif isinstance(select, exp.Select) and isinstance(comparison, _IN_ORDER) and len(select.expressions) == 1:
+        elif isinstance(select, exp.Select) and isinstance(comparison, _INEQUALITIES) and len(select.expressions) == 1:
             is_less = isinstance(comparison, exp.LT | exp.LTE)
             extreme = exp.Min if isinstance(quantifier, exp.All) == is_less else exp.Max
             select.expressions[0].replace(extreme(this=select.expressions[0].unalias().copy()))
@@ -239,7 +239,7 @@ def _other_tables(
     """Yield the steps to the names of tables like one that the message names and the database does not have."""
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
-        if name not in names_in_message or name in schema.tables or common_query(table) is not None:
+        if name not in names_in_message or name in schema.tables or find_cte(table) is not None:
             continue
         uses = [node for node in tree.find_all(exp.Identifier) if node.name.lower() == name]
         uses = [node for node in uses if node.parent is table or node.arg_key == "table"]

@@ -82,7 +82,9 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     used: dict[str, None] = {ALIASES: None}
     tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
     try:
-        queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
+        queries = [
+            _Normalizer(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)
+        ]
         if any(query.order for query in queries):
             queries = _without_order(queries, policy, used)
         renderer = _Renderer(tables)
@@ -117,7 +119,7 @@ def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, Non
     return [gold, predicted]
 
 
-class _Normal:
+class _Normalizer:
     """Applies rules until none does anything."""
 
     def __init__(self, tables: Tables, policy: Policy, used: dict[str, None]) -> None:
@@ -215,24 +217,28 @@ class _Normal:
                 bare = set(bare_columns(term, block.group or ()))
                 if any(name not in determined and name[0] in block.tables for name in bare):
                     raise UnprovableError("a column that is neither grouped nor aggregated")
-                if any(_is_looked_into(key, term) for key in block.group or ()):
+                if any(_exposes_key_representation(key, term) for key in block.group or ()):
                     raise UnprovableError("an expression with a key of which equal values may look different")
         elif block.is_distinct and not all(
             key in block.select or facts.is_determined(key, block.select) for key, _ in block.order
         ):
             raise UnprovableError("DISTINCT rows in the order of something else")
-        if not all(_has_one_look(part, block) for term in block.terms for part in _parts_looked_into(term, block)):
+        if not all(
+            _has_single_representation(part, block)
+            for term in block.terms
+            for part in _representation_sensitive_parts(term, block)
+        ):
             raise UnprovableError("an expression with one of several values that are equal and may look different")
 
 
-def _is_looked_into(key: Term, term: Term) -> bool:
+def _exposes_key_representation(key: Term, term: Term) -> bool:
     """Return whether an expression has a key of GROUP BY as a part, of which equal values may look different."""
     if term == key or have_one_family(key, key):
         return False
     return name_of(key) in bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
 
 
-def _parts_looked_into(term: Term, block: Block) -> Iterator[Term]:
+def _representation_sensitive_parts(term: Term, block: Block) -> Iterator[Term]:
     """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0.
 
     Beside a text, SQLite compares numbers as they look.
@@ -273,7 +279,7 @@ def _may_be_text(term: Term, block: Block) -> bool:
     return bool(term[0] == "Cast")
 
 
-def _has_one_look(part: Term, block: Block) -> bool:
+def _has_single_representation(part: Term, block: Block) -> bool:
     """Return whether a part of an expression cannot be any of several values that are equal and look different.
 
     It may be one where DISTINCT, GROUP BY, LIMIT or an aggregate takes one of several rows.
@@ -284,12 +290,12 @@ def _has_one_look(part: Term, block: Block) -> bool:
         case ("min" | "max" | "sum", ("distinct", argument)) | ("min" | "max", argument):
             return have_one_family(argument, argument)
         case ("sum", argument):
-            return all(_has_one_look(node, block) for node in nodes(argument))
+            return all(_has_single_representation(node, block) for node in nodes(argument))
         case ("query", Block(select=(item,)) as nested):
             if have_one_family(item, item) or item[0] in ("count", "avg", *CONSTANTS):
                 return True
             is_chosen = nested.is_distinct or nested.group is not None or nested.limit is not None
-            return not is_chosen and _has_one_look(item, nested)
+            return not is_chosen and _has_single_representation(item, nested)
     return True
 
 

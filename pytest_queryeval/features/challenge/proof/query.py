@@ -276,7 +276,7 @@ class Facts:
             for column, constant in ((condition[1], condition[2]), (condition[2], condition[1]))
             if column[0] == "column" and constant[0] == constant_of(column)
         }
-        self._rejected = {name for condition in block.where for name in rejected(condition)}
+        self._rejected = {name for condition in block.where for name in non_null_columns(condition)}
 
     def definition(self, alias: str) -> TableDefinition | None:
         """Return the table of an alias; None for nested queries, and for aliases of queries around this one."""
@@ -385,12 +385,12 @@ def have_one_family(first: Term, second: Term) -> bool:
     return first[0] == second[0] == "column" and bool(first[3]) and first[3] == second[3]
 
 
-def rejected(condition: Term) -> set[Name]:
+def non_null_columns(condition: Term) -> set[Name]:
     """Return the columns that are not NULL in rows for which a condition is true."""
     if condition[0] == "and":
-        return {name for part in conjuncts(condition) for name in rejected(part)}
+        return {name for part in conjuncts(condition) for name in non_null_columns(part)}
     if condition[0] == "or":
-        return set.intersection(*(rejected(part) for part in operands(condition)))
+        return set.intersection(*(non_null_columns(part) for part in operands(condition)))
     if condition[0] == "not":
         (inner,) = operands(condition)
         if inner[0] == "isnull":

@@ -26,7 +26,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     without_columns,
 )
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.columns import ROW_IDS, Columns, Names, common_query
+from pytest_queryeval.languages.sql.columns import ROW_IDS, Columns, Names, find_cte
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
 MAX_NODES = 400
@@ -212,7 +212,7 @@ class _Reader:
             return _with_distinct_names(self.query(node.this))
         if not isinstance(node, exp.Table) or _extra(node, {"this", "alias"}) or node.alias_column_names:
             raise UnprovableError("FROM")
-        if (common := common_query(node)) is not None:
+        if (common := find_cte(node)) is not None:
             if common.alias_column_names:
                 raise UnprovableError("WITH")
             reader = copy(self)

@@ -30,9 +30,9 @@ from pytest_queryeval.features.challenge.proof.query import (
     have_one_family,
     name_of,
     nodes,
+    non_null_columns,
     only_joins,
     operands,
-    rejected,
     rewritten,
     substituted,
     without_columns,
@@ -286,7 +286,7 @@ def outer_joins(block: Block, tables: Tables) -> Block | None:
     first one of a LEFT JOIN [4].
     """
     for place, join in enumerate(block.outer_joins[:1]):
-        names = {name for condition in block.where for name in rejected(condition)}
+        names = {name for condition in block.where for name in non_null_columns(condition)}
         if any(alias == join.alias for alias, _ in names):
             return replace(
                 block,

@@ -1,6 +1,6 @@
 """The page on which people review golds and judge the answers of an audit: a server on this machine, and its script.
 
-Golds and audits are a `Review` each; they share facts on a case, and runs of queries.
+Golds and audits are a `ReviewTask` each; they share facts on a case, and runs of queries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LISTED_CHARACTERS = 160
 SCHEMA_CHARACTERS = 200_000
 
 
-def serve_review(review: Review, *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
+def serve_review(review: ReviewTask, *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C; `tell` gets its address. Without a port, the usual one or any free one is taken.
 
     Raise `ReportError` if the port is taken, and if an extra is not installed.
@@ -71,7 +71,7 @@ class Choice(TypedDict):
     """What it means, for the list of keys."""
 
 
-class Review(Protocol):
+class ReviewTask(Protocol):
     """What is reviewed: golds, or the answers that an audit drew. Its methods are called from several threads.
 
     A case is known by its place in the list. All raise `QueryEvalError` for what cannot be done.
@@ -106,11 +106,11 @@ class Review(Protocol):
         ...
 
 
-class Runner:
+class SessionPool:
     """Sessions, of which a request has one to itself: nobody waits for the slow query of somebody else."""
 
     def __init__(self) -> None:
-        self._sessions = [Session(cause="off") for _ in range(SESSIONS)]
+        self._sessions = [Session(cause_mode="off") for _ in range(SESSIONS)]
         self._idle: LifoQueue[Session] = LifoQueue()  # so that the same few have sources open
         for session in self._sessions:
             self._idle.put(session)
@@ -163,7 +163,7 @@ def listed_case(case: Case, nodeid: str) -> Mapping[str, Any]:
     return {"id": case.id, "nodeid": nodeid, "question": truncate(case.question, LISTED_CHARACTERS)}
 
 
-def case_facts(case: Case, nodeid: str, runner: Runner) -> Mapping[str, Any]:
+def case_facts(case: Case, nodeid: str, runner: SessionPool) -> Mapping[str, Any]:
     """Return the question, and what it is about; in place of a schema that cannot be listed, the reason."""
     try:
         schema = runner.schema_text(case)

@@ -21,19 +21,19 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.decisions import (
-    CaseName,
+    CaseKey,
     GoldDecision,
     answer_item,
-    appending,
     check_reviewer,
     decision_line,
     gold_digest,
     now,
+    open_for_append,
     read_answers,
     read_decision,
 )
 from pytest_queryeval.features.review.named_case import case_of, read_suite_below
-from pytest_queryeval.features.review.page import Choice, JsonObject, Runner, case_facts, listed_case, shown_answer
+from pytest_queryeval.features.review.page import Choice, JsonObject, SessionPool, case_facts, listed_case, shown_answer
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
@@ -64,7 +64,7 @@ class GoldCase:
     ranked: RankedCase
     case: Case
     """The case as its suite states it, on the source of golds: what is run may become a gold."""
-    name: CaseName
+    name: CaseKey
     digest: str
     reviews: Reviews
     """The review files of its suite, as they were when the server started."""
@@ -77,7 +77,7 @@ class GoldReview:
     """
 
     def __init__(self, ranking: Sequence[RankedCase], suites: Mapping[str, Suite]) -> None:
-        self._runner = Runner()
+        self._runner = SessionPool()
         self._cases: list[GoldCase] = []
         self._decided: defaultdict[Path, set[int]] = defaultdict(set)
         for ranked in ranking:
@@ -86,7 +86,7 @@ class GoldReview:
                 GoldCase(
                     ranked=ranked,
                     case=case,
-                    name=CaseName(suite.path, case.id),
+                    name=CaseKey(suite.path, case.id),
                     digest=gold_digest(case),
                     reviews=reviews_of(suite),
                 )
@@ -202,7 +202,7 @@ class GoldReview:
         contents = _contents(answers, gold_case.case)
         if contents and not gold_case.case.answerable:
             raise ReportError(f"'{gold_case.case.id}' has `answerable: false`: replace it with a gold in the suite")
-        with appending(file) as append:
+        with open_for_append(file) as append:
             append([line])
             self._decided[file].add(place)
 
@@ -257,7 +257,7 @@ class AuditReview:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._runner = Runner()
+        self._runner = SessionPool()
         self._judged: set[int] = set()
         suites = cache(read_suite_below)
         self._answers = [  # in the order of the file, which is random and so reveals no verdict
@@ -330,7 +330,7 @@ class AuditReview:
             "reviewer": check_reviewer(str(decision.get("reviewer", "")), ReportError),
             "at": now(),
         }
-        with appending(self._path) as append:
+        with open_for_append(self._path) as append:
             append([line])
             self._judged.add(place)
 

@@ -32,7 +32,7 @@ from pytest_queryeval.text.formatting import one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 if TYPE_CHECKING:
-    from pytest_queryeval.features.review.page import JsonObject, Review
+    from pytest_queryeval.features.review.page import JsonObject, ReviewTask
 
 ADDRESS = "127.0.0.1"
 USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer
@@ -98,7 +98,7 @@ class Guard:
         return secrets.compare_digest(text.encode(errors="replace"), self._token.encode())
 
 
-def application(review: Review, page: str, *, token: str, port: int) -> Starlette:
+def application(review: ReviewTask, page: str, *, token: str, port: int) -> Starlette:
     """Return the application of the page, whose HTML is `page`, on a port."""
 
     async def show_page(_: Request) -> Response:
@@ -173,7 +173,7 @@ async def _problem(_: Request, error: Exception) -> Response:
     return JSONResponse({"problem": text}, status_code=409)
 
 
-def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
+def serve(review: ReviewTask, page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C or SIGTERM; `tell` gets its address. Without a port it is USUAL_PORT, or a free one.
 
     Raise `ReportError` if the port is taken.

@@ -38,7 +38,7 @@ from pytest_queryeval.languages.sparql.tree import (
     variables,
     walk,
 )
-from pytest_queryeval.languages.sparql.tree_facts import Facts, Place, bound_variables, has_one_row, lost_variables
+from pytest_queryeval.languages.sparql.tree_facts import Facts, Place, bound_variables, has_one_row, query_defects
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
 MAX_NAMES = 300  # of predicates, and of classes
@@ -60,7 +60,7 @@ _CLOSURES = {"*": "+", "+": "*"}
 _TO_SUPERCLASSES = ("/", f"<{SUBCLASS.iri}>", "*")
 
 
-class Edit(NamedTuple):
+class Mutation(NamedTuple):
     """The replacement of a node."""
 
     node: Node
@@ -93,11 +93,11 @@ def mutants(
     except UnreadableError:
         return ()
     generator = _Mutants(parsed_query.tree, {**source_prefixes, **parsed_query.prefixes}, policy, run)
-    accepted_losses, line = lost_variables(parsed_query.tree), generator.writer.line
+    accepted_losses, line = query_defects(parsed_query.tree), generator.writer.line
 
-    def mutant_of(edit: Edit) -> Mutant | None:
+    def mutant_of(edit: Mutation) -> Mutant | None:
         tree = generator.edited(edit)
-        if tree is None or not lost_variables(tree) <= accepted_losses:
+        if tree is None or not query_defects(tree) <= accepted_losses:
             return None
         change = "dropped" if edit.replacement is None else f"→ {line(edit.replacement)}"
         return Mutant(
@@ -134,7 +134,7 @@ class _Mutants:
         """The vocabulary of the graph, read where an operator needs it."""
         return Vocabulary(self._run)
 
-    def edits(self) -> Iterator[Iterator[Edit]]:
+    def edits(self) -> Iterator[Iterator[Mutation]]:
         """Yield the edits of each operator."""
         of_place = (self.patterns, self.directions, self.filters, self.blocks, self.unions)
         for operator in of_place:
@@ -145,11 +145,11 @@ class _Mutants:
         yield from starmap(self.operators, _EXCHANGES.items())
         yield self.negations()
 
-    def edited(self, edit: Edit) -> Select | None:
+    def edited(self, edit: Mutation) -> Select | None:
         """Return the tree with an edit."""
         return changed(self.tree, lambda original, copy: edit.replacement if original is edit.node else copy)
 
-    def patterns(self, place: Place) -> Iterator[Edit]:
+    def patterns(self, place: Place) -> Iterator[Mutation]:
         """Leave out triple patterns."""
         triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
@@ -159,7 +159,7 @@ class _Mutants:
                 reason = "follows from another pattern"
             elif self._is_implied(triple, premises) and id(place.group) not in self._named_groups:
                 reason = "the vocabulary of the graph implies it"
-            yield Edit(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
+            yield Mutation(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
 
     def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
         """Return whether a pattern matches wherever `premise` does, apart from variables that nothing else uses."""
@@ -189,25 +189,25 @@ class _Mutants:
                     quads.append(Quad(Literal(""), predicate, node))
         return Quad(node, RDF_TYPE, class_) in self._vocabulary.implied(quads)
 
-    def directions(self, place: Place) -> Iterator[Edit]:
+    def directions(self, place: Place) -> Iterator[Mutation]:
         """Exchange subject and object."""
         for triple in place.group.elements:
             if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
                 continue
-            edit = Edit(triple, Triple(triple.object, triple.path, triple.subject), "direction", "WHERE")
+            edit = Mutation(triple, Triple(triple.object, triple.path, triple.subject), "direction", "WHERE")
             yield self._unless_renamed(edit, triple.subject, triple.object)
 
-    def _unless_renamed(self, edit: Edit, first_variable: str, second_variable: str) -> Edit:
+    def _unless_renamed(self, edit: Mutation, first_variable: str, second_variable: str) -> Mutation:
         tree = self.edited(edit) if is_variable(first_variable) and is_variable(second_variable) else None
         is_same = tree is not None and self.facts.is_same_but_for_names(tree, first_variable, second_variable)
         return edit._replace(equivalent="the same but for the names of variables") if is_same else edit
 
-    def filters(self, place: Place) -> Iterator[Edit]:
+    def filters(self, place: Place) -> Iterator[Mutation]:
         """Leave out filters, and operands of `&&` or `||`."""
         for element in place.group.elements:
             if not isinstance(element, Filter):
                 continue
-            yield Edit(element, None, "filter-dropped", "FILTER")
+            yield Mutation(element, None, "filter-dropped", "FILTER")
             condition = element.condition
             for operand in condition.arguments if condition.head in _CONNECTORS else ():
                 kept_operands = tuple(argument for argument in condition.arguments if argument is not operand)
@@ -215,9 +215,9 @@ class _Mutants:
                 joined = Expr(condition.head, kept_operands)
                 replacement = first_operand if is_alone and isinstance(first_operand, Expr) else joined
                 change = f"{self.writer.line(operand)} dropped"
-                yield Edit(condition, replacement, "condition-dropped", "FILTER", change)
+                yield Mutation(condition, replacement, "condition-dropped", "FILTER", change)
 
-    def blocks(self, place: Place) -> Iterator[Edit]:
+    def blocks(self, place: Place) -> Iterator[Mutation]:
         """Leave out OPTIONAL and MINUS; make optional patterns required."""
         for element in place.group.elements:
             if not isinstance(element, Block) or element.head[0] == "GRAPH":
@@ -228,21 +228,21 @@ class _Mutants:
                 siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
                 shared_variables = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
                 reason = "" if shared_variables else "it shares no variable with the pattern"
-            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", equivalent=reason)
+            yield Mutation(element, None, f"{name.lower()}-dropped", "WHERE", equivalent=reason)
             if name == "OPTIONAL":
                 change = f"{self.writer.line(element)} → required"
-                yield Edit(element, element.group.elements, "optional-required", "WHERE", change)
+                yield Mutation(element, element.group.elements, "optional-required", "WHERE", change)
 
-    def unions(self, place: Place) -> Iterator[Edit]:
+    def unions(self, place: Place) -> Iterator[Mutation]:
         """Leave out arms of UNION."""
         for element in place.group.elements:
             if isinstance(element, Union) and len(element.arms) > 1:
                 for arm in element.arms:
                     replacement = Union(tuple(sibling for sibling in element.arms if sibling is not arm))
                     change = f"UNION {self.writer.line(arm)} dropped"
-                    yield Edit(element, replacement, "union-arm-dropped", "WHERE", change)
+                    yield Mutation(element, replacement, "union-arm-dropped", "WHERE", change)
 
-    def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+    def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
         """Select another variable of the pattern in place of one."""
         if select is not self.tree or select.form != "SELECT" or select.where is None or select.aggregates:
             return
@@ -251,9 +251,9 @@ class _Mutants:
         for item in select.items if candidates else ():
             if is_variable(item.value.head) and not item.alias:
                 change = f"{item.variable} → {candidates[0]}"
-                yield Edit(item, Item(Expr(candidates[0])), "projection", "SELECT", change)
+                yield Mutation(item, Item(Expr(candidates[0])), "projection", "SELECT", change)
 
-    def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+    def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
         """Drop or add DISTINCT."""
         if select.form != "SELECT":
             return
@@ -264,21 +264,23 @@ class _Mutants:
             reason = reason or ONE_ROW
         modifier, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
         head = select.modifier or "DISTINCT"
-        yield Edit(select, replace(select, modifier=modifier), "distinct", "SELECT", f"{head} {change}", reason)
+        yield Mutation(select, replace(select, modifier=modifier), "distinct", "SELECT", f"{head} {change}", reason)
 
-    def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+    def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
         """Drop ORDER BY or a key of it, and reverse its directions."""
         reason = ONE_ROW if has_one_row(select) else "" if order_matters else "the order does not matter"
         for key in select.order:
-            yield Edit(key, SortKey(not key.is_descending, key.value), "order-direction", "ORDER", equivalent=reason)
+            yield Mutation(
+                key, SortKey(not key.is_descending, key.value), "order-direction", "ORDER", equivalent=reason
+            )
         if select.order:
             change = f"ORDER BY {self.writer.line(select.order)} dropped"
-            yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, reason)
+            yield Mutation(select, replace(select, order=()), "order-dropped", "ORDER", change, reason)
         if len(select.order) > 1:
             for key in select.order:
-                yield Edit(key, None, "order-key-dropped", "ORDER", equivalent=reason)
+                yield Mutation(key, None, "order-key-dropped", "ORDER", equivalent=reason)
 
-    def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+    def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
         """Change LIMIT by one, and leave out LIMIT and OFFSET."""
         reason = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
         if select.limit.isdecimal():
@@ -286,23 +288,23 @@ class _Mutants:
                 if limit >= 0:
                     change = f"LIMIT {select.limit} → LIMIT {limit}"
                     same = reason if limit else ""
-                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, same)
-            yield Edit(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", reason)
+                    yield Mutation(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, same)
+            yield Mutation(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", reason)
         if select.offset:
-            yield Edit(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
+            yield Mutation(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
 
-    def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+    def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
         """Leave out HAVING, and keys of GROUP BY that are not selected."""
         for condition in select.having:
             change = f"HAVING {self.writer.line(condition)} dropped"
-            yield Edit(condition, None, "having-dropped", "HAVING", change)
+            yield Mutation(condition, None, "having-dropped", "HAVING", change)
         selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
                 reason = "the variable is never bound" if self.facts.is_never_bound(key) else ""
-                yield Edit(key, None, "grouping", "GROUP", equivalent=reason)
+                yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
 
-    def predicates(self) -> Iterator[Edit]:
+    def predicates(self) -> Iterator[Mutation]:
         """Replace predicates by those of the graph with similar names."""
         for triple in self._triples:
             for at, term in enumerate(triple.path):
@@ -310,13 +312,13 @@ class _Mutants:
                     path = (*triple.path[:at], predicate, *triple.path[at + 1 :])
                     yield self._in_triple(triple, "predicate", "path", path)
 
-    def classes(self) -> Iterator[Edit]:
+    def classes(self) -> Iterator[Mutation]:
         """Replace classes by those of the graph with similar names."""
         for triple in self._triples:
             for class_iri in self._nearest(triple.object, CLASSES) if triple.path[0] == "a" else ():
                 yield self._in_triple(triple, "class", "object", class_iri)
 
-    def constants(self) -> Iterator[Edit]:
+    def constants(self) -> Iterator[Mutation]:
         """Replace IRIs of subjects and objects by those of the graph with similar names beside the same predicate."""
         for triple in self._triples:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
@@ -327,7 +329,7 @@ class _Mutants:
                 for iri in self._nearest(getattr(triple, place), query):
                     yield self._in_triple(triple, "constant", place, iri)
 
-    def paths(self) -> Iterator[Edit]:
+    def paths(self) -> Iterator[Mutation]:
         """Exchange `*` and `+` of paths; add or drop the subclasses of a class."""
         for triple in self._triples:
             paths = [
@@ -343,12 +345,12 @@ class _Mutants:
             for path in paths:
                 yield self._in_triple(triple, "path", "path", path)
 
-    def _in_triple(self, triple: Triple, operator: str, place: str, new: Any) -> Edit:
+    def _in_triple(self, triple: Triple, operator: str, place: str, new: Any) -> Mutation:
         """Return the replacement of the subject, the object or the path of a pattern."""
         texts = [self.writer.path([part] if isinstance(part, str) else part) for part in (getattr(triple, place), new)]
-        return Edit(triple, replace(triple, **{place: new}), operator, "WHERE", " → ".join(texts))
+        return Mutation(triple, replace(triple, **{place: new}), operator, "WHERE", " → ".join(texts))
 
-    def values(self) -> Iterator[Edit]:
+    def values(self) -> Iterator[Mutation]:
         """Change numbers by one; texts by the case of their first letter, or by dropping their language."""
         for triple in self._triples:
             for literal in _other_values(triple.object):
@@ -368,7 +370,7 @@ class _Mutants:
                 for literal in _other_values(part.head):
                     yield self._in_expression(enclosing, part, Expr(literal), "value", clause)
 
-    def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
+    def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Mutation]:
         """Exchange operators in expressions."""
         for _, clause, expression in self._expressions():
             for part in parts(expression):
@@ -378,19 +380,19 @@ class _Mutants:
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
-    def negations(self) -> Iterator[Edit]:
+    def negations(self) -> Iterator[Mutation]:
         """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
         for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head in _NEGATIONS:
                     negation = _NEGATIONS[part.head]
-                    yield Edit(part, replace(part, head=negation), "negation", clause, f"{part.head} → {negation}")
+                    yield Mutation(part, replace(part, head=negation), "negation", clause, f"{part.head} → {negation}")
                 elif part.head == "!" and isinstance(part.arguments[0], Expr):
                     yield self._in_expression(expression, part, part.arguments[0], "negation", clause)
             if clause == "FILTER" and _is_call(expression):
-                yield Edit(expression, Expr("!", (expression,)), "negation", clause)
+                yield Mutation(expression, Expr("!", (expression,)), "negation", clause)
 
-    def aggregates(self) -> Iterator[Edit]:
+    def aggregates(self) -> Iterator[Mutation]:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
         selects = [select for select, *_ in self.facts.selects]
         heads = [(query, node) for query in selects for node in (query, *query.items, *query.group, *query.order)]
@@ -417,11 +419,11 @@ class _Mutants:
 
     def _in_expression(
         self, whole: Expr, part: Expr, replacement: Expr, operator: str, clause: str, reason: str = ""
-    ) -> Edit:
+    ) -> Mutation:
         """Return the replacement of a part of an expression, told by the texts of what is around it."""
         new_whole = changed(whole, lambda original, copy: replacement if original is part else copy)
         change = f"{self.writer.line(whole)} → {self.writer.line(new_whole or replacement)}"
-        return Edit(part, replacement, operator, clause, change, reason)
+        return Mutation(part, replacement, operator, clause, change, reason)
 
     def _nearest(self, term: str, query: str) -> list[str]:
         """Return, of the IRIs that a query lists, those with the names nearest to an IRI's; none for another term."""

@@ -84,7 +84,7 @@ class CandidateGraphs:
         self._source = source
         self._session = session
         self._prefixes: dict[str, str] = {"ex": EXAMPLES, **COMMON_PREFIXES, **declared_prefixes(source.settings)}
-        self._vocabulary: Vocabulary = session.kept(("vocabulary", source.key), self._read_vocabulary)
+        self._vocabulary: Vocabulary = session.cached(("vocabulary", source.key), self._read_vocabulary)
         has_named_graphs = ENGINES[source.engine].variants.suffix(source.settings) == ".trig"
         self._named_graphs = list(map(IRI, source.settings.get("graphs", {}))) if has_named_graphs else None
 

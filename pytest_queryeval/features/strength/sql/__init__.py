@@ -13,18 +13,18 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.strength import Mutant, distinct_mutants
 from pytest_queryeval.features.strength.sql import operators
-from pytest_queryeval.features.strength.sql.facts import Edit, Site, column_names
+from pytest_queryeval.features.strength.sql.facts import Mutation, Site, column_names
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
-_OF_SELECT = (
+_SELECT_OPERATORS = (
     *(operators.comparisons, operators.values, operators.connectors, operators.dropped_clauses),
     *(operators.null_tests, operators.ranges, operators.patterns),
     *(operators.distinct, operators.counts, operators.aggregates, operators.joins, operators.orders, operators.groups),
     *(operators.columns, operators.arithmetic),
 )
-_OF_QUERY = (operators.set_operations, operators.set_orders, operators.limits)
+_QUERY_OPERATORS = (operators.set_operations, operators.set_orders, operators.limits)
 _CLAUSES: dict[type[exp.Expr], str] = {
     exp.From: "FROM",
     exp.Join: "FROM",
@@ -59,14 +59,14 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
         columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)
     queries = [*tree.find_all(exp.Query)]
-    nowhere = Site(select=exp.Select(), tables=tables, columns=columns, policy=policy, dialect=dialect)
-    sites = [replace(nowhere, select=query) for query in queries if isinstance(query, exp.Select)]
+    base_site = Site(select=exp.Select(), tables=tables, columns=columns, policy=policy, dialect=dialect)
+    sites = [replace(base_site, select=query) for query in queries if isinstance(query, exp.Select)]
     edits = [
-        *(chain.from_iterable(map(operator, sites)) for operator in _OF_SELECT),
-        *(chain.from_iterable(map(operator, queries, repeat(nowhere))) for operator in _OF_QUERY),
+        *(chain.from_iterable(map(operator, sites)) for operator in _SELECT_OPERATORS),
+        *(chain.from_iterable(map(operator, queries, repeat(base_site))) for operator in _QUERY_OPERATORS),
     ]
 
-    def mutant_of(edit: Edit) -> Mutant:
+    def mutant_of(edit: Mutation) -> Mutant:
         change = edit.change
         if not change:
             before, after = (node and node.sql(dialect=dialect).strip() for node in (edit.node, edit.new))
@@ -84,7 +84,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     return distinct_mutants(tree.sql(dialect=dialect), sum(1 for _ in tree.walk()), edits, mutant_of)
 
 
-def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
+def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
     """Return the text of the tree with an edit, and leave the tree as it was."""
     parent, key = edit.node.parent, edit.node.arg_key
     if parent is None or key is None:  # the whole query, which no edit drops

@@ -24,11 +24,11 @@ from pytest_queryeval.features.strength.sql.rows import (
     Rows,
     constraints_of,
     insertion_order,
-    keep_constraints,
+    satisfies_constraints,
     without_orphans,
 )
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, SourceTables, source_tables
-from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, is_in_range, observe
+from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, infer_constraints, is_in_range
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
@@ -86,16 +86,18 @@ class CandidateDatabases:
 
         def figures(name: str) -> Row:
             names = [column.name for column in self._declared[name].columns]
-            answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
+            answer = self._run(statistics_query(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
             return (None,) if answer is None else answer.rows[0]
 
-        observed = {name: observe(table, self._kept("figures", name, figures)) for name, table in self._filled.items()}
+        observed = {
+            name: infer_constraints(table, self._kept("figures", name, figures)) for name, table in self._filled.items()
+        }
         ranges = {column: limits for _, ranges in observed.values() for column, limits in ranges.items()}
         return {name: table for name, (table, _) in observed.items()}, ranges
 
     def _kept(self, what: str, table: str, make: Callable[[str], T]) -> T:
         """Return what `make` returned when it was first asked about a table of the source."""
-        return self._session.kept((what, self._source.key, table, self._dialect), lambda: make(table))
+        return self._session.cached((what, self._source.key, table, self._dialect), lambda: make(table))
 
     def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
         """Return the answer of a query on the source or a variant; None if it fails."""
@@ -105,7 +107,7 @@ class CandidateDatabases:
 
     def _rows_of(self, source: Source, table: str, limit: int) -> Sequence[Row] | None:
         """Return the first rows of a table; None if it does not have the columns of its definition."""
-        answer = self._run(select_rows(table, limit, self._dialect), source, limit)
+        answer = self._run(rows_query(table, limit, self._dialect), source, limit)
         if answer is None or len(answer.columns) != len(self._declared[table].columns):
             return None
         return answer.rows
@@ -118,7 +120,7 @@ class CandidateDatabases:
             if rows is None or len(rows) > MAX_VARIANT_ROWS or not all(map(can_insert, rows)):
                 return None
             state[name] = list(rows)
-        return state if keep_constraints(state, self._constraints) else None
+        return state if satisfies_constraints(state, self._constraints) else None
 
     def is_unlike(self, state: Rows) -> bool:
         """Return whether rows break what those of the source keep without declaring it, or there are none."""
@@ -126,7 +128,7 @@ class CandidateDatabases:
             return any(self._samples.values())
         tables, ranges = self._like_source
         columns = [(name, at, column.name.lower()) for name in state for at, column in enumerate(tables[name].columns)]
-        return not keep_constraints(state, constraints_of(tables)) or not all(
+        return not satisfies_constraints(state, constraints_of(tables)) or not all(
             is_in_range(row[at], ranges[name, column])
             for name, at, column in columns
             if (name, column) in ranges
@@ -190,7 +192,7 @@ class CandidateDatabases:
 
     def script(self, state: Rows) -> str:
         """Return the script that makes a database of these rows."""
-        inserts = [insert_rows(name, of_table, self._dialect) for name, of_table in state.items() if of_table]
+        inserts = [insert_statement(name, of_table, self._dialect) for name, of_table in state.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def database(self, state: Rows) -> SmallDatabase:
@@ -233,21 +235,21 @@ def _read_by(queries: Sequence[str], listing: SourceTables) -> Tables:
 
 
 @lru_cache(maxsize=256)
-def select_rows(table: str, limit: int, dialect: str) -> str:
+def rows_query(table: str, limit: int, dialect: str) -> str:
     """Return the query for the first rows of a table.
 
-    >>> select_rows("order", 5, "sqlite")
+    >>> rows_query("order", 5, "sqlite")
     'SELECT * FROM "order" LIMIT 5'
     """
     return exp.select("*").from_(exp.to_identifier(table, quoted=True)).limit(limit).sql(dialect)
 
 
-def select_figures(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
+def statistics_query(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
     """Return the query for figures of the first rows of a table: their number, and COLUMN_FIGURES of each column.
 
     These are how many values are not NULL, how many different ones there are, the least and the greatest.
 
-    >>> select_figures("singer", ["id"], 5, "sqlite")
+    >>> statistics_query("singer", ["id"], 5, "sqlite")
     'SELECT COUNT(*), COUNT(id), COUNT(DISTINCT id), MIN(id), MAX(id) FROM (SELECT * FROM singer LIMIT 5) AS t'
     """
     names = map(quote_in(dialect, keep_case=True), columns)
@@ -256,10 +258,10 @@ def select_figures(table: str, columns: Sequence[str], rows: int, dialect: str) 
     return f"SELECT {select_list} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
 
 
-def insert_rows(table: str, rows: Sequence[Row], dialect: str) -> str:
+def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
     """Return the statement that inserts rows into a table, a line for each.
 
-    >>> print(insert_rows("order", [(1, "it's"), (2, None)], "sqlite"))
+    >>> print(insert_statement("order", [(1, "it's"), (2, None)], "sqlite"))
     INSERT INTO "order" VALUES
       (1, 'it''s'),
       (2, NULL);

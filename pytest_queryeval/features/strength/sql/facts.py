@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
+from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
 from pytest_queryeval.languages.sql.tree_reader import at_position
 
-Kind: TypeAlias = type[exp.Expr]  # of nodes
+NodeType: TypeAlias = type[exp.Expr]  # of nodes
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
 
@@ -31,7 +31,7 @@ _INTEGERS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT", "UINT")
 _STRICT_AGGREGATES = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
 
 
-class Edit(NamedTuple):
+class Mutation(NamedTuple):
     """A node of a tree, and what replaces it; None removes it.
 
     `operator` names the type of change. `change` describes it if the texts of both nodes would be too long.
@@ -120,7 +120,7 @@ class Facts:
                 filters += conditions
         filters = [condition for condition in filters if condition not in without]
         for condition in filters:
-            self._rejected.update(name for column in rejecting(condition) if (name := self.resolve(column)))
+            self._rejected.update(name for column in non_null_columns(condition) if (name := self.resolve(column)))
             if (equal := self._equality(condition)) is not None:
                 self._equal.append(equal)
         self.extended = {alias for alias in self.extended if not any(name[0] == alias for name in self._rejected)}
@@ -168,7 +168,7 @@ class Facts:
                     determined.update((alias, name) for name in column_names(source))
         return determined
 
-    def determined(self, expression: exp.Expr, names: Iterable[Name]) -> bool:
+    def is_determined(self, expression: exp.Expr, names: Iterable[Name]) -> bool:
         """Return whether the value of an expression is the same in rows with the same values of `names`."""
         if not all(isinstance(node, _DETERMINISTIC) for node in expression.walk()):
             return False
@@ -250,7 +250,7 @@ class Facts:
         if not self.group_keys:
             return False
         return all(
-            self.determined(key, names) or any(item.unalias() == key for item in output) for key in self.group_keys
+            self.is_determined(key, names) or any(item.unalias() == key for item in output) for key in self.group_keys
         )
 
     def partner_exists(self, join: exp.Join) -> bool:
@@ -316,7 +316,7 @@ class Facts:
 def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:
     """Return whether an item of FROM is a table outside of parentheses, joined only by its condition."""
     place = node.parent
-    if not isinstance(node, exp.Table) or node.args.get("joins") or common_query(node) is not None:
+    if not isinstance(node, exp.Table) or node.args.get("joins") or find_cte(node) is not None:
         return False
     return place is not None and place.parent is select and not place.args.get("method")
 
@@ -373,15 +373,15 @@ def strict_columns(node: exp.Expr) -> set[exp.Column]:
     return strict_columns(node.this) if isinstance(node, _STRICT) else set()
 
 
-def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
+def non_null_columns(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
     """Return the columns that are not NULL in rows for which a condition is true; with `negated`, false."""
     match condition:
         case exp.Paren():
-            return rejecting(condition.this, negated=negated)
+            return non_null_columns(condition.this, negated=negated)
         case exp.Not():
-            return rejecting(condition.this, negated=not negated)
+            return non_null_columns(condition.this, negated=not negated)
         case exp.And() | exp.Or():
-            parts = [rejecting(part, negated=negated) for part in condition.flatten()]
+            parts = [non_null_columns(part, negated=negated) for part in condition.flatten()]
             all_hold = isinstance(condition, exp.And) != negated
             return set.union(*parts) if all_hold else set.intersection(*parts)
         case exp.Is() if isinstance(condition.expression, exp.Null):

@@ -20,9 +20,9 @@ from pytest_queryeval.features.strength import NO_DUPLICATES, ONE_ROW, numbers_b
 from pytest_queryeval.features.strength.sql.facts import (
     ARITHMETIC,
     COMPARISONS,
-    Edit,
     Facts,
-    Kind,
+    Mutation,
+    NodeType,
     Site,
     conjuncts,
     of_type,
@@ -30,11 +30,13 @@ from pytest_queryeval.features.strength.sql.facts import (
     replaced,
 )
 
-_BOUNDARIES: dict[Kind, Kind] = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
+_BOUNDARIES: dict[NodeType, NodeType] = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
 # In the order of COMPARISONS: =, <>, >, >=, <, <=.
-_FLIPPED: dict[Kind, Kind] = dict(zip(COMPARISONS, (exp.NEQ, exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE), strict=True))
+_FLIPPED: dict[NodeType, NodeType] = dict(
+    zip(COMPARISONS, (exp.NEQ, exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE), strict=True)
+)
 _TESTS = (operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le)
-_HOLDS: dict[Kind, Callable[[float, float], bool]] = dict(zip(COMPARISONS, _TESTS, strict=True))
+_HOLDS: dict[NodeType, Callable[[float, float], bool]] = dict(zip(COMPARISONS, _TESTS, strict=True))
 MAX_SIMPLIFIED = 100  # nodes
 INTEGER_TYPE = "all values are integers"
 ALWAYS_TRUE = "the condition is always true"
@@ -44,45 +46,45 @@ NEVER_NULL = "the column is never NULL"
 DETERMINED = "the other keys determine it"
 ONE_MATTERS = "only the first row, or whether there is one, matters"
 
-_AGGREGATES: dict[Kind, Kind] = {exp.Min: exp.Max, exp.Max: exp.Min, exp.Sum: exp.Avg, exp.Avg: exp.Sum}
-_SWAPPED: dict[Kind, Kind] = {exp.Add: exp.Sub, exp.Sub: exp.Add, exp.Mul: exp.Div, exp.Div: exp.Mul}
-_SET_OPERATIONS: dict[Kind, tuple[Kind, ...]] = {
+_AGGREGATES: dict[NodeType, NodeType] = {exp.Min: exp.Max, exp.Max: exp.Min, exp.Sum: exp.Avg, exp.Avg: exp.Sum}
+_SWAPPED: dict[NodeType, NodeType] = {exp.Add: exp.Sub, exp.Sub: exp.Add, exp.Mul: exp.Div, exp.Div: exp.Mul}
+_SET_OPERATIONS: dict[NodeType, tuple[NodeType, ...]] = {
     exp.Union: (exp.Intersect,),
     exp.Intersect: (exp.Union, exp.Except),
     exp.Except: (exp.Intersect, exp.Union),
 }
 
 
-def comparisons(site: Site) -> Iterator[Edit]:
+def comparisons(site: Site) -> Iterator[Mutation]:
     """Change the operators of comparisons, but for the equalities of joins."""
     for node in site.conditions:
         if type(node) in _BOUNDARIES:
             new = of_type(node, _BOUNDARIES[type(node)])
             fractional = _has_fraction(node.this) or _has_fraction(node.expression)
             is_integer = site.facts.is_integer(node.this) or site.facts.is_integer(node.expression)
-            same = INTEGER_TYPE if fractional and is_integer else _same_counts(node, new, site)
-            yield Edit(node, new, "comparison-boundary", equivalent=same)
+            reason = INTEGER_TYPE if fractional and is_integer else _same_counts(node, new, site)
+            yield Mutation(node, new, "comparison-boundary", equivalent=reason)
         joins = isinstance(node, exp.EQ) and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
         if type(node) in _FLIPPED and not joins:
             new = of_type(node, _FLIPPED[type(node)])
-            yield Edit(node, new, "comparison-flip", equivalent=_same_counts(node, new, site))
+            yield Mutation(node, new, "comparison-flip", equivalent=_same_counts(node, new, site))
 
 
-def values(site: Site) -> Iterator[Edit]:
+def values(site: Site) -> Iterator[Mutation]:
     """Change numbers by one, also those that are written as texts."""
     for node in site.conditions:
         if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Literal):
             for new in _neighbours(node.expression):
                 changed = replaced(node, expression=new)
-                yield Edit(node, changed, "value", equivalent=_same_counts(node, changed, site))
+                yield Mutation(node, changed, "value", equivalent=_same_counts(node, changed, site))
         elif isinstance(node, exp.Between | exp.In):
             operands = [node.args.get("low"), node.args.get("high"), *node.expressions]
             for literal in operands:
                 for new in _neighbours(literal) if isinstance(literal, exp.Literal) else ():
-                    yield Edit(literal, new, "value")
+                    yield Mutation(literal, new, "value")
 
 
-def connectors(site: Site) -> Iterator[Edit]:
+def connectors(site: Site) -> Iterator[Mutation]:
     """Exchange AND and OR, and leave out one of the conditions that they join."""
     for clause in site.clauses:
         for node in own_nodes(clause):
@@ -95,7 +97,7 @@ def connectors(site: Site) -> Iterator[Edit]:
             else:
                 sides = [exp.Paren(this=side) if isinstance(side, exp.Or) else side for side in sides]
                 new = exp.And(this=sides[0], expression=sides[1])
-            yield Edit(node, new, "connector", equivalent=_simplified_same(node, new))
+            yield Mutation(node, new, "connector", equivalent=_simplified_same(node, new))
             for kept_condition, dropped in ((node.this, node.expression), (node.expression, node.this)):
                 if isinstance(dropped, exp.And | exp.Or):  # its own conditions are left out one by one
                     continue
@@ -103,35 +105,35 @@ def connectors(site: Site) -> Iterator[Edit]:
                 if any(part is dropped for part in conjuncts(clause)) and _follow([dropped], site):
                     same = same or ALWAYS_TRUE
                 change = f"{type(node).__name__.upper()} {dropped.sql(dialect=site.dialect)} dropped"
-                yield Edit(node, kept_condition.copy(), "condition-dropped", change, same)
+                yield Mutation(node, kept_condition.copy(), "condition-dropped", change, same)
 
 
-def dropped_clauses(site: Site) -> Iterator[Edit]:
+def dropped_clauses(site: Site) -> Iterator[Mutation]:
     """Leave out WHERE, HAVING and NOT."""
     for name in ("where", "having"):
         clause = site.select.args.get(name)
         if clause is not None:
             same = ALWAYS_TRUE if _follow([*conjuncts(clause)], site) else ""
-            yield Edit(clause, None, f"{name}-dropped", equivalent=same)
+            yield Mutation(clause, None, f"{name}-dropped", equivalent=same)
     for node in site.conditions:
         if isinstance(node, exp.Not) and not isinstance(node.this.unnest(), exp.Is):
-            yield Edit(node, node.this.copy(), "not-dropped")
+            yield Mutation(node, node.this.copy(), "not-dropped")
         elif node.args.get("negate"):
-            yield Edit(node, replaced(node, negate=None), "not-dropped")
+            yield Mutation(node, replaced(node, negate=None), "not-dropped")
         elif isinstance(node, exp.In | exp.Like | exp.Exists) and not isinstance(node.parent, exp.Not):
-            yield Edit(node, exp.Not(this=node.copy()), "not-added")
+            yield Mutation(node, exp.Not(this=node.copy()), "not-added")
 
 
-def null_tests(site: Site) -> Iterator[Edit]:
+def null_tests(site: Site) -> Iterator[Mutation]:
     """Exchange IS NULL and IS NOT NULL."""
     for node in site.conditions:
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             is_negated = isinstance(node.parent, exp.Not)
             new = node.copy() if is_negated else exp.Not(this=node.copy())
-            yield Edit(node.parent if is_negated and node.parent is not None else node, new, "null-test")
+            yield Mutation(node.parent if is_negated and node.parent is not None else node, new, "null-test")
 
 
-def ranges(site: Site) -> Iterator[Edit]:
+def ranges(site: Site) -> Iterator[Mutation]:
     """Exclude each bound of BETWEEN from the range."""
     for node in site.conditions:
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
@@ -143,10 +145,10 @@ def ranges(site: Site) -> Iterator[Edit]:
                 expression=high_type(this=value.copy(), expression=high.copy()),
             )
             same = INTEGER_TYPE if site.facts.is_integer(value) and _has_fraction(bound) else ""
-            yield Edit(node, exp.Paren(this=both_bounds), "between", equivalent=same)
+            yield Mutation(node, exp.Paren(this=both_bounds), "between", equivalent=same)
 
 
-def patterns(site: Site) -> Iterator[Edit]:
+def patterns(site: Site) -> Iterator[Mutation]:
     """Anchor the start or the end of a pattern of LIKE, or remove the anchor."""
     for node in site.conditions:
         pattern = node.expression if isinstance(node, exp.Like | exp.ILike) else None
@@ -156,7 +158,7 @@ def patterns(site: Site) -> Iterator[Edit]:
         start = text.removeprefix("%") if text.startswith("%") else f"%{text}"
         end = text.removesuffix("%") if text.endswith("%") else f"{text}%"
         for changed in (start, end):
-            yield Edit(pattern, exp.Literal.string(changed), "like")
+            yield Mutation(pattern, exp.Literal.string(changed), "like")
 
 
 def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
@@ -191,7 +193,7 @@ def _same_counts(node: exp.Expr, new: exp.Expr, site: Site) -> str:
     before, after = _count_test(node), _count_test(new)
     if before is None or after is None:
         return ""
-    counts = range(_least_count(node.this, site), int(max(before[1], after[1])) + 3)
+    counts = range(_min_count(node.this, site), int(max(before[1], after[1])) + 3)
     return "true for the same counts" if all(before[0](n, before[1]) == after[0](n, after[1]) for n in counts) else ""
 
 
@@ -204,7 +206,7 @@ def _count_test(node: exp.Expr) -> tuple[Callable[[float, float], bool], float] 
     return _HOLDS[type(node)], float(literal.name)
 
 
-def _least_count(count: exp.Expr, site: Site) -> int:
+def _min_count(count: exp.Expr, site: Site) -> int:
     """Return the least value of a count: a group has at least one row."""
     inner = count.this
     argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
@@ -223,7 +225,7 @@ def _follow(conditions: list[exp.Expr], site: Site) -> bool:
         test = _count_test(condition)
         if test is None:
             return False
-        counts = range(_least_count(condition.this, site), int(test[1]) + 3)
+        counts = range(_min_count(condition.this, site), int(test[1]) + 3)
         if not all(test[0](n, test[1]) for n in counts):
             return False
     return True
@@ -239,7 +241,7 @@ def _simplified_same(node: exp.Expr, new: exp.Expr) -> str:
         return ""
 
 
-def distinct(site: Site) -> Iterator[Edit]:
+def distinct(site: Site) -> Iterator[Mutation]:
     """Drop or add DISTINCT."""
     select, same = site.select, ""
     if ignores_duplicates(select, site.policy):
@@ -247,12 +249,12 @@ def distinct(site: Site) -> Iterator[Edit]:
     elif site.facts.has_unique_rows:
         same = NO_DUPLICATES
     if select.args.get("distinct") is None:
-        yield Edit(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added", same)
+        yield Mutation(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added", same)
     elif not select.args["distinct"].args.get("on"):
-        yield Edit(select, replaced(select, distinct=None), "distinct", "DISTINCT dropped", same)
+        yield Mutation(select, replaced(select, distinct=None), "distinct", "DISTINCT dropped", same)
 
 
-def counts(site: Site) -> Iterator[Edit]:
+def counts(site: Site) -> Iterator[Mutation]:
     """Exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
     facts = site.facts
     groups = facts.plain(facts.group_keys)
@@ -279,10 +281,10 @@ def counts(site: Site) -> Iterator[Edit]:
                 continue
             same = (never_null or "rows" not in (name, kind)) and (is_unique or "different" not in (name, kind))
             reason = (NO_DUPLICATES if "different" in (name, kind) else NEVER_NULL) if same else ""
-            yield Edit(node, replaced(node, this=new), "count", equivalent=reason)
+            yield Mutation(node, replaced(node, this=new), "count", equivalent=reason)
 
 
-def aggregates(site: Site) -> Iterator[Edit]:
+def aggregates(site: Site) -> Iterator[Mutation]:
     """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of SUM and AVG."""
     facts = site.facts
     groups = facts.plain(facts.group_keys)
@@ -290,12 +292,12 @@ def aggregates(site: Site) -> Iterator[Edit]:
     for node in _parts(site):
         if type(node) not in _AGGREGATES or isinstance(node.parent, exp.Window) or node.args.get("expressions"):
             continue
-        fixed = isinstance(node, exp.Min | exp.Max) and facts.determined(node.this, groups)
+        fixed = isinstance(node, exp.Min | exp.Max) and facts.is_determined(node.this, groups)
         same = "there is one value in each group" if single or fixed else ""
-        yield Edit(node, of_type(node, _AGGREGATES[type(node)]), "aggregate", equivalent=same)
+        yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate", equivalent=same)
 
 
-def joins(site: Site) -> Iterator[Edit]:
+def joins(site: Site) -> Iterator[Mutation]:
     """Exchange inner and left joins."""
     for join in site.select.args.get("joins") or ():
         if join.args.get("kind") == "CROSS" or not (join.args.get("on") or join.args.get("using")):
@@ -311,38 +313,38 @@ def joins(site: Site) -> Iterator[Edit]:
         table = join.this.sql(dialect=site.dialect)
         names = [f"LEFT JOIN {table}", f"JOIN {table}"]
         new = replaced(join, side=None if join.side else "LEFT", kind=None)
-        yield Edit(join, new, "join-type", " → ".join(names if join.side else names[::-1]), same)
+        yield Mutation(join, new, "join-type", " → ".join(names if join.side else names[::-1]), same)
 
 
-def orders(site: Site) -> Iterator[Edit]:
+def orders(site: Site) -> Iterator[Mutation]:
     """Change the direction of sort keys, leave out one or all of them."""
     order = site.select.args.get("order")
     if order is None:
         return
     facts = site.facts
     free = ORDER_IGNORED if ignores_order(site.select, site.policy) else ONE_ROW if facts.has_one_row else ""
-    yield Edit(order, None, "order-dropped", equivalent=free)
+    yield Mutation(order, None, "order-dropped", equivalent=free)
     before: list[exp.Expr] = []
     for key in order.expressions:
         expression = facts.item(key)
         same = free or (DETERMINED if _is_tied(expression, before, facts) else "")
-        yield Edit(key, _turned(key, site), "order-direction", equivalent=same)
+        yield Mutation(key, _turned(key, site), "order-direction", equivalent=same)
         if len(order.expressions) > 1:
-            yield Edit(key, None, "order-key-dropped", equivalent=same)
+            yield Mutation(key, None, "order-key-dropped", equivalent=same)
         before.append(expression)
 
 
-def set_orders(query: exp.Expr, site: Site) -> Iterator[Edit]:
+def set_orders(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     """Change the order of a set operation."""
     order = query.args.get("order")
     free = ORDER_IGNORED if ignores_order(query, site.policy) else ""
     if order is not None and isinstance(query, exp.SetOperation):
-        yield Edit(order, None, "order-dropped", equivalent=free)
+        yield Mutation(order, None, "order-dropped", equivalent=free)
         for key in order.expressions:
-            yield Edit(key, _turned(key, site), "order-direction", equivalent=free)
+            yield Mutation(key, _turned(key, site), "order-direction", equivalent=free)
 
 
-def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
+def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     """Change LIMIT by one, or leave it out."""
     limit = query.args.get("limit")
     number = limit.expression if isinstance(limit, exp.Limit) else None
@@ -357,14 +359,14 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
     for changed_size in (size + 1, size - 1):
         if size and changed_size:
-            yield Edit(
+            yield Mutation(
                 number, exp.Literal.number(str(changed_size)), "limit", f"LIMIT {size} → LIMIT {changed_size}", same
             )
     if limit is not None and size:
-        yield Edit(limit, None, "limit", equivalent=same)
+        yield Mutation(limit, None, "limit", equivalent=same)
 
 
-def groups(site: Site) -> Iterator[Edit]:
+def groups(site: Site) -> Iterator[Mutation]:
     """Group by one column fewer, or also by a selected one."""
     group, facts = site.select.args.get("group"), site.facts
     if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
@@ -372,23 +374,23 @@ def groups(site: Site) -> Iterator[Edit]:
     keys = facts.group_keys
     for place, key in enumerate(group.expressions):
         kept_keys = [kept_key for number, kept_key in enumerate(keys) if number != place]
-        same = DETERMINED if kept_keys and facts.determined(keys[place], facts.plain(kept_keys)) else ""
+        same = DETERMINED if kept_keys and facts.is_determined(keys[place], facts.plain(kept_keys)) else ""
         if kept_keys:
-            yield Edit(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
+            yield Mutation(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
         else:
             # Without aggregates, and if each row is a group, nothing is grouped.
             is_plain = not site.select.args.get("having") and not any(isinstance(n, exp.AggFunc) for n in _parts(site))
             same = NO_DUPLICATES if is_plain and facts.determine_rows(facts.plain(keys)) else ""
-            yield Edit(group, None, "grouping", equivalent=same)
+            yield Mutation(group, None, "grouping", equivalent=same)
     for item in site.select.selects:
         column = item.unalias()
         if isinstance(column, exp.Column) and not column.is_star and column not in keys:
-            same = DETERMINED if facts.determined(column, facts.plain(keys)) else ""
+            same = DETERMINED if facts.is_determined(column, facts.plain(keys)) else ""
             new = replaced(group, expressions=[*(key.copy() for key in group.expressions), column.copy()])
-            yield Edit(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added", same)
+            yield Mutation(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added", same)
 
 
-def columns(site: Site) -> Iterator[Edit]:
+def columns(site: Site) -> Iterator[Mutation]:
     """Replace a column by the next one of its table that has the same type."""
     facts = site.facts
     for node in [*_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
@@ -409,30 +411,30 @@ def columns(site: Site) -> Iterator[Edit]:
             new.set("table", new.args["table"] if node.table else exp.to_identifier(name[0]))
         clause = node.find_ancestor(exp.Join, exp.Query)
         operator = "join-condition" if isinstance(clause, exp.Join) else "column"
-        yield Edit(node, new, operator, equivalent=_same_column(node, new, site))
+        yield Mutation(node, new, operator, equivalent=_same_column(node, new, site))
 
 
-def arithmetic(site: Site) -> Iterator[Edit]:
+def arithmetic(site: Site) -> Iterator[Mutation]:
     """Exchange plus and minus, times and divided by."""
     for node in _parts(site):
         if type(node) in _SWAPPED:
-            yield Edit(node, of_type(node, _SWAPPED[type(node)]), "arithmetic")
+            yield Mutation(node, of_type(node, _SWAPPED[type(node)]), "arithmetic")
 
 
-def set_operations(query: exp.Expr, site: Site) -> Iterator[Edit]:
+def set_operations(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     """Exchange UNION and UNION ALL, set operations, and the operands of EXCEPT."""
     if isinstance(query, exp.Union):
         is_distinct = bool(query.args.get("distinct"))
         words = ("UNION", "UNION ALL") if is_distinct else ("UNION ALL", "UNION")
         same = DUPLICATES_IGNORED if ignores_duplicates(query, site.policy) else ""
-        yield Edit(query, replaced(query, distinct=not is_distinct), "union-all", " → ".join(words), same)
+        yield Mutation(query, replaced(query, distinct=not is_distinct), "union-all", " → ".join(words), same)
     if isinstance(query, exp.Except):
         new = replaced(query, this=query.expression.copy(), expression=query.this.copy())
-        yield Edit(query, new, "except-swapped", "operands of EXCEPT swapped")
+        yield Mutation(query, new, "except-swapped", "operands of EXCEPT swapped")
     for type_ in _SET_OPERATIONS.get(type(query), ()):  # none for other queries
         new = of_type(query, type_)
         new.set("distinct", True)
-        yield Edit(query, new, "set-operation", f"{query.key.upper()} → {new.key.upper()}")
+        yield Mutation(query, new, "set-operation", f"{query.key.upper()} → {new.key.upper()}")
 
 
 def _parts(site: Site) -> Iterator[exp.Expr]:
@@ -479,9 +481,9 @@ def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
     if key in before or isinstance(key, exp.Literal):
         return True
     if facts.select.args.get("group") is None:
-        return facts.determine_rows(names) or facts.determined(key, names)
+        return facts.determine_rows(names) or facts.is_determined(key, names)
     keys = facts.group_keys
-    return bool(keys) and all(facts.determined(group_key, names) or group_key in before for group_key in keys)
+    return bool(keys) and all(facts.is_determined(group_key, names) or group_key in before for group_key in keys)
 
 
 def _family(type_: str) -> str:

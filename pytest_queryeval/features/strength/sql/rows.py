@@ -15,7 +15,14 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.features.strength import neighbours
-from pytest_queryeval.features.strength.sql.values import Compared, Ranges, fitted, is_in_range, key_values, type_held
+from pytest_queryeval.features.strength.sql.values import (
+    Compared,
+    Ranges,
+    coerce_value,
+    is_in_range,
+    key_values,
+    type_held,
+)
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
@@ -32,7 +39,7 @@ REPEATING = 0.3  # share of the tables that get a group of rows as large as a nu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constraints:
+class TableConstraints:
     """The declared constraints of a table; columns are given by their indices."""
 
     not_null: frozenset[int]
@@ -52,7 +59,7 @@ class Constraints:
         return self.not_null.intersection(at for columns, _, _ in self.references for at in columns)
 
 
-def constraints_of(tables: Tables) -> dict[str, Constraints]:
+def constraints_of(tables: Tables) -> dict[str, TableConstraints]:
     """Return the constraints of each table, except those on columns or tables that do not exist."""
     places_by_table = {
         name: {column.name.lower(): at for at, column in enumerate(table.columns)} for name, table in tables.items()
@@ -68,7 +75,7 @@ def constraints_of(tables: Tables) -> dict[str, Constraints]:
             and places.keys() >= set(key.columns)
             and len(key.columns) == len(key.referred)
         ]
-        constraints[name] = Constraints(
+        constraints[name] = TableConstraints(
             not_null=frozenset(at for at, column in enumerate(table.columns) if column.not_null),
             keys=tuple(tuple(places[column] for column in key) for key in keys),
             references=tuple(references),
@@ -151,7 +158,7 @@ class RowGenerator:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
                     chosen = random.sample(compared, min(len(compared), random.randint(*most_compared)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
-                cells = [cell for value in pools[pool] for cell in fitted(value, type_, is_strict=self.is_strict)]
+                cells = [cell for value in pools[pool] for cell in coerce_value(value, type_, is_strict=self.is_strict)]
                 if (limits := self.ranges.get(column)) is not None:
                     cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
                 column_cells.append(cells or key_values(type_)[:3])
@@ -297,7 +304,7 @@ def insertion_order(tables: Tables) -> list[str]:
         return list(tables)
 
 
-def keep_constraints(rows: Rows, constraints: Mapping[str, Constraints]) -> bool:
+def satisfies_constraints(rows: Rows, constraints: Mapping[str, TableConstraints]) -> bool:
     """Return whether rows keep NOT NULL, keys and foreign keys."""
     for name, table_rows in rows.items():
         if any(row[at] is None for row in table_rows for at in constraints[name].not_null):
@@ -309,7 +316,7 @@ def keep_constraints(rows: Rows, constraints: Mapping[str, Constraints]) -> bool
     return without_orphans(rows, constraints) == rows
 
 
-def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
+def without_orphans(rows: Rows, constraints: Mapping[str, TableConstraints]) -> Rows:
     """Return the rows except those that refer to a missing row."""
     valid_rows = dict(rows)
     while True:

@@ -120,15 +120,15 @@ def source_tables(case: Case, session: Session) -> SourceTables:
             name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
             for name, table in stated_tables.items()
         }
-        rows = _Rows(tables, dialect, returns_rows)
+        rows = _ConstraintChecker(tables, dialect, returns_rows)
         checked = _LazyTables(tables, lambda name: rows.constrain(tables[name], stated_tables.get(name)))
         return SourceTables(ddl=declared_ddl or stated_ddl or "", dialect=dialect, declared=tables, tables=checked)
 
-    return session.kept(("tables", source.key, stated_ddl, dialect), read)
+    return session.cached(("tables", source.key, stated_ddl, dialect), read)
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _ConstraintChecker:
     """Checks which constraints the rows of a source keep, declared or not."""
 
     tables: Tables

@@ -20,7 +20,7 @@ from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 
 KEY_VALUES = 100  # that are tried
-COLUMN_FIGURES = 4  # of each column of a table, of which `observe` tells what its rows keep
+COLUMN_FIGURES = 4  # of each column of a table, of which `infer_constraints` tells what its rows keep
 MIN_ROWS = 2  # of a table from whose rows anything is concluded
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
@@ -171,7 +171,7 @@ def _constants(node: exp.Expr) -> Iterator[str | int | float]:
         yield sign * (int(number) if number.is_integer() else number)
 
 
-def observe(table: TableDefinition, figures: Row) -> tuple[TableDefinition, Ranges]:
+def infer_constraints(table: TableDefinition, figures: Row) -> tuple[TableDefinition, Ranges]:
     """Return a table with NOT NULL and UNIQUE where its rows keep them, by their figures, and the ranges of columns.
 
     Nothing is concluded from fewer than MIN_ROWS rows, or from an unknown number, and no range of columns in keys.
@@ -243,7 +243,7 @@ def type_held(declared: str, cells: Iterable[Cell]) -> str:
     if all(isinstance(value, int | float) for value in values):
         return "NUMERIC"
     for name in ("DATE", "TIME", "TIMESTAMP"):
-        if all([*fitted(value, name, is_strict=True)] == [value] for value in values):
+        if all([*coerce_value(value, name, is_strict=True)] == [value] for value in values):
             return name
     return ""
 
@@ -258,16 +258,18 @@ def key_values(declared: str) -> Sequence[Cell]:
     values: Iterable[Cell] = range(1, KEY_VALUES + 1)
     if _is_of_times(declared):
         values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(KEY_VALUES)]
-    return [cell for value in values for cell in fitted(value, declared, is_strict=True)]
+    return [cell for value in values for cell in coerce_value(value, declared, is_strict=True)]
 
 
 @lru_cache(maxsize=8_192, typed=True)
-def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
+def coerce_value(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
     """Return the value as a column of the declared type stores it, or nothing if the column refuses it.
 
-    >>> fitted("31", "INTEGER", is_strict=True), fitted(31, "TEXT", is_strict=True), fitted("x", "DATE", is_strict=True)
-    ([31], ['31'], [])
-    >>> fitted("2020-02", "DATE", is_strict=False), fitted("2020-02-29", "TIMESTAMP", is_strict=False)
+    >>> coerce_value("31", "INTEGER", is_strict=True), coerce_value(31, "TEXT", is_strict=True)
+    ([31], ['31'])
+    >>> coerce_value("x", "DATE", is_strict=True)
+    []
+    >>> coerce_value("2020-02", "DATE", is_strict=False), coerce_value("2020-02-29", "TIMESTAMP", is_strict=False)
     (['2020-02-01'], ['2020-02-29 00:00:00'])
     """
     name = declared.upper()

@@ -47,7 +47,7 @@ class ImportedCase:
     """The contents of files that the keys name, by their paths in the folder of the suites."""
 
 
-class Skipped(NamedTuple):
+class SkippedRecord(NamedTuple):
     """A record, or a part of one, that is in no case."""
 
     id: str
@@ -62,7 +62,7 @@ class Import:
     name: str
     settings: Mapping[str, JsonValue]
     """The settings that the cases share; complete once `cases` has been consumed."""
-    cases: Iterable[ImportedCase | Skipped]
+    cases: Iterable[ImportedCase | SkippedRecord]
     has_predictions: bool = False
     """Whether cases come with predictions."""
     source: Path | None = None

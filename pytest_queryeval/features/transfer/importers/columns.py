@@ -9,14 +9,14 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import FLAGS, open_table
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.records import (
-    KEYS,
+    IMPORT_KEYS,
     Databases,
     Record,
     RecordError,
     check_request,
-    described,
+    description_keys,
     gold_value,
     import_records,
     metadata_fields,
@@ -28,23 +28,23 @@ from pytest_queryeval.text.formatting import one_line
 
 def import_jsonl(request: ImportRequest) -> Import:
     """Return a case for each object of a JSON list, or of JSON lines, which are read one by one."""
-    check_request(request, columns=KEYS)
+    check_request(request, columns=IMPORT_KEYS)
     return _import(request, _with_mapped(read_records(request.source), request.columns))
 
 
 def import_table(request: ImportRequest) -> Import:
     """Return a case for each row of a workbook's first sheet, a CSV or a Parquet file, read one by one."""
-    check_request(request, columns=KEYS, is_table=True)
+    check_request(request, columns=IMPORT_KEYS, is_table=True)
     not_read: list[str] = []
     return replace(_import(request, _rows(request, not_read)), not_read=not_read)
 
 
-def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skipped]:
+def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | SkippedRecord]:
     """Yield the rows, and add to `not_read` the columns that no key is read from."""
     with open_table(file_at(request.source), delimiter=request.delimiter, header_row=request.header_row) as table:
         metadata = metadata_fields(request.columns)
         headers = {key: name for key, name in request.columns.items() if key != "metadata"}
-        names = [*(headers.get(key, key) for key in KEYS), *metadata]
+        names = [*(headers.get(key, key) for key in IMPORT_KEYS), *metadata]
         columns = [name for name in dict.fromkeys(names) if name in table.places]
         needed = [*headers.values(), *metadata] if columns or headers else ["gold"]
         if missing_header := next((name for name in needed if name not in table.places), None):
@@ -58,12 +58,14 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
             try:
                 cells: dict[str, JsonValue] = {name: text for name in columns if (text := row.text(name))}
             except CaseError as error:
-                yield Skipped(place, f"{error.location.cell}: {error.problem}")
+                yield SkippedRecord(place, f"{error.location.cell}: {error.problem}")
             else:
                 yield Record(place, position, cells)
 
 
-def _with_mapped(records: Iterable[Record | Skipped], columns: Mapping[str, str]) -> Iterator[Record | Skipped]:
+def _with_mapped(
+    records: Iterable[Record | SkippedRecord], columns: Mapping[str, str]
+) -> Iterator[Record | SkippedRecord]:
     """Yield the records; raise `QueryEvalError` at their end for a field in `--map` that none of them has."""
     missing_fields = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
     last_fields: Mapping[str, JsonValue] = {}
@@ -77,7 +79,7 @@ def _with_mapped(records: Iterable[Record | Skipped], columns: Mapping[str, str]
         raise QueryEvalError(f"--map: no record has a field '{name}'{did_you_mean(name, last_fields)}")
 
 
-def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
+def _import(request: ImportRequest, records: Iterable[Record | SkippedRecord]) -> Import:
     databases = Databases(request, request.source)
     id_field = request.columns.get("id", "id")
     kind: dict[str, JsonValue] = {} if request.kind is None else {"kind": request.kind}
@@ -92,8 +94,8 @@ def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Impo
 
 def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> dict[str, JsonValue]:
     """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
-    fields = {key: request.columns.get(key, key) for key in KEYS}
-    keys = described(record, request.columns)
+    fields = {key: request.columns.get(key, key) for key in IMPORT_KEYS}
+    keys = description_keys(record, request.columns)
     kind = record.text(fields["kind"]) or request.kind
     if kind is None:
         raise RecordError("it has no kind: say it with --kind")

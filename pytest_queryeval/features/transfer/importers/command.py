@@ -28,7 +28,7 @@ from pytest_queryeval.features.transfer.importers import (
     Import,
     ImportedCase,
     ImportRequest,
-    Skipped,
+    SkippedRecord,
 )
 from pytest_queryeval.features.transfer.importers.records import check_size
 from pytest_queryeval.languages import KINDS
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _with_progress(cases: Iterable[ImportedCase | Skipped]) -> Iterator[ImportedCase | Skipped]:
+def _with_progress(cases: Iterable[ImportedCase | SkippedRecord]) -> Iterator[ImportedCase | SkippedRecord]:
     """Yield the cases, and write from time to time how many were read."""
     for number, case in enumerate(cases):
         if number and not number % PROGRESS_CASES:
@@ -161,7 +161,7 @@ class WrittenSuites:
     """Their names."""
     cases: int = 0
     """The number of their cases."""
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[SkippedRecord] = field(default_factory=list)
     """What is in none of them."""
 
 
@@ -209,10 +209,10 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
     with ExitStack() as stack:
         files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
         for case in imported.cases:
-            if isinstance(case, Skipped):
-                written_suites.skipped.append(Skipped(case.id[:MAX_ID], case.reason))
+            if isinstance(case, SkippedRecord):
+                written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], case.reason))
             elif problem := _problem(case) or files.add(case, ids.new(case.id)):
-                written_suites.skipped.append(Skipped(case.id[:MAX_ID], problem))
+                written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], problem))
             else:
                 written_suites.cases += 1
         if not written_suites.cases:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.records import (
-    LINES_SUFFIXES,
+    JSONL_SUFFIXES,
     Databases,
     RecordError,
     cases_of,
@@ -35,9 +35,9 @@ def import_promptfoo(request: ImportRequest) -> Import:
     check_request(request, columns=("question", "evidence", "metadata"))
     file = file_at(request.source)
     configuration: JsonValue  # or the list of its tests alone
-    if request.source.suffix.lower() in LINES_SUFFIXES:
+    if request.source.suffix.lower() in JSONL_SUFFIXES:
         records = read_records(request.source)
-        configuration = [None if isinstance(test, Skipped) else dict(test.fields) for test in records]
+        configuration = [None if isinstance(test, SkippedRecord) else dict(test.fields) for test in records]
     else:
         configuration = read_yaml_file(file)
     if isinstance(configuration, list):
@@ -52,14 +52,14 @@ def import_promptfoo(request: ImportRequest) -> Import:
     databases = Databases(request, request.source)
     predictions = read_predictions(request.predictions)
 
-    def read_cases() -> Iterator[ImportedCase | Skipped]:
-        skipped_asserts: list[Skipped] = []
+    def read_cases() -> Iterator[ImportedCase | SkippedRecord]:
+        skipped_asserts: list[SkippedRecord] = []
 
         def read_case(id_: str, numbered_test: tuple[int, JsonValue]) -> ImportedCase:
             databases.check_shared(kind)
             test = _Test(numbered_test[1], default)
             keys = {**test.described(request.columns), "gold": test.gold(kind)}
-            skipped_asserts.extend(Skipped(id_, reason) for reason in test.skipped_asserts())
+            skipped_asserts.extend(SkippedRecord(id_, reason) for reason in test.skipped_asserts())
             return ImportedCase(id=id_, keys=keys)
 
         numbered_tests = enumerate(tests, start=1)

@@ -25,14 +25,20 @@ from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, File, 
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
-from pytest_queryeval.features.transfer.importers import DEFAULT_LANGUAGE, Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import (
+    DEFAULT_LANGUAGE,
+    Import,
+    ImportedCase,
+    ImportRequest,
+    SkippedRecord,
+)
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.file import check_file, columns_of, settings_of
 from pytest_queryeval.predictors.file.predictions import (
     READERS,
-    comparable,
     is_known,
     is_lines,
+    normalize_key,
     read_entries,
     read_lines,
 )
@@ -44,12 +50,12 @@ MAX_BYTES = 512 * MEBIBYTE
 MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
 MAX_DIGITS = 4_000
 MAX_NAMES = 10  # of fields in a message
-LINES_SUFFIXES = (".jsonl", ".ndjson")
+JSONL_SUFFIXES = (".jsonl", ".ndjson")
 Entry: TypeAlias = Mapping[str, JsonValue]
-Source = TypeVar("Source")  # what a case is made of, such as a `Record`
+RecordT = TypeVar("RecordT")  # what a case is made of, such as a `Record`
 _JSON = StrictJson()
 ANSWERS = ("gold", "gold_any", "predicted")
-KEYS = (
+IMPORT_KEYS = (
     "id",
     "question",
     "evidence",
@@ -113,11 +119,11 @@ class RecordError(Exception):
     """A record cannot become a case; the message says why."""
 
 
-def read_records(path: Path) -> Iterator[Record | Skipped]:
+def read_records(path: Path) -> Iterator[Record | SkippedRecord]:
     """Yield the objects of a file; raise `CaseError` if it is not a file of objects at all."""
     file = file_at(path)
     records: Iterable[tuple[str, JsonValue | CaseError]]
-    if file.path.suffix.lower() in LINES_SUFFIXES:
+    if file.path.suffix.lower() in JSONL_SUFFIXES:
         records = _lines(file)
     else:
         items = read_json_file(file)
@@ -126,16 +132,16 @@ def read_records(path: Path) -> Iterator[Record | Skipped]:
         records = ((f"item {number}", item) for number, item in enumerate(items, start=1))
     for position, (place, value) in enumerate(records):
         if isinstance(value, CaseError):
-            yield Skipped(place, value.problem)
+            yield SkippedRecord(place, value.problem)
         elif isinstance(value, dict):
             try:
                 check_size(value)
             except ValueError as error:
-                yield Skipped(place, str(error))
+                yield SkippedRecord(place, str(error))
             else:
                 yield Record(place, position, value)
         else:
-            yield Skipped(place, 'expected an object, such as {"question": …}')
+            yield SkippedRecord(place, 'expected an object, such as {"question": …}')
 
 
 def numbered_records(items: list[JsonValue], word: str) -> Iterator[Record]:
@@ -206,13 +212,15 @@ class Predictions:
 
     def of(self, position: int, id_: str, question: str) -> Sequence[Entry]:
         """Return the entries of a case, none where there are none."""
-        key = {"position": str(position), "id": id_, "question": comparable(question, "question")}[self._key_name]
+        key = {"position": str(position), "id": id_, "question": normalize_key(question, "question")}[self._key_name]
         self._unused.pop(key, None)
         return self._entries.get(key, ())
 
-    def unused(self) -> Iterator[Skipped]:
+    def unused(self) -> Iterator[SkippedRecord]:
         """Yield the predictions that belong to no case."""
-        yield from (Skipped(key, f"a prediction whose {self._key_name} is that of no case") for key in self._unused)
+        yield from (
+            SkippedRecord(key, f"a prediction whose {self._key_name} is that of no case") for key in self._unused
+        )
 
 
 def read_predictions(path: Path | None) -> Predictions:
@@ -232,7 +240,7 @@ def read_predictions(path: Path | None) -> Predictions:
         raise QueryEvalError(f"{path}: {error}") from error
     file = file_at(Path(name))
     if is_lines(name):
-        return by_position(read_lines(file))
+        return positional_predictions(read_lines(file))
     key_name, entries = read_entries(file, columns_of(settings))
     entries_by_key: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -248,16 +256,16 @@ def read_predictions(path: Path | None) -> Predictions:
     return Predictions("id" if key_name == "id" else "question", entries_by_key)
 
 
-def by_position(answers: Iterable[str]) -> Predictions:
+def positional_predictions(answers: Iterable[str]) -> Predictions:
     """Return predictions, each for the case at its position."""
     return Predictions("position", {str(number): [{"predicted": answer}] for number, answer in enumerate(answers)})
 
 
 def import_records(
     request: ImportRequest,
-    records: Iterable[Source | Skipped],
-    id_of: Callable[[Source], str],
-    case_of: Callable[[str, Source], ImportedCase],
+    records: Iterable[RecordT | SkippedRecord],
+    id_of: Callable[[RecordT], str],
+    case_of: Callable[[str, RecordT], ImportedCase],
     *,
     settings: Mapping[str, JsonValue],
     predictions: Predictions | None = None,
@@ -278,14 +286,14 @@ def import_records(
 
 
 def cases_of(
-    records: Iterable[Source | Skipped],
-    id_of: Callable[[Source], str],
-    case_of: Callable[[str, Source], ImportedCase],
+    records: Iterable[RecordT | SkippedRecord],
+    id_of: Callable[[RecordT], str],
+    case_of: Callable[[str, RecordT], ImportedCase],
     predictions: Predictions,
-) -> Iterator[ImportedCase | Skipped]:
+) -> Iterator[ImportedCase | SkippedRecord]:
     """Yield a case for each record with its predictions, or why there is none: `case_of` raises `RecordError`."""
     for position, record in enumerate(records):
-        if isinstance(record, Skipped):
+        if isinstance(record, SkippedRecord):
             yield record
             continue
         id_ = id_of(record)
@@ -293,7 +301,7 @@ def cases_of(
             case = case_of(id_, record)
         except RecordError as error:
             predictions.of(position, id_, "")
-            yield Skipped(id_, str(error))
+            yield SkippedRecord(id_, str(error))
         else:
             yield replace(case, predictions=predictions.of(position, id_, str(case.keys["question"])))
     yield from predictions.unused()
@@ -344,10 +352,10 @@ def metadata_fields(columns: Mapping[str, str]) -> list[str]:
     return [name for name in columns.get("metadata", "").split(",") if name]
 
 
-def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
+def description_keys(record: Record, columns: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
     """Return the keys of a case that describe it: question, evidence, difficulty, tags and metadata."""
     columns = columns or {}
-    fields = {key: columns.get(key, key) for key in KEYS}
+    fields = {key: columns.get(key, key) for key in IMPORT_KEYS}
     keys: dict[str, JsonValue] = {"question": record.text(fields["question"])}
     if evidence := record.text(fields["evidence"]):
         keys["evidence"] = evidence

@@ -17,18 +17,18 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.records import (
     Databases,
     Predictions,
     Record,
     RecordError,
-    by_position,
     check_count,
     check_request,
-    described,
+    description_keys,
     gold_value,
     import_records,
+    positional_predictions,
     read_json_file,
     read_predictions,
     read_records,
@@ -50,7 +50,7 @@ def import_spider(request: ImportRequest) -> Import:
     """Return a case for each question. Its id is its position, by which its prediction is found."""
     check_request(request, kind="sql")
     source = request.source / "dev.json" if request.source.is_dir() else request.source
-    records: list[Record | Skipped]
+    records: list[Record | SkippedRecord]
     if is_lines(source.name):
         records = [Record(f"line {place + 1}", place, gold) for place, gold in enumerate(_gold_lines(source))]
     else:
@@ -61,7 +61,7 @@ def import_spider(request: ImportRequest) -> Import:
         # The published tools read a line up to its first tab.
         answers = [line.partition("\t")[0].strip() for line in read_lines(file_at(request.predictions))]
         check_count(len(answers), len(records), request.predictions, empty=EMPTY)
-        predictions = by_position(answers)
+        predictions = positional_predictions(answers)
     settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS), **GATED}
     tables = source.with_name(TABLES)
     database_names: set[str] | None = None
@@ -103,7 +103,7 @@ def _gold_lines(path: Path) -> Iterator[dict[str, JsonValue]]:
         yield {"query": query.strip(), "db_id": name}
 
 
-def _with_golds(records: list[Record | Skipped], golds: Path) -> list[Record | Skipped]:
+def _with_golds(records: list[Record | SkippedRecord], golds: Path) -> list[Record | SkippedRecord]:
     """Return the records with queries from the file of golds where they have none, as those of test sets."""
     if any(not isinstance(record, Record) or "query" in record.fields for record in records) or not golds.is_file():
         return records
@@ -134,7 +134,7 @@ def import_bird(request: ImportRequest) -> Import:
     def case_of(id_: str, record: Record) -> ImportedCase:
         gold = gold_value(record.required("SQL"), "sql")
         source = databases.source_of(record.text("db_id"))
-        return ImportedCase(id=id_, keys={**described(record), "gold": gold, **source})
+        return ImportedCase(id=id_, keys={**description_keys(record), "gold": gold, **source})
 
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)
@@ -152,7 +152,9 @@ def _predictions(path: Path, cases: int) -> Predictions:
         raise file.problem(f"'{spare}' is not a position: predictions stand under 0 to {cases - 1:,}, not under ids")
     check_count(len(predictions), cases, path, empty='"" or null')
     answers = (predictions[str(position)] for position in range(cases))
-    return by_position([answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers])
+    return positional_predictions(
+        [answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers]
+    )
 
 
 MAX_TEXT_BYTES = 2 * MEBIBYTE
@@ -169,19 +171,19 @@ def import_spider2(request: ImportRequest) -> Import:
     check_request(request, kind="sql")
     read = _Reader(request)
 
-    def cases() -> Iterator[ImportedCase | Skipped]:
+    def cases() -> Iterator[ImportedCase | SkippedRecord]:
         for record in read_records(request.source):
-            if isinstance(record, Skipped):
+            if isinstance(record, SkippedRecord):
                 yield record
                 continue
             id_ = record.text("instance_id") or record.place
             try:
                 yield read.case(record, id_)
             except RecordError as error:
-                yield Skipped(id_, str(error))
+                yield SkippedRecord(id_, str(error))
             except CaseError as error:
-                yield Skipped(id_, error.problem)
-        yield from (Skipped(name, "a prediction whose id is that of no case") for name in read.unused_predictions)
+                yield SkippedRecord(id_, error.problem)
+        yield from (SkippedRecord(name, "a prediction whose id is that of no case") for name in read.unused_predictions)
 
     settings: dict[str, JsonValue] = {"kind": "sql", **read.databases.settings}
     has_predictions = request.predictions is not None

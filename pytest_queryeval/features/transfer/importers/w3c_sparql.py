@@ -17,7 +17,7 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.records import RecordError, check_request, import_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
@@ -68,7 +68,7 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
     return import_records(request, tests, lambda test: test.id, case_of, settings=settings, name=root.name)
 
 
-def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
+def _tests(path: Path, root: Path) -> Iterator[_Test | SkippedRecord]:
     """Yield the tests of a manifest and of those that it includes, each manifest once."""
     from rdflib import Graph
 
@@ -89,7 +89,7 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
             try:
                 included.append(_path(iri, root))
             except RecordError as error:
-                yield Skipped(one_line(str(iri)), str(error))
+                yield SkippedRecord(one_line(str(iri)), str(error))
         waiting = [*included, *waiting]
 
 
@@ -104,7 +104,7 @@ def _list_items(name: str, path: Path, graph: Any) -> list[Any]:
         raise QueryEvalError(f"{path}: mf:{name} is not a list: {error}") from error
 
 
-def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
+def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | SkippedRecord]:
     """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
     from rdflib import RDF, URIRef
 
@@ -115,12 +115,12 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
         id_ = name if folder == "." else f"{folder}/{name}"
         kinds = [str(kind) for kind in graph.objects(test, RDF.type)]
         if not set(kinds) & set(TYPES):
-            yield Skipped(id_, f"it evaluates no query: {', '.join(kind.rpartition('#')[2] for kind in kinds)}")
+            yield SkippedRecord(id_, f"it evaluates no query: {', '.join(kind.rpartition('#')[2] for kind in kinds)}")
             continue
         try:
             yield _read_test(graph, test, id_, root)
         except RecordError as error:
-            yield Skipped(id_, str(error))
+            yield SkippedRecord(id_, str(error))
 
 
 def _read_test(graph: Any, test: Any, id_: str, root: Path) -> _Test:
@@ -194,7 +194,7 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
     }
     if test.is_lax:
         keys["compare"] = {"duplicates": "ignore"}
-    elif is_ordered and read_query(query).modifier("ORDER") is not None:
+    elif is_ordered and read_query(query).modifier_index("ORDER") is not None:
         keys["compare"] = {"row_order": "strict"}
     return keys, {data_name: data or b"", result_name: result}
 
