@@ -33,7 +33,7 @@ PARTS = features-1 plugin core-1 core-2 features-2 browser
 MODELS = tests/features/embeddings tests/plugin/test_plugin_semantic.py  # import PyTorch, which takes long
 plugin = tests/plugin $(MODELS:%=--ignore=%)
 core-1 = tests/test_[a-l]*
-core-2 = tests/test_[m-z]*
+core-2 = tests/test_[m-z]* tests/messages
 features-1 = $(filter-out $(MODELS),$(wildcard tests/features/[a-h]*))
 features-2 = tests/features/[i-z]*
 browser = tests/browser tests/conformance $(MODELS)

@@ -1,0 +1,119 @@
+"""Mistakes of users in `*.yaml` beside this file: a message names each, and its remedy, when applied, helps.
+
+A file is a list of groups of rows. `files` are those that the rows of a group share: by name, with their texts, in
+which `<HERE>` is the place that a row fills. A row has
+
+- `mistake`: the text for `<HERE>`, or files by name; null removes a file,
+- `message`: what the output contains; `<FOLDER>` is the current folder,
+- `remedy`: like `mistake`, as the message proposes; its files are added to those of the mistake,
+- `outcome`: what the output contains after the remedy; `1 passed`, and exit status 0, unless it is stated,
+- `command`: what is run, `queryeval evaluate .` unless it is stated,
+- `then`: what is run after the remedy, if that is another command,
+- `feature`: the feature without which it is left out.
+
+A group can have the last four for all of its rows.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from pytest_queryeval.cli import main
+
+pytestmark = pytest.mark.feature("evaluate")
+PASSED = "1 passed"
+HERE = "<HERE>"
+Change = str | Mapping[str, str | None]  # the text for `<HERE>`, or the texts of files
+
+
+class Row(NamedTuple):
+    """A mistake, its message and its remedy."""
+
+    area: str
+    files: Mapping[str, str]
+    mistake: Change
+    message: str
+    remedy: Change
+    outcome: str = PASSED
+    command: str = "queryeval evaluate ."
+    then: str = ""
+    feature: str = ""
+
+
+class Run(NamedTuple):
+    """The exit status and the output of a command."""
+
+    status: int
+    output: str
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of all areas."""
+    for path in sorted(Path(__file__).parent.glob("*.yaml")):
+        for group in yaml.safe_load(path.read_text(encoding="utf-8")):
+            shared = {key: value for key, value in group.items() if key != "rows"}
+            yield from (Row(path.stem, **{**shared, **row}) for row in group["rows"])
+
+
+def filled(files: Mapping[str, str], change: Change) -> dict[str, str | None]:
+    """Return the files with a change; the lines of its text are indented as the line of `<HERE>` is."""
+    if not isinstance(change, str):
+        return {**files, **change}
+    lines = {name: next((line for line in text.split("\n") if HERE in line), "") for name, text in files.items()}
+    indents = {name: " " * (len(line) - len(line.lstrip(" "))) for name, line in lines.items()}
+    return {name: text.replace(HERE, change.replace("\n", "\n" + indents[name])) for name, text in files.items()}
+
+
+def run_with(files: Mapping[str, str | None], command: str, pytester: pytest.Pytester) -> Run:
+    """Write the files, and return what a command returns and prints."""
+    for name, text in files.items():
+        path = pytester.path / name
+        path.unlink(missing_ok=True)
+        if text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    program, *arguments = shlex.split(command)
+    if program == "pytest":
+        result = pytester.runpytest_inprocess("-Wdefault::pytest_queryeval.QueryEvalWarning", *arguments)
+        return Run(int(result.ret), "\n".join(result.outlines + result.errlines))
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        try:
+            status = main(arguments)
+        except SystemExit as error:  # options and suites that cannot be read
+            status = int(error.code or 0)
+    return Run(status, output.getvalue())
+
+
+def apply_remedy(row: Row, pytester: pytest.Pytester) -> tuple[Run, Run]:
+    """Return the runs with the mistake, and with its remedy."""
+    before = filled(row.files, row.mistake)
+    after = filled(row.files, row.remedy) if isinstance(row.remedy, str) else {**before, **row.remedy}
+    return run_with(before, row.command, pytester), run_with(after, row.then or row.command, pytester)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=f"{row.area}-{number}", marks=[pytest.mark.feature(row.feature)] if row.feature else [])
+        for number, row in enumerate(rows())
+    ],
+)
+def test_a_mistake_is_named_and_its_remedy_helps(row, pytester, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")  # no line is cut
+    message = row.message.replace("<FOLDER>", str(pytester.path))
+
+    wrong, right = apply_remedy(row, pytester)
+
+    assert message in wrong.output
+    assert message not in right.output
+    assert row.outcome in right.output
+    assert row.outcome != PASSED or right.status == 0, right.output
