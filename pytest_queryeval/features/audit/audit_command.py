@@ -155,17 +155,15 @@ def report_lines(report: AuditReport) -> Iterable[str]:
         yield f"{finding}; the automatic verdict says {_percent(report['measured'])}"
         for system in report["systems"]:
             yield f"{system['name']}: {_system_line(system)}"
-            yield from _verdict_lines(system)
     else:
         line = _system_line(report, judged=report["judged"])
         yield line[0].upper() + line[1:]
-        yield from _verdict_lines(report)
     if bounds := report["audited"]["bounds"]:
         contradictory = f", of which reviewers contradict each other on {report['contradictory']}"
         yield (
             f"left out as unclear: {pluralize(report['unclear'], 'answer')}"
             f"{contradictory if report['contradictory'] else ''}; "
-            f"with all of them as wrong or right: {_percent(bounds[0])} to {_percent(bounds[1])} %"
+            f"if all of them are wrong or all are right: {_percent(bounds[0])} to {_percent(bounds[1])} %"
         )
     if agreement := report["agreement"]:
         yield (
@@ -185,26 +183,19 @@ def _system_line(system: SystemReport | AuditReport, *, judged: int = 0) -> str:
     low, high = system["audited"]["ci95"]
     judged_text = f"; {judged:,} judged" if judged else ""
     mistakes = [
-        f"{verb} {100 * share['value']:.0f} % of the {answers} ones"
-        for verb, answers, share in (
-            ("misses", "right", system["wrongly_missed"]),
-            ("passes", "wrong", system["wrongly_passed"]),
+        f"{_percent(share['value'])} % of the {truth} answers {mark} "
+        f"({' to '.join(_percent(limit) for limit in share['ci95'])})"
+        for truth, mark, share in (
+            ("right", "wrong", system["wrongly_missed"]),
+            ("wrong", "right", system["wrongly_passed"]),
         )
         if share is not None
     ]
     return (
         f"about {_percent(system['audited']['value'])} % of the answers are right "
         f"({_percent(low)} to {_percent(high)}{judged_text}); "
-        f"the automatic verdict says {_percent(system['measured'])} %: it {' and '.join(mistakes)}"
+        f"the automatic verdict says {_percent(system['measured'])} %: it marks {' and '.join(mistakes)}"
     )
-
-
-def _verdict_lines(system: SystemReport | AuditReport) -> Iterable[str]:
-    """Yield the intervals of the mistakes of the verdict."""
-    for name, share in (("wrongly missed", system["wrongly_missed"]), ("wrongly passed", system["wrongly_passed"])):
-        if share is not None:
-            low, high = share["ci95"]
-            yield f"  {name}: {_percent(share['value'])} % ({_percent(low)} to {_percent(high)})"
 
 
 def _left_out_lines(left_out_counts: Mapping[str, int]) -> Iterable[str]:

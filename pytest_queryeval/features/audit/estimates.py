@@ -38,7 +38,7 @@ class AuditedReport(ShareReport):
     """The share of right answers, or the difference between two."""
 
     bounds: list[float] | None
-    """The least and the greatest value if unclear answers are wrong or right; None without unclear ones."""
+    """The lowest and the highest limit of the intervals if unclear answers are all wrong or all right; None without any."""
 
 
 class SystemReport(TypedDict):
@@ -330,8 +330,13 @@ def _system(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
 
 def _audited(tally: Tally, extremes: Sequence[Tally], size: int) -> AuditedReport:
     estimate = as_share(tally.estimate(), size)
-    bounds = [extreme.estimate().value / size for extreme in extremes]
-    return {"value": estimate.value, "ci95": [estimate.low, estimate.high], "bounds": bounds or None}
+    intervals = [as_share(extreme.estimate(), size) for extreme in extremes]
+    bounds = (
+        [min(interval.low for interval in intervals), max(interval.high for interval in intervals)]
+        if extremes
+        else None
+    )
+    return {"value": estimate.value, "ci95": [estimate.low, estimate.high], "bounds": bounds}
 
 
 def _share(estimate: Estimate | None) -> ShareReport | None:

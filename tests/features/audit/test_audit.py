@@ -381,8 +381,8 @@ def test_the_estimate_is_that_of_the_strata(folder, capsys):
     assert (report["judged"], report["unclear"], report["pending"]) == (20, 0, 0)
     low, high = (f"{100 * limit:.1f}" for limit in report["audited"]["ci95"])
     assert lines[0] == (
-        f"About 78.0 % of the answers are right ({low} to {high}; 20 judged); the automatic verdict says 75.0 %: "
-        "it misses 11 % of the right ones and passes 24 % of the wrong ones"
+        f"About 78.0 % of the answers are right ({low} to {high}; 20 judged); the automatic verdict says 75.0 %: it marks "
+        "10.7 % of the right answers wrong (3.3 to 24.6) and 24.3 % of the wrong answers right (5.3 to 73.9)"
     )
 
 
@@ -429,17 +429,29 @@ def test_the_number_of_cases_that_halves_the_interval_does(folder, capsys):
     assert f"to halve the interval, judge about {report['to_halve']} more cases" in lines
 
 
-def test_unclear_answers_are_left_out_of_their_stratum_with_bounds(folder, capsys):
-    write(run_of(10, 5))
-    drawn = draw("report.json", number=15)
-    judge_all(drawn, wrong=["c000"], unclear=["c001", "c002", "c010"])
-
+def test_unclear_answers_are_left_out_of_their_stratum_with_the_interval_of_both_extremes(folder, capsys):
+    write(run_of(60, 20))
+    drawn = draw("report.json", number=20)
+    passed, missed = (
+        [case["case"] for case in drawn if case["stratum"] == stratum] for stratum in ("passed", "missed")
+    )
+    unclear = [*passed[:2], missed[0]]
+    judge_all(drawn, wrong=[passed[2]], unclear=unclear)
     report, lines = audit(capsys)
+    audited = {}
+    for judgement in ("wrong", "right"):
+        for case in drawn:
+            if case["case"] in unclear:
+                judge(case, judgement, at=f"2026-11-24T1{len(audited)}:00:00Z")
+        audited[judgement] = audit(capsys)[0]["audited"]
 
-    assert (report["judged"], report["unclear"]) == (15, 3)
-    assert report["audited"]["value"] == pytest.approx((10 * 7 / 8 + 5) / 15)
-    assert report["audited"]["bounds"] == pytest.approx([11 / 15, 14 / 15])
-    assert "left out as unclear: 3 answers; with all of them as wrong or right: 73.3 to 93.3 %" in lines
+    assert (report["judged"], report["unclear"]) == (20, 3)
+    assert report["audited"]["value"] == pytest.approx((60 * (len(passed) - 3) / (len(passed) - 2) + 20) / 80)
+    low, high = bounds = audited["wrong"]["ci95"][0], audited["right"]["ci95"][1]
+    assert report["audited"]["bounds"] == pytest.approx(bounds)
+    assert low < audited["wrong"]["value"] < audited["right"]["value"] <= high
+    shown_bounds = f"{100 * low:.1f} to {100 * high:.1f}"
+    assert f"left out as unclear: 3 answers; if all of them are wrong or all are right: {shown_bounds} %" in lines
 
 
 def test_where_all_is_unclear_the_verdict_counts_and_anything_is_possible(folder, capsys):
