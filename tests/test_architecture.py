@@ -152,6 +152,7 @@ OWNERS = {
     "jsonpath": {"documents.json_path"},
     "jinja2": {"reports.html"},
     "markupsafe": {"reports.html"},
+    "anyio": {"features.review.page.server"},
     "starlette": {"features.review.page.server"},
     "uvicorn": {"features.review.page.server"},
     "jsonschema": {"features.json.schema_child", "features.json.schema_file"},

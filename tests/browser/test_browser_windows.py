@@ -71,6 +71,25 @@ def test_every_column_of_the_cases_is_reached_in_a_window_of_five_hundred_pixels
     assert right <= edge <= 500
 
 
+@pytest.mark.parametrize("width", [641, 800, 999, 1100, 1400])
+def test_texts_of_the_list_of_cases_have_room_and_lie_over_nothing(browser, small_page, width):
+    columns = "#table tbody tr > :nth-child(-n+3)"
+    with browser.window(width):
+        browser.open(small_page)
+        widths = browser.run(f"""
+            return [...document.querySelectorAll("{columns}")].map(cell =>
+              cell.clientWidth / parseFloat(getComputedStyle(cell).fontSize))""")
+        covered = browser.run("""
+            const boxes = [...document.querySelectorAll("#table tbody tr :is(a, .chip, .number, p, .clamped), .under")]
+              .filter(element => element.checkVisibility()).map(element => element.getBoundingClientRect());
+            return boxes.filter((one, place) => boxes.slice(place + 1).some(other =>
+              one.left < other.right - 1 && other.left < one.right - 1 &&
+              one.top < other.bottom - 1 && other.top < one.bottom - 1)).length""")
+
+    assert min(widths) > 10  # em, so more than 12 letters
+    assert covered == 0
+
+
 @pytest.mark.parametrize("width", [1000, 500])
 def test_nothing_of_a_case_is_cut_in_a_narrow_window(browser, small, small_page, width):
     with browser.window(width):

@@ -38,7 +38,7 @@ class AuditedReport(ShareReport):
     """The share of right answers, or the difference between two."""
 
     bounds: list[float] | None
-    """The lowest and the highest limit of the intervals if unclear answers are all wrong or all right; None without any."""
+    """The lowest and the highest limit of the intervals if all unclear answers are wrong or right; None without any."""
 
 
 class SystemReport(TypedDict):

@@ -235,9 +235,9 @@ def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
     return {"value": json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value}
 
 
-def check_reviewer(name: str, problem: Callable[[str], Exception]) -> str:
+def check_reviewer(name: object, problem: Callable[[str], Exception]) -> str:
     """Return a reviewer's name without outer blanks; raise a `problem` for one that reports cannot show in a line."""
-    name = name.strip(" ")
+    name = name.strip(" ") if isinstance(name, str) else ""
     if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
         raise problem(f"the name of a reviewer has 1 to {MAX_NAME_CHARACTERS} characters that can be printed")
     return name

@@ -381,8 +381,8 @@ def test_the_estimate_is_that_of_the_strata(folder, capsys):
     assert (report["judged"], report["unclear"], report["pending"]) == (20, 0, 0)
     low, high = (f"{100 * limit:.1f}" for limit in report["audited"]["ci95"])
     assert lines[0] == (
-        f"About 78.0 % of the answers are right ({low} to {high}; 20 judged); the automatic verdict says 75.0 %: it marks "
-        "10.7 % of the right answers wrong (3.3 to 24.6) and 24.3 % of the wrong answers right (5.3 to 73.9)"
+        f"About 78.0 % of the answers are right ({low} to {high}; 20 judged); the automatic verdict says 75.0 %: it "
+        "marks 10.7 % of the right answers wrong (3.3 to 24.6) and 24.3 % of the wrong answers right (5.3 to 73.9)"
     )
 
 

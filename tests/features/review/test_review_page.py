@@ -1,11 +1,15 @@
 """The server of the page on which golds are reviewed, in this process."""
 
 import json
+import re
+import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import requests
 from features.review.review_pages import (
     ADDRESS,
     CHEAPEST,
@@ -18,13 +22,14 @@ from features.review.review_pages import (
     write_shop,
 )
 from suites import write
+from waiting import wait_for
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.review.decisions import read_decisions
 from pytest_queryeval.features.review.page import html, serve_review
-from pytest_queryeval.features.review.page.server import serve
+from pytest_queryeval.features.review.page.server import MAX_QUERIES, serve
 
 QUESTION = {"id": "cheapest", "question": "Which products are cheapest?"}
 WRONG = {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"}
@@ -323,6 +328,10 @@ def test_settings_of_the_comparison_that_a_line_has_stay(client):
         ({"decision": None}, "decision"),
         ({"reviewer": ""}, "the name of a reviewer"),
         ({"reviewer": "a\nb"}, "the name of a reviewer"),
+        ({"reviewer": None}, "the name of a reviewer"),
+        ({"reviewer": True}, "the name of a reviewer"),
+        ({"reviewer": 0}, "the name of a reviewer"),
+        ({"reviewer": []}, "the name of a reviewer"),
         ({"reviewer": "\ud800"}, "the name of a reviewer"),
         ({"answers": "SELECT 1"}, "`answers` is a list"),
         ({"answers": [{"file": "/etc/passwd"}]}, "a right answer is an object with one key"),
@@ -395,18 +404,37 @@ def test_reviewers_who_decide_at_once_share_a_file_without_a_loss(folder):
     assert review.appended_lines() == ["reviews.jsonl: decisions on 1 case"]
 
 
-def test_a_slow_query_of_one_reviewer_does_not_keep_another_one_waiting(folder):
-    write_shop([{**QUESTION, "timeout": 60}])
-    review = gold_review()
+@pytest.mark.process
+@pytest.mark.long
+def test_endless_queries_delay_neither_pages_nor_the_end_of_the_server(folder):
+    write_shop([{**QUESTION, "timeout": 600}])  # longer than this test waits for anything
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with client_of(review) as client, ThreadPoolExecutor() as pool:
-        slow = pool.submit(client.post, "/cases/0/answer", json={"query": endless})
-        answer = client.post("/cases/0/answer", json={"gold": 0}).json()
+    command = [sys.executable, "-m", "pytest_queryeval", "review", ".", "--serve=0"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server,
+        ThreadPoolExecutor(50) as clients,
+        requests.Session() as browser,
+    ):
+        try:
+            address = next(match[0] for line in server.stdout if (match := re.search(r"http:\S+", line)))
+            browser.get(address)  # which sets the cookie
+            url = address.partition("?")[0]
+            browser.headers["Origin"] = url[:-1]
 
-        assert answer["predicted"]["sample"] == [["fig"]]
-        assert not slow.done()
-        review.close()
-        assert slow.result().json()["outcome"] != "passed"
+            queries = [clients.submit(browser.post, f"{url}cases/0/answer", json={"query": endless}) for _ in range(50)]
+            wait_for(lambda: sum(query.done() for query in queries) == 50 - MAX_QUERIES)
+            pages = [browser.get(url + path, timeout=60) for path in ("", "cases", "cases/0")]
+            refused = [query.result() for query in queries if query.done()]
+            server.send_signal(signal.SIGTERM)
+            exit_status = server.wait(timeout=60)
+        finally:
+            server.kill()
+
+    assert [page.status_code for page in pages] == [200, 200, 200]
+    assert {answer.json()["problem"] for answer in refused} == {
+        f"{MAX_QUERIES} queries are running: try again when one of them has ended"
+    }
+    assert exit_status == 0
 
 
 def test_a_damaged_line_is_told_with_its_place(client):

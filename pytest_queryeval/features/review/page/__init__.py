@@ -6,10 +6,10 @@ Golds and audits are a `ReviewTask` each; they share facts on a case, and runs o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 SHARED_SCRIPTS = tuple(path for path in SCRIPTS if path.stem not in ("cases", "start"))
 JsonObject: TypeAlias = Mapping[str, Any]
 SESSIONS = 4  # that run queries at once; each may start processes of its own
+CLOSE_SECONDS = 0.1
 LISTED_CHARACTERS = 160
 SCHEMA_CHARACTERS = 200_000
 
@@ -107,31 +108,46 @@ class ReviewTask(Protocol):
 
 
 class SessionPool:
-    """Sessions, of which a request has one to itself: nobody waits for the slow query of somebody else."""
+    """Sessions, of which a query has one to itself: nobody waits for the slow query of somebody else.
+
+    Schemas have a session that runs no query of a reviewer, so that pages never wait for one.
+    """
 
     def __init__(self) -> None:
+        self._schema_session = Session(cause_mode="off")
         self._sessions = [Session(cause_mode="off") for _ in range(SESSIONS)]
         self._idle: LifoQueue[Session] = LifoQueue()  # so that the same few have sources open
         for session in self._sessions:
             self._idle.put(session)
+        self._is_closed = False
 
     def close(self) -> None:
-        """Stop every process that runs a query."""
-        for session in self._sessions:
-            session.close()
+        """Stop every process that runs a query, and begin no other query."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._schema_session.close()
+        idle_count = 0
+        while idle_count < SESSIONS:
+            for session in self._sessions:
+                session.close()
+            with suppress(Empty):  # of a session whose query began meanwhile
+                self._idle.get(timeout=CLOSE_SECONDS)
+                idle_count += 1
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
         session = self._idle.get()
         try:
+            if self._is_closed:
+                raise ReportError("the server has ended")
             yield session
         finally:
             self._idle.put(session)
 
     def schema_text(self, case: Case) -> str:
         """Return the schema that predictors see; raise `SourceError` if the source cannot list it."""
-        with self._session() as session:
-            return session.schema_text(case)
+        return self._schema_session.schema_text(case)
 
     def compare(self, content: QueryOrAnswer, case: Case) -> CaseReport:
         """Run a query as a prediction is run, and compare its answer with gold's by the settings of the case.

@@ -181,7 +181,7 @@ class GoldReview:
             raise ReportError("`answers` is a list")
         if MARK in json.dumps(answers, ensure_ascii=False):
             raise ReportError("secrets were removed from an answer: write it into the review file by hand")
-        reviewer = check_reviewer(str(decision.get("reviewer", "")), ReportError)
+        reviewer = check_reviewer(decision.get("reviewer"), ReportError)
         file = gold_case.reviews.file_of(reviewer)
         line = decision_line(
             gold_case.name,
@@ -327,7 +327,7 @@ class AuditReview:
             "nodeid": answer.name.nodeid,
             **({} if answer.is_only else {"prediction": answer.name.prediction}),
             "judgement": judgement,
-            "reviewer": check_reviewer(str(decision.get("reviewer", "")), ReportError),
+            "reviewer": check_reviewer(decision.get("reviewer"), ReportError),
             "at": now(),
         }
         with open_for_append(self._path) as append:

@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import anyio.to_thread
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.features.review.page import JsonObject, ReviewTask
 
 ADDRESS = "127.0.0.1"
+MAX_QUERIES = 8  # that run or wait at once, of 40 threads
 USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer
 LOOPBACK_NAMES = frozenset({ADDRESS, "localhost", "::1"})
 MAX_BODY_BYTES = 4 * 2**20
@@ -113,8 +114,19 @@ def application(review: ReviewTask, page: str, *, token: str, port: int) -> Star
     async def show_decisions(request: Request) -> Response:
         return await _json(review.decisions, _place(request))
 
+    running_queries = 0
+
     async def run_query(request: Request) -> Response:
-        return await _json(review.answer, _place(request), await _body(request))
+        nonlocal running_queries
+        body = await _body(request)
+        if running_queries == MAX_QUERIES:
+            problem = f"{MAX_QUERIES} queries are running: try again when one of them has ended"
+            return JSONResponse({"problem": problem}, 503)
+        running_queries += 1
+        try:
+            return await _json(review.answer, _place(request), body)
+        finally:
+            running_queries -= 1
 
     async def decide(request: Request) -> Response:
         return await _json(review.append, _place(request), await _body(request))
@@ -143,8 +155,9 @@ def _place(request: Request) -> int:
 
 
 async def _json(function: Callable[..., JsonObject | None], *arguments: object) -> Response:
-    """Call a function in a thread, and return its value as JSON without secrets."""
-    text = json.dumps(await run_in_threadpool(function, *arguments), ensure_ascii=False, allow_nan=False)
+    """Call a function in a thread, for which the server's end does not wait; return its value as JSON, redacted."""
+    value = await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return Response(utf8_safe(redact(text)).encode(), media_type="application/json")
 
 
