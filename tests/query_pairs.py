@@ -19,6 +19,8 @@ TOWN = Schema(
 # SQLite, with the schema of the town.
 MATCHING = [
     ("SELECT a.name FROM shop AS a", "SELECT name FROM shop"),
+    ("SELECT -opened AS id FROM shop ORDER BY (id)", "SELECT -opened AS id FROM shop ORDER BY -opened"),
+    ("SELECT opened AS age FROM shop ORDER BY age + 0", "SELECT opened FROM shop ORDER BY opened + 0"),
     ("SELECT a.name FROM shop a", "SELECT shop.name FROM shop"),
     ("SELECT NAME FROM SHOP", "select name from shop"),
     (
@@ -206,6 +208,11 @@ MATCHING = [
 # Likewise.
 DIFFERENT = [
     ("SELECT name FROM shop ORDER BY name", "SELECT name FROM shop ORDER BY name DESC"),
+    # A name is a column before it is an alias, also a hidden column, except for a whole key of ORDER BY.
+    ("SELECT city, count(*) FROM shop GROUP BY city", "SELECT city AS rowid, count(*) FROM shop GROUP BY rowid"),
+    ("SELECT city, count(*) FROM shop GROUP BY city", "SELECT city AS oid, count(*) FROM shop GROUP BY _rowid_"),
+    ("SELECT name FROM shop ORDER BY city || ''", "SELECT name AS city FROM shop ORDER BY name || ''"),
+    ("SELECT -opened AS id FROM shop ORDER BY id + 0", "SELECT -opened AS id FROM shop ORDER BY -opened + 0"),
     ("SELECT name FROM shop ORDER BY name, city", "SELECT name FROM shop ORDER BY city, name"),
     ("SELECT name FROM shop ORDER BY name, city DESC", "SELECT name FROM shop ORDER BY name DESC, city"),
     ("SELECT name FROM shop", "SELECT city FROM shop"),
@@ -453,6 +460,7 @@ DIFFERENT = [
 
 # Without a schema: the dialect, and two queries.
 MATCHING_BY_DIALECT = [
+    ("mysql", "SELECT a AS rowid, count(*) FROM t GROUP BY a", "SELECT a AS rowid, count(*) FROM t GROUP BY rowid"),
     ("postgres", "SELECT a::int FROM t", "SELECT CAST(a AS integer) FROM t"),
     ("tsql", "SELECT TOP 3 a FROM t", "SELECT TOP 5 [a] FROM [dbo].[t]"),
     ("mysql", "SELECT a FROM t LIMIT 5, 10", "SELECT `a` FROM `t` LIMIT 10 OFFSET 5"),
@@ -465,6 +473,10 @@ MATCHING_BY_DIALECT = [
 
 # Likewise.
 DIFFERENT_BY_DIALECT = [
+    *(
+        (dialect, "SELECT a, count(*) FROM t GROUP BY a", f"SELECT a AS {name}, count(*) FROM t GROUP BY {name}")
+        for dialect, name in (("duckdb", "rowid"), ("postgres", "ctid"), ("sqlite", "oid"))
+    ),
     ("bigquery", "SELECT * EXCEPT (a) FROM t", "SELECT * FROM t"),
     ("bigquery", "SELECT * EXCEPT (a) FROM t", "SELECT * EXCEPT (b) FROM t"),
     ("postgres", "SELECT DISTINCT ON (a) b FROM t", "SELECT DISTINCT ON (c) b FROM t"),

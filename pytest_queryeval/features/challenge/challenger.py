@@ -28,7 +28,7 @@ from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
-FORMAT = 6  # of challenges that are kept: greater after each change of how they are made or written
+FORMAT = 7  # of challenges that are kept: greater after each change of how they are made or written
 NO_QUERY = "one of the answers is stored, without a query"
 # With several golds, the verdict is the first of these that any of them has: for `refuted` all have to be refuted.
 _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")

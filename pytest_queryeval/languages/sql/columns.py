@@ -18,7 +18,14 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Column
 
-ROW_IDS = frozenset(("rowid", "oid", "_rowid_"))  # columns of all tables of SQLite
+_ROW_IDS = frozenset(("rowid", "oid", "_rowid_"))
+# Columns that tables have without declaring them, by dialect: names refer to these before they refer to aliases.
+_HIDDEN_COLUMNS: Mapping[str, frozenset[str]] = {
+    "": _ROW_IDS,
+    "sqlite": _ROW_IDS,
+    "duckdb": frozenset(("rowid",)),
+    "postgres": frozenset(("tableoid", "ctid", "xmin", "cmin", "xmax", "cmax")),
+}
 _QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
 MAX_NUMBERINGS = 24
 _OUTWARD = "^"
@@ -56,8 +63,24 @@ class Names:
 
     @cached_property
     def aliases(self) -> Mapping[str, exp.Expr]:
-        """The selected expressions that have an alias."""
-        return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
+        """The selected expressions that have an alias, of several with one alias the first."""
+        items = reversed(self.select.expressions)
+        return {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
+
+    def aliased(self, column: exp.Column) -> exp.Expr | None:
+        """Return the selected expression that a name refers to by its alias; None for a column.
+
+        A key of ORDER BY is an alias first; any other name is a column of FROM first.
+        """
+        name = column.name.lower()
+        if column.table or name not in self.aliases:
+            return None
+        key: exp.Expr = column
+        while isinstance(key.parent, exp.Paren | exp.Ordered):
+            key = key.parent
+        is_sort_key = key is not column and key.parent is self.select.args.get("order")
+        is_column = self.has_column(name) and not is_sort_key
+        return None if is_column else self.aliases[name]
 
     def owners(self, name: str) -> list[str]:
         """Return the items that are known to have a column."""
@@ -75,9 +98,13 @@ class Names:
             return None if self.outer is None else self.outer.find(table, name)
         return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
 
+    def has_column(self, name: str) -> bool:
+        """Return whether an item of FROM is known to have a column, declared or hidden."""
+        return self._owner(name) is not None
+
     def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM that is known to have a column."""
-        alias = self._first_owners.get(name)
+        """Return the nearest item of FROM that is known to have a column, declared or hidden."""
+        alias = self._owner(name)
         if alias is not None and (joined is None or alias in joined):
             return self, alias
         return None if self.outer is None else self.outer.find_known(name)
@@ -97,7 +124,7 @@ class Names:
         name = column.name.lower()
         if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:
             return False
-        if name in ROW_IDS or self._has_alias(name) or self.find_known(name):
+        if name in self._columns.hidden_columns or self._has_alias(name) or self.find_known(name):
             return False
         return not name.isidentifier() or self._knows_all_columns
 
@@ -128,6 +155,21 @@ class Names:
         for name in shared if before else ():
             yield name, next((left for left in before if name in (self.sources[left].columns or ())), before[-1]), alias
 
+    def _owner(self, name: str) -> str | None:
+        """Return the first item that is known to have a column, declared or hidden.
+
+        Hidden ones are those of the only table, or of the only item: some versions of SQLite have them in queries, too.
+        """
+        if name in self._first_owners or name not in self._columns.hidden_columns:
+            return self._first_owners.get(name)
+        tables = [
+            alias
+            for alias, source in self.sources.items()
+            if isinstance(source.node, exp.Table) and source.select is None
+        ]
+        items = tables or [*self.sources]
+        return items[0] if len(items) == 1 else None
+
     @cached_property
     def _first_owners(self) -> Mapping[str, str]:
         """The first item that has each known column."""
@@ -152,6 +194,7 @@ class Columns:
 
     def __init__(self, tables: Mapping[str, Collection[str]], dialect: str) -> None:
         self.quotes_texts = dialect in _QUOTES_TEXTS
+        self.hidden_columns = _HIDDEN_COLUMNS.get(dialect, frozenset())
         self._tables = tables
         self._names: dict[int, Names] = {}
         self._open: set[int] = set()  # queries that are being read, so that one that reads itself ends
@@ -290,9 +333,9 @@ class Relation(NamedTuple):
 class Scope:
     """The texts of what the names of one SELECT refer to, and the scope around it; all names are in lower case.
 
-    `relations` are the items of FROM by their aliases in `names`. `queries` are those of WITH; `aliases` are those of
-    the SELECT list, which ORDER BY looks up before columns and other clauses after them. `budget` is how often one
-    SELECT in it may be read, see `numberings`.
+    `relations` are the items of FROM by their aliases in `names`. `queries` are those of WITH; `aliases` are the texts
+    of the SELECT list, to which names refer after columns; those of a set operation refer to nothing else. `budget` is
+    how often one SELECT in it may be read, see `numberings`.
     """
 
     outer: Scope | None = None
@@ -300,7 +343,6 @@ class Scope:
     relations: dict[str, Relation] = field(default_factory=dict)
     queries: dict[str, Relation] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    aliases_first: bool = False
     budget: int = MAX_NUMBERINGS
     _same: dict[str, str] = field(default_factory=dict)
 
@@ -346,7 +388,7 @@ class Scope:
         Columns that a join makes equal have one text. A name that refers to nothing stays as it is.
         """
         alias = "" if table else self.aliases.get(name, "")
-        if alias and self.aliases_first:
+        if alias and self.names is None:
             return alias
         scope = self._nearest_select()
         if scope is None or scope.names is None:

@@ -174,11 +174,10 @@ class SelectReader:
 
 
 def ordering(node: exp.Query, texts: TextWriter, scope: Scope) -> Ordering | None:
-    """Return ORDER BY; its names refer to aliases of the list first, then to columns."""
+    """Return ORDER BY; a key that is a name refers to an alias of the list first, then to a column."""
     clause = node.args.get("order")
     if clause is None:
         return None
-    scope.aliases_first = True
     directions = []
     for key in clause.expressions:
         descending, first = bool(key.args.get("desc")), key.args.get("nulls_first")
@@ -186,8 +185,16 @@ def ordering(node: exp.Query, texts: TextWriter, scope: Scope) -> Ordering | Non
         if first is not None and bool(first) == descending:  # not where NULL as the smallest value would be
             direction += " nulls first" if first else " nulls last"
         directions.append(direction)
-    keys = [key.this if isinstance(key, exp.Ordered) else key for key in clause.expressions]
-    expressions = tuple(_expressions(keys, node, texts, scope))
+
+    def key_of(ordered: exp.Expr) -> Expression:
+        key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+        name = key.unnest()
+        if isinstance(name, exp.Column) and not name.table and (alias := scope.aliases.get(name.name.lower())):
+            return expression(name, alias)
+        (read_key,) = _expressions([key], node, texts, scope)
+        return read_key
+
+    expressions = tuple(map(key_of, clause.expressions))
     return Ordering(directions[0] if len(set(directions)) == 1 else ", ".join(directions), expressions)
 
 

@@ -327,6 +327,17 @@ ONE_OF_TWO = "CASE WHEN s.id < c.id THEN 1 ELSE 1.0 END"
 ONE_OR_ONE = f"SELECT {ONE_OF_TWO} FROM singer s, concert c"
 TEXTS = "(SELECT DISTINCT CAST(size AS TEXT) AS y FROM stadium) e"
 NESTED = "(SELECT DISTINCT age AS {}, mentor AS {} FROM singer) d"
+# Queries with the alias {0}, and what they would be if no table had such a column.
+GROUPED = "SELECT country, count(*) FROM singer GROUP BY country"
+ROW_ID_PAIRS = [
+    (GROUPED, "SELECT country AS {0}, count(*) FROM singer GROUP BY {0}"),
+    (GROUPED, "SELECT s.country AS {0}, count(*) FROM singer s GROUP BY ({0})"),
+    (GROUPED, "SELECT d.country AS {0}, count(*) FROM (SELECT * FROM singer) d GROUP BY {0}"),
+    (GROUPED, "WITH c AS (SELECT country AS {0}, count(*) AS n FROM singer GROUP BY {0}) SELECT {0}, n FROM c"),
+    (f"{GROUPED} HAVING country > 5", "SELECT country AS {0}, count(*) FROM singer GROUP BY country HAVING {0} > 5"),
+    ("SELECT country FROM singer WHERE country > 5", "SELECT country AS {0} FROM singer WHERE {0} > 5"),
+    ("SELECT country FROM singer ORDER BY country + 0", "SELECT country AS {0} FROM singer ORDER BY {0} + 0"),
+]
 WRONGLY_PROVED_BEFORE = [
     ("SELECT name FROM singer", "SELECT name FROM singer WHERE age = age"),
     ("SELECT name FROM singer", "SELECT a.name FROM singer a JOIN singer b ON a.id = b.id AND a.age = b.age"),
@@ -381,8 +392,13 @@ WRONGLY_PROVED_BEFORE = [
     ),
     ("SELECT first FROM strict WHERE first = second", "SELECT second FROM strict WHERE first = second"),
     ("SELECT é FROM twice", "SELECT É FROM twice"),
-    # Names that SQLite looks up elsewhere.
+    # Names that SQLite looks up elsewhere: the number of a row before an alias.
     ('SELECT "rowid" FROM singer', "SELECT 'rowid' FROM singer"),
+    *(
+        (gold, predicted.format(name))
+        for name in ("rowid", "OID", "_rowid_", '"rowid"')
+        for gold, predicted in ROW_ID_PAIRS
+    ),
     (
         "SELECT dated FROM loose WHERE EXISTS (SELECT 1 FROM concert WHERE oid = 1)",
         "SELECT dated FROM loose t WHERE EXISTS (SELECT 1 FROM concert WHERE t.oid = 1)",
@@ -502,6 +518,7 @@ WRONGLY_PROVED_BEFORE = [
 ]
 NEARBY = "(SELECT DISTINCT c.year FROM concert c WHERE c.singer = s.id) d"
 WRONGLY_PROVED_IN_DUCKDB = [
+    (GROUPED, "SELECT country AS rowid, count(*) FROM singer GROUP BY rowid"),
     ("SELECT name FROM singer", "SELECT d.name FROM (SELECT name FROM singer OFFSET 1) d"),
     (
         "SELECT name FROM singer WHERE id IN (SELECT id FROM singer ORDER BY age OFFSET 1)",

@@ -258,6 +258,17 @@ def test_what_only_undeclared_constraints_would_make_equivalent_is_not():
     }
 
 
+@pytest.mark.parametrize(
+    ("query", "operator", "change"),
+    [
+        ("SELECT (SELECT text FROM rumour ORDER BY rowid LIMIT 1)", "order-direction", "rowid"),
+        ("SELECT name AS country, COUNT(*) FROM singer GROUP BY country", "distinct", "DISTINCT added"),
+    ],
+)
+def test_a_name_is_a_column_of_the_table_before_an_alias_or_a_column_of_a_query_around(query, operator, change):
+    assert [of_change for name, of_change in changes(query, operator).items() if change in name] == [False]
+
+
 def test_a_number_in_quotes_is_no_place_in_the_list():
     assert changes("SELECT id, name FROM singer ORDER BY 1, age", "order-key-dropped")["age dropped"] is True
     assert changes("SELECT id, name FROM singer ORDER BY '1', age", "order-key-dropped")["age dropped"] is False

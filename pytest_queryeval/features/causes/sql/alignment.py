@@ -15,7 +15,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes import without_common
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
-from pytest_queryeval.languages.sql.columns import Columns
+from pytest_queryeval.languages.sql.columns import Columns, Names
 from pytest_queryeval.text.formatting import one_line_with_end
 
 MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
@@ -52,7 +52,7 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
 def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr]]:
     """Give every column the name of its table, and return those columns with their tables."""
     for select in list(tree.find_all(exp.Select)):
-        _expand_aliases(select)
+        _expand_aliases(columns.names(select))
     columns.replace_texts(tree)
     owners = []
     for column in tree.find_all(exp.Column):
@@ -65,12 +65,12 @@ def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Exp
     return owners
 
 
-def _expand_aliases(select: exp.Select) -> None:
+def _expand_aliases(names: Names) -> None:
     """Put items of SELECT in the place of their aliases and numbers in other clauses."""
-    items = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    select = names.select
     for part in (part for clause in _CLAUSES_WITH_ALIASES for part in parts.clause_nodes(select, clause)):
         for column in list(part.find_all(exp.Column)):
-            item = None if column.table else items.get(column.name.lower())
+            item = names.aliased(column)
             if item is not None and column.find_ancestor(exp.Select) is select:
                 column.replace(item.copy())
         for key_node in list(part.expressions) if isinstance(part, exp.Group | exp.Order) else ():

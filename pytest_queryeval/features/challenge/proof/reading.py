@@ -26,7 +26,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     without_columns,
 )
 from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.columns import ROW_IDS, Columns, Names, find_cte
+from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
 MAX_NODES = 400
@@ -304,7 +304,8 @@ class _Reader:
             raise UnprovableError("an ambiguous column")
         inner = self._columns.names_at(column)
         while inner is not None and inner is not names:
-            if not column.table and (name in inner.aliases or name in inner.sources or name in ROW_IDS):
+            nearer_names = {*inner.aliases, *inner.sources, *self._columns.hidden_columns}
+            if not column.table and name in nearer_names:
                 raise UnprovableError("a name of a column of a query around, and of something nearer")
             if isinstance(inner.select.find_ancestor(exp.From, exp.Join, exp.Select), exp.From | exp.Join):
                 raise UnprovableError("a query in FROM that may read what is beside it or a query around")

@@ -135,13 +135,14 @@ class Facts:
         owners = self.names.owners(name)
         if len(owners) == 1 or (owners and name in self._using):
             return owners[0], name
-        return OUTER if not owners and self.select.parent is not None and name not in self.names.aliases else None
+        may_be_outer = self.select.parent is not None and name not in self.names.aliases
+        return OUTER if may_be_outer and not self.names.has_column(name) else None
 
     def item(self, key: exp.Expr) -> exp.Expr:
         """Return what a key of ORDER BY or GROUP BY stands for: a selected expression, or itself."""
         core = key.this if isinstance(key, exp.Ordered) else key
-        if isinstance(core, exp.Column) and not core.table:
-            return self.names.aliases.get(core.name.lower(), core)
+        if isinstance(core, exp.Column):
+            return self.names.aliased(core) or core
         return at_position(core, self.select).unalias()
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
