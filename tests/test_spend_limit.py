@@ -15,7 +15,9 @@ from pytest_queryeval.core.model import Prediction
 from pytest_queryeval.evaluation.prediction_call import MAX_UNSTATED, SpendLimit, SpendLimitReached
 from pytest_queryeval.reports.summary import verdict_line
 
-UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, since no answer has a number 'cost' from 0 in its metadata"
+UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls stated no number 'cost'"
+
+UNCOUNTED = "the spend limit counted nothing, because no call stated a number 'cost'"
 
 
 def prediction(seconds=0.0, **metadata):
@@ -23,8 +25,8 @@ def prediction(seconds=0.0, **metadata):
 
 
 def spent(limit, *predictions):
-    for prediction in predictions:
-        limit.add(prediction)
+    for answer in predictions:
+        limit.add(answer)
     return limit.report()["sum"], limit.report()["unstated"], limit.is_reached
 
 
@@ -46,7 +48,6 @@ def test_what_is_no_amount_is_unstated():
     values = (None, True, "5", [5], -1, float("nan"), float("inf"), 10**400, 1e15)
 
     assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (0, len(values), False)
-    assert spent(SpendLimit("cost", 5), prediction(cost=1), *[prediction()] * 50) == (1, 50, False)
 
 
 def test_numbers_of_every_type_count():
@@ -55,11 +56,24 @@ def test_numbers_of_every_type_count():
     assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (4.0, 0, False)
 
 
-def test_a_limit_on_a_number_that_the_first_answers_lack_is_reached():
-    limit = SpendLimit("cots", 5)
+@pytest.mark.parametrize("unstated", [prediction(other=1), None])
+@pytest.mark.parametrize("earlier", [(), (prediction(cost=1),)])
+def test_calls_in_a_row_that_fail_or_state_no_number_end_calls(unstated, earlier):
+    limit = SpendLimit("cost", 5)
 
-    assert spent(limit, *[prediction(cost=1)] * (MAX_UNSTATED - 1)) == (0, MAX_UNSTATED - 1, False)
-    assert spent(limit, prediction(cost=1)) == (0, MAX_UNSTATED, True)
+    assert spent(limit, *earlier, *[unstated] * (MAX_UNSTATED - 1)) == (len(earlier), MAX_UNSTATED - 1, False)
+    assert spent(limit, unstated) == (len(earlier), MAX_UNSTATED, True)
+    with pytest.raises(SpendLimitReached, match="10 calls in a row stated no number 'cost' before its turn"):
+        limit.check()
+    assert spent(limit, prediction(cost=1))[2], "a call that was under way does not let others begin"
+    assert limit.report()["unstated_in_a_row"] == MAX_UNSTATED
+
+
+def test_calls_that_state_no_number_are_allowed_between_those_that_do():
+    limit = SpendLimit("cost", 50)
+
+    assert spent(limit, *[*[None] * (MAX_UNSTATED - 1), prediction(cost=1)] * 5) == (5, 45, False)
+    assert "unstated_in_a_row" not in limit.report()
 
 
 def test_a_limit_of_0_is_reached_before_the_first_call():
@@ -91,15 +105,27 @@ def run_report(*outcomes, **about):
             "FAILED: 1 case failed; the spend limit was reached after 1 of 2 cases",
         ),
         (
-            run_report("passed", "not_run", sum=0.0, unstated=2),
+            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10),
             UNSTATED,
         ),
         (
-            run_report("passed", "not_run", sum=0.0, unstated=2)
+            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10)
             | {"measures": {"prediction_seconds": {}, "metadata[Cost]": {}, "metadata[tokens]": {}}},
             f"{UNSTATED}: did you mean 'Cost'?",
         ),
-        (run_report("passed", "not_run", sum=0.0, unstated=2) | {"measures": {"metadata[cost]": {}}}, UNSTATED),
+        (
+            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10)
+            | {"measures": {"metadata[cost]": {}, "metadata[Cost]": {}}},
+            UNSTATED,
+        ),
+        (
+            run_report("passed", sum=0.0, unstated=2, reached=False),
+            f"PASSED: 1 case: 1 passed (no case failed, no gate is set; {UNCOUNTED})",
+        ),
+        (
+            run_report("failed", sum=0.0, unstated=2, reached=False) | {"measures": {"metadata[costs]": {}}},
+            f"FAILED: 1 case failed; {UNCOUNTED}: did you mean 'costs'?",
+        ),
     ],
 )
 def test_the_verdict_names_the_limit_where_it_left_out_cases(report, line):

@@ -362,11 +362,13 @@ class SpendReport(TypedDict):
     sum: float
     """What the calls that the run made cost; recorded answers cost nothing."""
     calls: int
-    """The number of calls that the run made and that were answered."""
+    """The number of calls that the run made."""
     unstated: int
-    """How many of these do not state the number."""
+    """How many of these failed, or do not state the number."""
     reached: bool
     """Whether no further call could begin."""
+    unstated_in_a_row: NotRequired[int]
+    """Present if calls ended because these last ones failed, or do not state the number."""
 
 
 class RunFacts(TypedDict):

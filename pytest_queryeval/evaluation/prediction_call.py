@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -52,7 +52,7 @@ MAX_PAUSE = 60.0
 PREDICTOR_LABEL = "the predictor"  # its name in error messages
 # Of the spend limit.
 SECONDS_NAME = "prediction_seconds"
-MAX_UNSTATED = 10  # answers in a row without the number, from the first one on
+MAX_UNSTATED = 10  # calls in a row without the number
 MAX_AMOUNT = 1e15  # greater numbers are no amounts
 _ROUNDING = 1e-9  # relative to the limit: a sum of many floats may be slightly too small
 
@@ -253,14 +253,19 @@ class PredictionCall:
         It counts towards the spend limit. Raises `PredictorError` for other objects, and for contents that are not
         plain.
         """
-        if not isinstance(prediction, Prediction):
-            raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
-        check_fields(prediction, by=PREDICTOR_LABEL)
         with wrap_predictor_errors(PREDICTOR_LABEL):
             if self.spend is not None:
                 self.spend.add(prediction)
+            if not isinstance(prediction, Prediction):
+                raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
+            check_fields(prediction, by=PREDICTOR_LABEL)
             prediction = with_plain_contents(prediction)
         return prediction if self.recorded is None else self.recorded.save(prediction)
+
+    def count_failure(self) -> None:
+        """Count a call that gave no answer."""
+        if self.spend is not None:
+            self.spend.add(None)
 
     def timeout_error(self) -> PredictorError:
         """Return the error of a call that took too long."""
@@ -352,8 +357,8 @@ class SpendLimit:
     """Adds up a number over the calls of a run; once the sum is at the limit, no further call may begin.
 
     `name` is that of a number in the metadata of predictions, or `prediction_seconds`; negative numbers do not count.
-    A limit on a number that no answer states would never hold, so calls also end after MAX_UNSTATED answers if none of
-    them states it. All methods may be called in any thread.
+    Calls also end once MAX_UNSTATED of them in a row, in the order in which they end, have failed or do not state the
+    number. All methods may be called in any thread.
     """
 
     def __init__(self, name: str, limit: float) -> None:
@@ -363,31 +368,43 @@ class SpendLimit:
         self._sum = 0.0
         self._calls = 0
         self._unstated = 0
+        self._unstated_in_a_row = 0
 
     @property
     def is_reached(self) -> bool:
         """Whether no further call may begin."""
-        is_unstated = self._unstated == self._calls >= MAX_UNSTATED
-        return is_unstated or self._sum >= self._limit * (1 - _ROUNDING)
+        return self._is_unstated or self._sum >= self._limit * (1 - _ROUNDING)
+
+    @property
+    def _is_unstated(self) -> bool:
+        return self._unstated_in_a_row >= MAX_UNSTATED
 
     def check(self) -> None:
         """Raise `SpendLimitReached` if no further call may begin."""
         if self.is_reached:
-            raise SpendLimitReached("the spend limit was reached before its turn")
+            unstated = f"{self._unstated_in_a_row} calls in a row stated no number '{one_line(self._name, 40)}'"
+            reason = unstated if self._is_unstated else "the spend limit was reached"
+            raise SpendLimitReached(f"{reason} before its turn")
 
-    def add(self, prediction: Prediction) -> None:
-        """Count the answer of a call that this run has made."""
-        stated = {SECONDS_NAME: prediction.seconds} if self._name == SECONDS_NAME else prediction.metadata
-        amount = plain_number(stated.get(self._name))
+    def add(self, answer: object) -> None:
+        """Count a call that this run has made; anything but a prediction states no number."""
+        amount = plain_number(self._stated(answer) if isinstance(answer, Prediction) else None)
         is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_AMOUNT
         with self._lock:
             self._calls += 1
             self._unstated += not is_amount
+            if not self._is_unstated:  # a call that was under way then changes nothing
+                self._unstated_in_a_row = 0 if is_amount else self._unstated_in_a_row + 1
             self._sum += float(amount) if is_amount else 0.0
+
+    def _stated(self, prediction: Prediction) -> object:
+        if self._name == SECONDS_NAME:
+            return prediction.seconds
+        return prediction.metadata.get(self._name) if isinstance(prediction.metadata, Mapping) else None
 
     def report(self) -> SpendReport:
         """Return the limit, and what was spent."""
-        return {
+        report: SpendReport = {
             "name": self._name,
             "limit": self._limit,
             "sum": self._sum,
@@ -395,3 +412,4 @@ class SpendLimit:
             "unstated": self._unstated,
             "reached": self.is_reached,
         }
+        return {**report, "unstated_in_a_row": self._unstated_in_a_row} if self._is_unstated else report

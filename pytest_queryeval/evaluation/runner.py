@@ -262,7 +262,13 @@ class PredictorRunner:
             return self._predictor.predict(call.view(), call.trial)
 
     def _retry_pause(self, call: PredictionCall, error: PredictorError, attempt: int) -> float:
-        return retry_pause(error, attempt, self._predictor.retries if call.spec.retries is None else call.spec.retries)
+        """Return the seconds until the next attempt; raises the error of a call that has failed, and counts it."""
+        retries = self._predictor.retries if call.spec.retries is None else call.spec.retries
+        try:
+            return retry_pause(error, attempt, retries)
+        except PredictorError:
+            call.count_failure()
+            raise
 
     def _retry_in_main_thread(self, call: PredictionCall) -> object:
         attempt = 0

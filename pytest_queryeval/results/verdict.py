@@ -90,12 +90,13 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     """Return the state of the run, and the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
     faults, spend_text = list(_faults(report, quoted)), _spend_text(report)
+    uncounted = list(filter(None, [_uncounted_text(report)]))
     if report["interrupted"]:
         return INTERRUPTED, ["the run was interrupted", *faults]
     if report["stopped"]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
-        return FAILED, [*faults, *filter(None, [spend_text])]
+        return FAILED, [*faults, *filter(None, [spend_text]), *uncounted]
     if spend_text and (not gates or any(gate["ok"] is None for gate in gates)):
         return NO_VERDICT, [spend_text]
     if reached_count(totals) == totals["skipped"]:
@@ -105,7 +106,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     counts = [
         f"{pluralize(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
     ]
-    return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"])))]
+    return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"]))), *uncounted]
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
@@ -210,11 +211,25 @@ def _spend_text(report: Report) -> str:
         return ""
     could_run = totals["cases"] - totals["skipped"]
     after = f"after {could_run - totals['not_run']:,} of {pluralize(could_run, 'case')}"
-    if spend["unstated"] == spend["calls"] > 0:
-        names = {one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")}
-        reason = f"no answer has a number '{one_line(spend['name'], 40)}' from 0 in its metadata"
-        return f"calls ended {after}, since {reason}{did_you_mean(spend['name'], names - {spend['name']})}"
+    if in_a_row := spend.get("unstated_in_a_row"):
+        return f"calls ended {after}, because the last {in_a_row} calls stated no number {_spent_number(report)}"
     return f"the spend limit was reached {after}"
+
+
+def _uncounted_text(report: Report) -> str:
+    """Return that a spend limit counted nothing in a run that it did not end; empty if it counted something."""
+    spend = report.get("spend")
+    if spend is None or not 0 < spend["unstated"] == spend["calls"] or _spend_text(report):
+        return ""
+    return f"the spend limit counted nothing, because no call stated a number {_spent_number(report)}"
+
+
+def _spent_number(report: Report) -> str:
+    """Return the name of the number that is limited, and a nearer one that calls stated if they did not state it."""
+    name = report["spend"]["name"]
+    stated_names = {one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")}
+    hint = "" if name in stated_names else did_you_mean(name, stated_names)
+    return f"'{one_line(name, 40)}'{hint}"
 
 
 def changes_text(report: Report, quoted: Quote) -> str:

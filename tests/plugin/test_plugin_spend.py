@@ -203,10 +203,44 @@ def test_a_number_that_no_answer_states_ends_calls_soon(numbers, run_and_parse, 
     assert calls() == 10
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.text.splitlines()[-1] == (
-        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, since no answer has a number 'cots' from 0 in its "
-        "metadata: did you mean 'cost'?"
+        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, because the last 10 calls stated no number 'cots': "
+        "did you mean 'cost'?"
     )
     assert "the spend limit does not count 10 of 10 calls, which state no number cots" in run.text
+    assert "10 calls in a row stated no number 'cots' before its turn" in {
+        case["message"] for case in run.report["cases"]
+    }
+
+
+def test_a_number_that_no_answer_states_is_named_where_there_are_fewer_cases(numbers, run_and_parse):
+    numbers(5)
+
+    run = run_and_parse("--queryeval-spend=cots=5", "-q")
+
+    assert run.text.splitlines()[-1].endswith(
+        "; the spend limit counted nothing, because no call stated a number 'cots': did you mean 'cost'?)"
+    )
+
+
+RAISE = 'raise ValueError("down")'
+
+
+@pytest.mark.parametrize(("concurrency", "surplus"), [(1, 0), (8, 7)])
+@pytest.mark.parametrize(
+    ("statement", "right"),
+    [(RAISE, 0), (f"if int(case.question) >= 5: {RAISE}", 5)],
+    ids=["all", "after-five"],
+)
+def test_a_system_that_fails_ends_calls_soon(numbers, run_and_parse, calls, statement, right, concurrency, surplus):
+    numbers(60, app=APP.replace("    right =", f"    {statement}\n    right ="))
+
+    run = run_and_parse("--queryeval-spend=cost=5", f"--queryeval-concurrency={concurrency}")
+
+    assert right + 10 <= calls() <= right + 10 + surplus
+    assert (run.report["totals"]["passed"], run.report["totals"]["errors"]) == (right, calls() - right)
+    assert run.text.splitlines()[-1].endswith(
+        f"; calls ended after {calls()} of 60 cases, because the last 10 calls stated no number 'cost'"
+    )
 
 
 def test_golds_of_cases_that_are_left_out_are_not_executed(suite, write, run_and_parse):

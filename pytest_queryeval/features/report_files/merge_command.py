@@ -213,7 +213,7 @@ def _spend(spends: Sequence[SpendReport]) -> SpendReport:
     """Return what the parts spent together of the number that the first one limits."""
     name = spends[0]["name"]
     spends = [spend for spend in spends if spend["name"] == name]
-    return {
+    report: SpendReport = {
         "name": name,
         "limit": math.fsum(spend["limit"] for spend in spends),
         "sum": math.fsum(spend["sum"] for spend in spends),
@@ -221,6 +221,8 @@ def _spend(spends: Sequence[SpendReport]) -> SpendReport:
         "unstated": sum(spend["unstated"] for spend in spends),
         "reached": any(spend["reached"] for spend in spends),
     }
+    in_a_row = [spend["unstated_in_a_row"] for spend in spends if "unstated_in_a_row" in spend]
+    return {**report, "unstated_in_a_row": max(in_a_row)} if in_a_row else report
 
 
 def _merge_environment(environments: list[Environment], environment: Environment) -> None:
