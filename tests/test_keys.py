@@ -205,6 +205,7 @@ def test_wrong_thresholds_are_reported():
     assert problem("thresholds: {arity_f1: {}}") == "'arity_f1' needs min or max, such as {min: 0.8}"
     assert problem("thresholds: {arity_f1: {min: 1, mx: 2}}") == "unknown key 'mx': did you mean 'max'?"
     assert problem("thresholds: {arity_f1: {min: 1, max: 0.5}}") == "min 1 of 'arity_f1' is above its max 0.5"
+    assert problem("thresholds: {arity_f1: }") == "the threshold of 'arity_f1' is missing: write null to require none"
     assert problem("thresholds:") == "thresholds are missing: write {} to require nothing"
 
 
@@ -232,7 +233,7 @@ def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
     sql, sparql = load(text)
 
     assert (sql.settings.metrics, list(sql.settings.thresholds)) == (("only_sql", "arity_f1"), ["only_sql"])
-    assert (sparql.settings.metrics, list(sparql.settings.thresholds)) == (("arity_f1",), [])
+    assert (sparql.settings.metrics, list(sparql.settings.thresholds)) == (("arity_f1",), ["execution_accuracy"])
 
 
 def test_options_are_checked_against_what_the_metric_takes():

@@ -60,6 +60,41 @@ def test_no_thresholds_can_be_asked_for_below_some():
     assert one("thresholds: {}\n").settings.thresholds == {}
 
 
+ANSWERS, RESOURCES = {"execution_accuracy": 1.0}, {"queries": 5.0, "failed_queries": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("above", "file", "minima", "maxima"),
+    [
+        ("", "{queries: {max: 5}, failed_queries: {max: 2}}", ANSWERS, RESOURCES),
+        ("", "{prediction_seconds: {max: 9}}", ANSWERS, {"prediction_seconds": 9.0}),
+        ("", '{"metadata[cost]": {max: 9}}', ANSWERS, {"metadata[cost]": 9.0}),
+        ("", "{json_equal: 1}", ANSWERS, {}),
+        ("{json_equal: 1}", "{arity_f1: 0.5}", {"arity_f1": 0.5}, {}),
+        ("{arity_f1: 0.5}", "{json_equal: 1}", {"arity_f1": 0.5}, {}),
+        ("{arity_f1: 0.5, queries: {max: 5}}", "{valid_query: 1}", {"valid_query": 1.0}, {"queries": 5.0}),
+        ("{arity_f1: 0.5, queries: {max: 5}}", "{steps: {max: 9}}", {"arity_f1": 0.5}, {"steps": 9.0}),
+        ("{queries: {max: 5}, failed_queries: {max: 2}}", "{queries: null}", ANSWERS, {"failed_queries": 2.0}),
+        ("{queries: {max: 5}}", "{execution_accuracy: null}", {}, {"queries": 5.0}),
+        ("{arity_f1: 0.5}", "{execution_accuracy: null}", {"arity_f1": 0.5}, {}),
+        ("", "{execution_accuracy: ~, arity_f1: 0.5}", {"arity_f1": 0.5}, {}),
+        ("{arity_f1: 0.5, queries: {max: 5}}", "{}", {}, {}),
+        ("{}", "{queries: {max: 5}}", {}, {"queries": 5.0}),
+        ("{}", "{json_equal: 1}", {}, {}),
+    ],
+)
+@pytest.mark.feature("json")
+def test_thresholds_of_answers_and_of_resources_are_inherited_separately(above, file, minima, maxima):
+    top = "kind: sql\nsource: a.db\n"
+    folder(f"{top}thresholds: {above}\n" if above else top)
+    folder(f"thresholds: {file}\n", "a")
+
+    thresholds = one().settings.thresholds
+
+    expected = {name: Threshold(minimum=least) for name, least in minima.items()}
+    assert thresholds == expected | {name: Threshold(maximum=most) for name, most in maxima.items()}
+
+
 def test_sources_are_merged_by_name_and_start_in_the_folder_that_names_them(working_folder):
     folder("kind: sql\nsource: live\nsources: {live: {sqlite: top.db}, test: test.db}\n")
     folder("sources: {live: {sqlite: data/low.db}}\n", "a")

@@ -23,6 +23,7 @@ Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, JsonValue]], None]
 MetricInput: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Better: TypeAlias = Literal["higher", "lower"]
+MetricGroup: TypeAlias = Literal["answers", "resources"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
 # Seconds of gold and of predicted, a pair an iteration; None if one of the two is not a query.
@@ -106,6 +107,9 @@ class Metric:
     """The greatest score, which may be infinite; the least is 0. None if unknown."""
     better: Better = "higher"
     """Which scores are better: `higher` for accuracy, `lower` for cost."""
+    group: MetricGroup = "answers"
+    """What it measures: `answers` and texts, or `resources` such as time. Levels of suites inherit the thresholds of
+    each group separately."""
     published: bool = False
     """Whether it follows a published evaluator instead of the case's `compare`; it then gets all columns of gold."""
     counts: tuple[str, Callable[..., Any]] | None = None
@@ -155,6 +159,7 @@ def metric(
     parameter: str = "",
     max_score: float = 1.0,
     better: Better = "higher",
+    group: MetricGroup = "answers",
     published: bool = False,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
@@ -171,6 +176,7 @@ def metric(
         "parameter": parameter,
         "max_score": max_score,
         "better": better,
+        "group": group,
         "published": published,
         "counts": counts,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from pytest_queryeval.core.metric import Score, UnknownTerms, metric
 from pytest_queryeval.core.model import Abstention, Execution, Prediction
@@ -10,6 +11,7 @@ from pytest_queryeval.core.steps import count_steps, step_json
 from pytest_queryeval.text.formatting import one_line
 
 NAME_CHARACTERS = 80
+_resource = partial(metric, answers=None, input="predictions", max_score=math.inf, better="lower", group="resources")
 
 
 @metric(answers=None, input="executions")
@@ -44,19 +46,19 @@ def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: 
     return Score(value=float(not sentences), details={"notes": [*sentences]})
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+@_resource()
 def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
     """Return the wall time of the call that gave the prediction, in seconds; 0 for a prediction of the suite."""
     return prediction.seconds
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+@_resource()
 def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
     """Return the time that the source took for the predicted query, in seconds; 0 if nothing was run."""
     return predicted.seconds
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower", parameter="name")
+@_resource(parameter="name")
 def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
     """Return a number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
     value = prediction.metadata.get(name)
@@ -67,19 +69,19 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
     return Score(value=None, details={"notes": [note]})
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+@_resource()
 def steps(predicted: Execution, prediction: Prediction) -> float | Score:
     """Return how many steps the system took until it answered; does not apply where it does not report them."""
     return _count("steps", prediction)
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+@_resource()
 def queries(predicted: Execution, prediction: Prediction) -> float | Score:
     """Return how many of its steps are queries."""
     return _count("queries", prediction)
 
 
-@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+@_resource()
 def failed_queries(predicted: Execution, prediction: Prediction) -> float | Score:
     """Return how many of its queries failed."""
     return _count("failed_queries", prediction)

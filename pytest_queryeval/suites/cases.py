@@ -27,7 +27,7 @@ from pytest_queryeval.suites.settings import (
     intended_keys,
     read_keys,
     resolve,
-    unanswerable_requirements,
+    unanswerable_values,
 )
 from pytest_queryeval.suites.sources import load_schema
 
@@ -42,7 +42,7 @@ class CaseReader:
     def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
         self.kinds: set[str] = set()
         self._shared = shared
-        self._shared_settings: SuiteSettings | None = None
+        self._shared_settings: dict[bool, SuiteSettings] = {}
         self._problems = problems
         self._is_broken = bool(problems)
         self._require_prediction = require_prediction
@@ -108,14 +108,12 @@ class CaseReader:
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
         }
         answerable = values.get("answerable", True)
-        if not answerable:
-            requirements = unanswerable_requirements(self._shared)
-            inheritable = {**requirements, **inheritable, "metrics": requirements["metrics"]}
-        if not inheritable:
-            if self._shared_settings is None:
-                self._shared_settings = self._resolved(self._shared, node, answerable=answerable)
-            return self._shared_settings
-        return self._resolved(inherit_values(self._shared, inheritable), node, answerable=answerable)
+        shared = self._shared if answerable else unanswerable_values(self._shared)
+        if inheritable:
+            return self._resolved(inherit_values(shared, inheritable), node, answerable=answerable)
+        if answerable not in self._shared_settings:
+            self._shared_settings[answerable] = self._resolved(shared, node, answerable=answerable)
+        return self._shared_settings[answerable]
 
     def _resolved(self, values: Values, node: Node, *, answerable: bool) -> SuiteSettings:
         if "kind" not in values:
@@ -187,7 +185,7 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
     if not problems:
         check_applicable(node, values, values["kind"], problems)
     problems.raise_any()
-    settings = resolve({**values, "thresholds": {}})
+    settings = resolve({**values, "thresholds": ({},)})
     return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
 
 

@@ -66,7 +66,7 @@ from pytest_queryeval.suites.sources import read_db_schema, read_gold_source, re
 from pytest_queryeval.suites.variables import ENV_FILE, read_env_file, read_requires
 
 Level: TypeAlias = Literal["folder", "file", "case"]
-Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
+Inheritance: TypeAlias = Literal["nearest", "merged", "added", "by group", "own"]
 
 LEVELS: Mapping[Level, str] = {
     "folder": "in a folder's queryeval.yaml",
@@ -97,7 +97,8 @@ class Key:
     """What editors show about it."""
     levels: tuple[Level, ...]
     inheritance: Inheritance = "nearest"
-    """`merged` and `added` combine the values of all levels, else the nearest level's value applies."""
+    """`merged` and `added` combine the values of all levels; of `by group`, each group of metrics has its nearest
+    level. Else the nearest level's value applies."""
     read: Reader[Any]
     """Reads its value; editors describe, complete and check values by its shape."""
     load: Callable[[Any], object] = lambda value: value
@@ -344,8 +345,9 @@ _KEYS = (
     ),
     Key(
         name="thresholds",
-        description="when a case passes: the least value of each metric, or {min, max}; {} requires nothing",
+        description="when a case passes: the least value of each metric, or {min, max}; null removes one, {} all",
         levels=_ALL,
+        inheritance="by group",
         read=read_thresholds,
     ),
     Key(

@@ -86,13 +86,13 @@ def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
 
 
 def limits_shape(max_score: float | None) -> Shape:
-    """Return the shape of a threshold: a number, or limits, up to the greatest score if that is known."""
+    """Return the shape of a threshold: a number, limits, up to the greatest score if that is known, or null."""
     limit: dict[str, Any] = {"type": "number"}
     if max_score is not None:
         limit["minimum"] = 0
         if not math.isinf(max_score):
             limit["maximum"] = max_score
-    return either(limit, {**mapping_shape({"min": limit, "max": limit}), "minProperties": 1})
+    return either(limit, {**mapping_shape({"min": limit, "max": limit}), "minProperties": 1}, {"type": "null"})
 
 
 def _threshold_shape(metric: Metric) -> Shape:
@@ -181,16 +181,23 @@ def read_metrics(node: Node) -> tuple[str, ...]:
 
 
 @shape(lambda: _by_metric(_threshold_shape))
-def read_thresholds(node: Node) -> dict[str, Threshold]:
-    """Read `{METRIC: minimum}`, where higher is better, or `{METRIC: {min:, max:}}`."""
+def read_thresholds(node: Node) -> tuple[dict[str, Threshold | None]]:
+    """Read `{METRIC: minimum}`, where higher is better, or `{METRIC: {min:, max:}}`; null is None.
+
+    The thresholds of a level are in a tuple, to which those of nearer levels are added.
+    """
     if node.empty:
         raise node.problem("thresholds are missing: write {} to require nothing")
     if node.form != "mapping":
         raise unexpected(node, "{METRIC: minimum}", ": name the metric, as in {execution_accuracy: 0.8}")
-    return each_entry(node, lambda name, value: _threshold(value, known_metric(name, value)))
+    return (each_entry(node, lambda name, value: _threshold(value, known_metric(name, value))),)
 
 
-def _threshold(node: Node, name: str) -> Threshold:
+def _threshold(node: Node, name: str) -> Threshold | None:
+    if node.empty:
+        if not node.value:
+            raise node.problem(f"the threshold of '{name}' is missing: write null to require none")
+        return None
     max_score = METRICS[name].max_score
     expectation = "a number" if max_score is None or math.isinf(max_score) else f"a number from 0 to {max_score:g}"
 

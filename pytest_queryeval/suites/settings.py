@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean, nearest
 from pytest_queryeval.core.gates import Gate
+from pytest_queryeval.core.metric import MetricGroup
 from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
 from pytest_queryeval.core.table import ColumnTolerance, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
@@ -19,8 +20,8 @@ from pytest_queryeval.documents.values import entries, items, text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
-from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import applies_to
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
@@ -212,15 +213,35 @@ def inherit_values(above: Values, level_values: Values) -> dict[str, Any]:
             values[name] = {**values.get(name, {}), **value}
         elif inheritance == "added":
             values[name] = added(values.get(name, ()), value)
+        elif inheritance == "by group":
+            values[name] = (*values.get(name, ()), *value)
         elif inheritance == "nearest":
             values[name] = value
     return values
 
 
-def unanswerable_requirements(values: Values) -> dict[str, Any]:
-    """Return the metrics and thresholds of cases that no answer is right for, where `values` apply."""
-    threshold = values.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
-    return {"metrics": (ABSTENTION,), "thresholds": {ABSTENTION: threshold}}
+def unanswerable_values(values: Values) -> Values:
+    """Return the values of a suite as they apply to its cases that no answer is right for: `{}` is about answers."""
+    return {**values, "thresholds": tuple(level for level in values.get("thresholds", ()) if level)}
+
+
+def applicable_thresholds(
+    levels: Iterable[Mapping[str, Threshold | None]], kind: Kind, *, answerable: bool
+) -> dict[str, Threshold]:
+    """Return the thresholds of a case by those of its levels, from the top: of each group, those of the nearest level.
+
+    A level without a metric of the group that scores the case leaves those above it, and at last the default ones.
+    `{}` clears both groups, and None removes one threshold.
+    """
+    defaults = kind.default_thresholds if answerable else {ABSTENTION: 1.0}
+    thresholds = {name: Threshold(minimum=least) for name, least in defaults.items()}
+    for level in levels:
+        limits = {name: limit for name, limit in level.items() if applies_to(name, kind.name, answerable=answerable)}
+        stated = {name: limit for name, limit in limits.items() if limit is not None}
+        replaced_groups = {METRICS[name].group for name in stated} if level else set(get_args(MetricGroup))
+        kept = {name: limit for name, limit in thresholds.items() if METRICS[name].group not in replaced_groups}
+        thresholds = {name: limit for name, limit in kept.items() if name not in limits} | stated
+    return thresholds
 
 
 def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[str, ...]:
@@ -242,11 +263,10 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     metrics = kind.default_metrics
     if source is not None and gold_source is None and VARIANTS in source.settings:
         metrics = (*metrics, "test_suite_accuracy")
-    if "metrics" in values:
+    if not answerable:
+        metrics = (ABSTENTION,)
+    elif "metrics" in values:
         metrics = tuple(name for name in values["metrics"] if is_scored_by(name))
-    thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
-    if "thresholds" in values:  # those of a folder may include metrics of other kinds
-        thresholds = {name: limits for name, limits in values["thresholds"].items() if is_scored_by(name)}
     trials = values.get("trials", Trials(1))
     dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
     if dialect is None and source is not None:
@@ -256,7 +276,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         source=source,
         gold_source=gold_source,
         metrics=metrics,
-        thresholds=thresholds,
+        thresholds=applicable_thresholds(values.get("thresholds", ()), kind, answerable=answerable),
         policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
         dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),

@@ -89,7 +89,7 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
     """Find keys, options and thresholds that no case below can use."""
     for level in suites.levels():
         for path, node in _settings(level.node):
-            replaced = [_is_replaced(path, level.nearer(case)) for case in level.cases]
+            replaced = [_is_replaced(path, case, level.nearer(case)) for case in level.cases]
             if any(_uses(case, path) for case, gone in zip(level.cases, replaced, strict=True) if not gone):
                 continue
             why = "every case has a nearer value" if all(replaced) else "no case has the kind or requests the metric"
@@ -124,13 +124,15 @@ def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> It
             yield (*path, name), value
 
 
-def _is_replaced(path: KeyPath, nearer: Sequence[Node]) -> bool:
-    """Return whether one of the nearer levels has a value that replaces the one at a path."""
+def _is_replaced(path: KeyPath, case: CaseLevels, nearer: Sequence[Node]) -> bool:
+    """Return whether one of the nearer levels of a case has a value that replaces the one at a path."""
     match path:  # nearer levels replace these as a whole
         case ("options", _, _):
             path = path[:2]
-        case ("metrics" | "thresholds", _):
+        case ("metrics", _):
             path = path[:1]
+        case ("thresholds", name):
+            return any(_replaces_threshold(entries(level).get("thresholds"), name, case) for level in nearer)
     for level in nearer:
         node: Node | None = level
         for key in path:
@@ -138,6 +140,17 @@ def _is_replaced(path: KeyPath, nearer: Sequence[Node]) -> bool:
         if node is not None:
             return True
     return False
+
+
+def _replaces_threshold(thresholds: Node | None, name: str, case: CaseLevels) -> bool:
+    """Return whether the thresholds of a nearer level replace the one of a metric: those of its group do, and `{}`."""
+    if thresholds is None:
+        return False
+    return not entries(thresholds) or any(
+        other == name
+        or (not limits.empty and METRICS[other].group == METRICS[name].group and _uses(case, ("thresholds", other)))
+        for other, limits in entries(thresholds).items()
+    )
 
 
 def _uses(case: CaseLevels, path: KeyPath) -> bool:

@@ -249,7 +249,7 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
     for level in levels.all:
         for key, node in entries(level).items():
             inheritance = KEYS[key].inheritance
-            if inheritance == "own" or key in HIDDEN:
+            if inheritance in ("own", "by group") or key in HIDDEN:
                 continue
             if inheritance == "merged":
                 settings |= {f"{key}: {name}": _setting(f"{key}: {name}", at) for name, at in entries(node).items()}
@@ -265,17 +265,31 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
             )
     defaults = {
         "metrics": list(case.settings.metrics),
-        "thresholds": {name: _as_written(threshold) for name, threshold in case.settings.thresholds.items()},
         "timeout": case.settings.timeout,
         "max_rows": case.settings.max_rows,
         "on_miss": case.settings.on_miss,
     }
     for key, value in defaults.items():
         if key not in settings:
-            settings[key] = Setting(
-                key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0
-            )
+            settings[key] = _default(key, value)
     yield from settings.values()
+    yield from _thresholds(levels)
+
+
+def _thresholds(levels: CaseLevels) -> Iterator[Setting]:
+    """Yield the thresholds that apply to a case, or what removes all of them."""
+    nodes = [entries(level)["thresholds"] for level in reversed(levels.all) if "thresholds" in entries(level)]
+    thresholds = levels.case.settings.thresholds
+    for name, threshold in thresholds.items():
+        node = next((entries(node)[name] for node in nodes if name in entries(node)), None)
+        key = f"thresholds: {name}"
+        yield _default(key, _as_written(threshold)) if node is None else _setting(key, node)
+    if not thresholds:
+        yield _setting("thresholds", nodes[0])
+
+
+def _default(key: str, value: object) -> Setting:
+    return Setting(key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0)
 
 
 def _as_written(threshold: Threshold) -> float | dict[str, float]:

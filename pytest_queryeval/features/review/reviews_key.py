@@ -13,14 +13,21 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, ReportError, case_finding, nearest
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Review, ReviewDecision
+from pytest_queryeval.core.model import ABSTENTION, Case, QueryOrAnswer, Review, ReviewDecision
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseKey, GoldDecision, gold_digest, read_decisions
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites import JSONL_SUFFIX, Suite, is_suite_file, load_suite, suites_below
 from pytest_queryeval.suites.keys import Key
-from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
+from pytest_queryeval.suites.settings import (
+    FOLDER_FILE,
+    Values,
+    applicable_thresholds,
+    unanswerable_values,
+    with_compare,
+)
 from pytest_queryeval.text.formatting import one_line
 
 CLOCK_DIFFERENCE = timedelta(minutes=5)  # of two machines
@@ -242,7 +249,9 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     if compare and case.answerable and not is_withdrawn:
         settings = replace(settings, policy=with_compare(settings.policy, compare))
     if word == "unanswerable" and case.answerable:
-        settings = replace(settings, **unanswerable_requirements(values))
+        levels = unanswerable_values(values)["thresholds"]
+        thresholds = applicable_thresholds(levels, KINDS[settings.kind], answerable=False)
+        settings = replace(settings, metrics=(ABSTENTION,), thresholds=thresholds)
     return replace(
         case,
         golds=golds,

@@ -82,9 +82,9 @@ def test_each_setting_is_shown_with_the_place_that_states_it(shop, explain):
         'tags ["nightly"] (s.queryeval.yaml:8)',
         "compare: case ignore (s.queryeval.yaml:9)",
         'metrics ["execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"] (default)',
-        'thresholds {"execution_accuracy": 1.0} (default)',
         "max_rows 100000 (default)",
         "on_miss fail (default)",
+        "thresholds: execution_accuracy 1.0 (default)",
     ]
 
 
