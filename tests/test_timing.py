@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from samples import make_case, query
@@ -119,6 +120,24 @@ def test_a_view_that_does_not_work_is_left_out(engine, database):
     database.executescript("create view broken as select * from nothing_there; create table later (n int)")
 
     assert engine.schema(timeout=5).tables == {**DESCRIBED.tables, "later": ("n",)}
+
+
+@pytest.mark.parametrize("name", ["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb"))])
+def test_columns_are_those_of_a_star_generated_ones_included(hosts, tmp_path, name):
+    script = "create table person (first text, initial text generated always as (substr(first, 1, 1)), last text);"
+    if name == "sqlite":  # whose virtual tables have hidden columns, such as `rank`
+        script += (
+            "create virtual table notes using fts5(words); create table n (b int as (a * 2) stored, a int) strict;"
+        )
+    (tmp_path / "s.sql").write_text(script, encoding="utf-8")
+    engine = ENGINES[name].open(replace(source(tmp_path), engine=name, settings={"script": "s.sql"}), hosts)
+
+    tables = engine.schema(timeout=20).tables
+
+    assert tables["person"] == ("first", "initial", "last")
+    for table in tables.keys() & {"person", "notes", "n"}:
+        assert engine.execute(f"select * from {table}", timeout=20, max_rows=1).table.columns == tables[table]
+    engine.close()
 
 
 def test_a_schema_follows_the_database(engine, database):

@@ -18,12 +18,16 @@ DescribedColumn: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 
 
 class ColumnDefinition(NamedTuple):
-    """A column of a table; its type is empty if unknown. `is_collated` tells whether it declares a collation."""
+    """A column of a table; its type is empty if unknown.
+
+    `is_collated` tells whether it declares a collation, `is_generated` whether the database computes its values.
+    """
 
     name: str
     type: str = ""
     not_null: bool = False
     is_collated: bool = False
+    is_generated: bool = False
 
 
 class ForeignKey(NamedTuple):

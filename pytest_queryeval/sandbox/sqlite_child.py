@@ -105,8 +105,9 @@ STATEMENTS = """
 LIST_COLUMNS = """
     SELECT :name, columns.name, columns.type, keys."table",
         coalesce(keys."to", (SELECT name FROM pragma_table_info(keys."table") WHERE pk = keys.seq + 1))
-    FROM pragma_table_info(:name) AS columns
+    FROM pragma_table_xinfo(:name) AS columns -- unlike table_info, with generated columns
     LEFT JOIN pragma_foreign_key_list(:name) AS keys ON keys."from" = columns.name COLLATE NOCASE
+    WHERE columns.hidden <> 1 -- those of virtual tables that * leaves out
     ORDER BY columns.cid, keys.id DESC
 """
 

@@ -52,9 +52,9 @@ STATEMENTS = frozenset(("delete", "insert", "replace", "select", "update", "valu
 DEFINITION = re.compile(r"(?:create\s+(?:unique\s+)?|drop\s+|alter\s+)(?:table|view|index)\b", re.IGNORECASE)
 COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 CHANGES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
-DEFINITIONS = frozenset(
+CREATIONS = frozenset((sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_VIEW))
+DEFINITIONS = CREATIONS.union(
     (
-        *(sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_VIEW),
         *(sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_DROP_INDEX, sqlite3.SQLITE_DROP_VIEW),
         *(sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_DROP_TRIGGER),
     )
@@ -131,7 +131,8 @@ class WriteGuard(Guard):
                 and not self._belongs_to_sqlite(action, name, second_argument)
             ):
                 return sqlite3.SQLITE_OK
-            if action == sqlite3.SQLITE_PRAGMA and name == "data_version":  # FTS5 reads it
+            is_checking = name == "quick_check" and self._word == "alter"  # SQLite itself, of rows for a new column
+            if action == sqlite3.SQLITE_PRAGMA and (is_checking or name == "data_version"):  # FTS5 reads it
                 return sqlite3.SQLITE_OK
             if action in CHANGES and (not name.startswith("sqlite_") or self._word in DEFINING):
                 self.may_change.add(name)
@@ -140,7 +141,12 @@ class WriteGuard(Guard):
         return super().authorize(action, first_argument, second_argument, *place)
 
     def _belongs_to_sqlite(self, action: int, name: str, second_argument: str | None) -> bool:
-        """Return whether an action would define a table of SQLite, or rename one that is virtual or part of one."""
+        """Return whether an action would drop a table of SQLite, or rename one that is virtual or part of one.
+
+        SQLite itself refuses a CREATE with one of its names, and makes indexes of keys and a table for AUTOINCREMENT.
+        """
+        if action in CREATIONS:
+            return False
         if action != sqlite3.SQLITE_ALTER_TABLE:
             return name.startswith("sqlite_")
         return str(second_argument).lower() in {*self.shadows, *self.shadows.values()}
@@ -422,7 +428,10 @@ def columns_of(connection: sqlite3.Connection, schema: str, relation: Relation |
             return ()
         cursor = connection.execute(f"SELECT * FROM {schema}.{quoted(relation.name)} LIMIT 0")  # noqa: S608 - quoted
         return tuple(column[0] for column in cursor.description)
-    rows = connection.execute("SELECT name FROM pragma_table_info(?, ?)", [relation.name, schema])
+    # An INSERT without a list of columns has no values of generated ones, which come last here.
+    rows = connection.execute(
+        "SELECT name FROM pragma_table_xinfo(?, ?) WHERE hidden <> 1 ORDER BY hidden, cid", [relation.name, schema]
+    )
     return tuple(name for (name,) in rows)
 
 

@@ -153,12 +153,12 @@ def test_a_collation_of_another_table_does_not_count(challenge, tmp_path):
 
 def test_an_answer_in_an_empty_database_alone_is_no_challenge(challenge, tmp_path):
     script = """
-    CREATE TABLE doubled (id INTEGER PRIMARY KEY, age INTEGER, twice INTEGER GENERATED ALWAYS AS (age * 2));
-    INSERT INTO doubled (id, age) VALUES (1, 3), (2, 9);
+    CREATE TABLE lone (id INTEGER PRIMARY KEY, age INTEGER NOT NULL CHECK (typeof(age) = 'blob'));
+    INSERT INTO lone VALUES (1, x'03');
     """
-    (tmp_path / "generated.sql").write_text(script, encoding="utf-8")
-    pair = "SELECT id FROM doubled WHERE age >= 2", "SELECT id FROM doubled WHERE abs(age) > 1"
-    result, _ = challenge(*pair, script="generated.sql")
+    (tmp_path / "lone.sql").write_text(script, encoding="utf-8")
+    pair = "SELECT id FROM lone WHERE age >= 2", "SELECT id FROM lone WHERE age > 1"
+    result, _ = challenge(*pair, script="lone.sql")
 
     assert result.verdict == "unchallenged"
     assert result.reason.startswith("no small database with these tables can be built: ")

@@ -108,6 +108,22 @@ def test_few_rows_tell_the_queries_apart_when_their_script_is_run_alone(countere
     assert sorted(answers[0]) != sorted(answers[1])
 
 
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb"))])
+def test_values_of_generated_columns_are_left_to_the_database(counterexample_to, engine):
+    script = """
+        CREATE TABLE singer (id INTEGER PRIMARY KEY, decade INTEGER GENERATED ALWAYS AS (age - age % 10), age INTEGER);
+        INSERT INTO singer (id, age) VALUES (1, 25), (2, 33);
+    """
+    gold, predicted = "SELECT id FROM singer WHERE decade >= 30", "SELECT id FROM singer WHERE age > 30"
+
+    example = counterexample_to(gold, predicted, script=script, engine=engine)
+
+    (table,) = example.tables.values()
+    assert (table.columns, table.rows[0][1]) == (("id", "age"), 30)
+    assert "decade" in example.script
+    assert counterexample_to(gold, "SELECT id FROM singer WHERE age >= 30", script=script, engine=engine) is None
+
+
 @pytest.mark.parametrize(
     ("gold", "predicted"),
     [

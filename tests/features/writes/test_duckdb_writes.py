@@ -42,6 +42,7 @@ SHOP = """
     CREATE SEQUENCE archive.bill_id;
     CREATE TABLE archive.bill (id INTEGER DEFAULT nextval('archive.bill_id'), what TEXT);
 """
+DOUBLES = "CREATE TABLE n (a INT, b INT GENERATED ALWAYS AS (a * {})); INSERT INTO n (a) VALUES (3)"
 NEW_ORDER = "INSERT INTO orders (customer, total) VALUES (1, 5)"
 
 
@@ -149,6 +150,7 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("INSERT INTO customer VALUES (9, 'Cid', NULL)", "INSERT INTO customer VALUES (10, 'Cid', NULL)"),
         ("CREATE TABLE extra (a INT, b INT)", "CREATE TABLE extra (a INT, c INT)"),
         ("CREATE TABLE extra (a INT)", "CREATE TABLE another (a INT)"),
+        (DOUBLES.format(2), DOUBLES.format(5)),
         ("ALTER TABLE empty ADD COLUMN c INT", "DELETE FROM empty"),
         ("CREATE INDEX one ON orders (total)", "CREATE UNIQUE INDEX one ON orders (total)"),
         ("CREATE INDEX one ON log ((what = 'Paid'))", "CREATE INDEX one ON log ((what = 'paid'))"),

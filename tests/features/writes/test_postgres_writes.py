@@ -40,6 +40,7 @@ SHOP = """
     CREATE TABLE parts_high PARTITION OF parts FOR VALUES FROM (10) TO (20);
     INSERT INTO parts VALUES (1), (11);
 """
+DOUBLES = "CREATE TABLE n (a INT, b INT GENERATED ALWAYS AS (a * {}) STORED); INSERT INTO n (a) VALUES (3)"
 NEW_ORDER = "INSERT INTO orders (customer, total) VALUES (1, 5)"
 
 
@@ -134,7 +135,12 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("DELETE FROM orders WHERE id = 1", "UPDATE orders SET customer = NULL WHERE id = 1"),
         ("INSERT INTO customer VALUES (9, 'Cid', NULL)", "INSERT INTO customer VALUES (10, 'Cid', NULL)"),
         ("CREATE TABLE extra (a INT, b INT)", "CREATE TABLE extra (a INT, c INT)"),
+        (DOUBLES.format(2), DOUBLES.format(5)),
         ("ALTER TABLE empty ADD COLUMN c INT", "DELETE FROM empty"),
+        (
+            "ALTER TABLE customer ADD COLUMN initial TEXT GENERATED ALWAYS AS (left(name, 1)) STORED",
+            "DELETE FROM empty",
+        ),
         ("ALTER TABLE orders ALTER COLUMN total TYPE INT", "DELETE FROM log"),
         ("CREATE INDEX one ON orders (total)", "CREATE UNIQUE INDEX one ON orders (total)"),
         ("CREATE INDEX one ON orders (total)", "CREATE INDEX one ON orders USING hash (total)"),

@@ -1,6 +1,7 @@
 """Cases whose queries change data: what is compared, what is told, and what stays as it was."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from random import Random
 
@@ -10,11 +11,13 @@ from write_states import SCHEMA, random_pair, state
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
 from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.core.model import Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Prediction, QueryOrAnswer, Source
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation import evaluate_case, score_prediction
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.writes.stated_keys import returned_columns, stated_columns
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.sandbox.host import Hosts
 
 SHOP = """
     CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
@@ -35,7 +38,13 @@ SHOP = """
     CREATE TRIGGER named INSTEAD OF INSERT ON names BEGIN INSERT INTO customer (name) VALUES (new.name); END;
     CREATE VIRTUAL TABLE notes USING fts5(words);
     INSERT INTO notes VALUES ('a first note');
+    CREATE TABLE friend (
+        full_name TEXT AS (first || ' ' || last), id INTEGER PRIMARY KEY, first TEXT, last TEXT,
+        letters INTEGER GENERATED ALWAYS AS (length(first)) STORED
+    );
+    INSERT INTO friend VALUES (1, 'Ann', 'Lee'), (2, 'Bo', 'Ray');
 """
+DOUBLES = "CREATE TABLE n (a INTEGER, b INTEGER GENERATED ALWAYS AS (a * {}) {}); INSERT INTO n VALUES (3)"
 NEW_ORDER = "INSERT INTO orders (customer, total) VALUES (1, 5)"
 
 
@@ -104,6 +113,10 @@ def difference(shop, gold, predicted):
             "ALTER TABLE empty ADD COLUMN c; UPDATE empty SET c = a; ALTER TABLE empty DROP COLUMN a",
         ),
         ("INSERT INTO notes VALUES ('another')", "INSERT INTO notes (words) VALUES ('another')"),
+        ("INSERT INTO friend VALUES (NULL, 'Cy', 'Fox')", "INSERT INTO friend (first, last) VALUES ('Cy', 'Fox')"),
+        ("UPDATE friend SET last = 'x' WHERE letters = 3", "UPDATE friend SET last = 'x' WHERE full_name = 'Ann Lee'"),
+        (DOUBLES.format(2, "STORED"), DOUBLES.format("4 / 2", "VIRTUAL")),
+        ("ALTER TABLE friend DROP COLUMN full_name", "ALTER TABLE friend DROP full_name"),
         ("SELECT name FROM customer", "SELECT name FROM customer WHERE id > 0"),
         ("INSERT INTO child VALUES (9); DELETE FROM child", "DELETE FROM child"),
         ("UPDATE customer SET city = 'x' RETURNING name", "UPDATE customer SET city = 'x' RETURNING name AS who"),
@@ -139,12 +152,46 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("CREATE VIEW one AS SELECT city FROM customer", "CREATE VIEW one AS SELECT name AS city FROM customer"),
         ("DROP TABLE empty", "DELETE FROM empty"),
         ("INSERT INTO notes VALUES ('another')", "INSERT INTO notes VALUES ('others')"),
+        ("ALTER TABLE friend ADD COLUMN initial TEXT AS (substr(first, 1, 1)) VIRTUAL", "SELECT 1 WHERE 0"),
+        (
+            "ALTER TABLE friend ADD COLUMN initial TEXT AS (first)",
+            "ALTER TABLE friend ADD COLUMN initial TEXT AS (last)",
+        ),
+        ("ALTER TABLE friend DROP COLUMN letters", "SELECT 1 WHERE 0"),
+        (DOUBLES.format(2, "STORED"), DOUBLES.format(5, "STORED")),
+        (DOUBLES.format(2, "VIRTUAL"), DOUBLES.format(5, "VIRTUAL")),
         ("UPDATE customer SET city = 'x' RETURNING name", "UPDATE customer SET city = 'x'"),
         ("UPDATE customer SET city = 'x' RETURNING name", "UPDATE customer SET city = 'x' RETURNING city"),
     ],
 )
 def test_scripts_that_lead_to_other_states_differ(shop, gold, predicted):
     assert score(shop, gold, predicted) == 0.0
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "ALTER TABLE customer ADD COLUMN level TEXT CHECK (level IN ('x', 'y'))",
+        "ALTER TABLE main.customer ADD level TEXT NOT NULL DEFAULT 'x' CHECK (level <> name)",
+        "ALTER TABLE customer ADD COLUMN letters INTEGER NOT NULL AS (length(name)) VIRTUAL",
+        "ALTER TABLE child ADD COLUMN level TEXT CHECK (level IS NULL)",
+        "CREATE TABLE n (a TEXT PRIMARY KEY, b UNIQUE, c CHECK (c > 0), UNIQUE (b, c)); INSERT INTO n VALUES (1, 2, 3)",
+        "CREATE TABLE n (a INTEGER, b TEXT, PRIMARY KEY (a, b)) STRICT, WITHOUT ROWID; INSERT INTO n VALUES (1, 'x')",
+        "CREATE TABLE n (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO n VALUES (NULL); DROP TABLE n",
+        "CREATE TABLE n (a PRIMARY KEY); ALTER TABLE n RENAME TO m; ALTER TABLE m RENAME COLUMN a TO b",
+        "CREATE UNIQUE INDEX i ON customer (lower(name)) WHERE city IS NOT NULL",
+        "ALTER TABLE orders RENAME COLUMN total TO price; ALTER TABLE orders DROP COLUMN created_at",
+    ],
+)
+def test_what_sqlite_itself_runs_for_a_statement_is_allowed(tmp_path, statements):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript(SHOP.replace("AUTOINCREMENT", ""))  # else the table for it would be there
+    source = Source(name="shop", engine="sqlite", settings={"path": "shop.db"}, folder=tmp_path, writes=True)
+
+    with Hosts() as hosts:
+        execution = ENGINES["sqlite"].open(source, hosts).execute(statements, timeout=20, max_rows=100)
+
+    assert execution.error is None, execution.error
 
 
 def test_what_refers_to_a_generated_key_may_have_another_value_as_long_as_it_is_the_same_row(shop):

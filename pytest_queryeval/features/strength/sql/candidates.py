@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
+from itertools import compress
 from random import Random
 from typing import TypeVar
 
@@ -187,19 +188,32 @@ class CandidateDatabases:
 
     def contents(self, state: Rows) -> dict[str, Table]:
         """Return the tables that have rows, by name."""
-        columns = {name: tuple(column.name for column in self._declared[name].columns) for name in state}
-        return {name: Table(columns=columns[name], rows=table_rows) for name, table_rows in state.items() if table_rows}
+        columns = {
+            name: tuple(column.name for column in self._declared[name].columns if not column.is_generated)
+            for name in state
+        }
+        inserted = self._inserted(state)
+        return {name: Table(columns=columns[name], rows=rows) for name, rows in inserted.items() if rows}
 
     def script(self, state: Rows) -> str:
         """Return the script that makes a database of these rows."""
-        inserts = [insert_statement(name, of_table, self._dialect) for name, of_table in state.items() if of_table]
+        inserted = self._inserted(state)
+        inserts = [insert_statement(name, rows, self._dialect) for name, rows in inserted.items() if rows]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def database(self, state: Rows) -> SmallDatabase:
         """Return what makes a database of these rows."""
         if ENGINES[self._source.engine].build_with_rows is not None:
-            return SmallDatabase(self._ddl, state)
+            return SmallDatabase(self._ddl, self._inserted(state))
         return SmallDatabase(self.script(state))
+
+    def _inserted(self, state: Rows) -> Rows:
+        """Return the rows without the cells of generated columns, which the database computes."""
+        is_given = {name: [not column.is_generated for column in self._declared[name].columns] for name in state}
+        return {
+            name: rows if all(is_given[name]) else [tuple(compress(row, is_given[name])) for row in rows]
+            for name, rows in state.items()
+        }
 
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""

@@ -202,8 +202,8 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     `nullable_key`.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
-    >>> table.primary_key, table.unique, table.columns[0]
-    (('id',), (('name',),), ColumnDefinition(name='id', type='INT', not_null=True, is_collated=False))
+    >>> table.primary_key, table.unique, table.columns[0].name, table.columns[0].not_null
+    (('id',), (('name',),), 'id', True)
     """
     if dialect == "sqlite":
         ddl = _WITHOUT_ROWID.sub(lambda match: " " * len(match[0]), ddl)
@@ -281,7 +281,12 @@ def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
     # The parser reads `DEFAULT 'x' COLLATE NOCASE` as a value with a collation.
     is_collated = column.find(exp.CollateColumnConstraint, exp.Collate) is not None
     type_ = "STRING" if _STRING.match(_text_after_name(column, sqlite_ddl)) else declared_type
-    return ColumnDefinition(column.name, type_, is_collated=is_collated)
+    is_generated = any(
+        isinstance(constraint.kind, exp.ComputedColumnConstraint)
+        or (isinstance(constraint.kind, exp.GeneratedAsIdentityColumnConstraint) and constraint.kind.expression)
+        for constraint in column.constraints
+    )
+    return ColumnDefinition(column.name, type_, is_collated=is_collated, is_generated=is_generated)
 
 
 def _is_never_null(declared: exp.Schema, key: Sequence[str], sqlite_ddl: str) -> bool:
