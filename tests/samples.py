@@ -91,7 +91,7 @@ def make_result(case, *, gold, predicted, **changes):
         "case": case,
         "gold": Execution(query=None, answer=gold),
         "gold_index": 0,
-        "prediction": Prediction(content=QueryOrAnswer(answer=predicted), predictor="inline"),
+        "prediction": Prediction(QueryOrAnswer(answer=predicted), predictor="inline"),
         "predicted": Execution(query=None, answer=predicted),
         "scores": {},
         "violations": (),

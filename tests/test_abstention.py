@@ -20,7 +20,7 @@ def predict(case):
     if case.id.startswith("abstains"):
         return Abstention("no table has that")
     if case.id.startswith("tells"):
-        return Prediction(content=Abstention("too hard"), predictor="mine", metadata={"confidence": 0.1})
+        return Prediction(Abstention("too hard"), predictor="mine", metadata={"confidence": 0.1})
     return "" if case.id.startswith("empty") else "SELECT 1"
 """
 
@@ -79,7 +79,7 @@ def test_an_abstention_never_has_a_better_score_than_the_worst_one(kind):
     )
     gold = Execution(query=scored.golds[0].query, answer=scored.golds[0].answer or KINDS[kind].empty_answer)
     abstained = Execution(query="", error=Failure(kind="abstained", message="why"))
-    prediction = Prediction(content=Abstention("why"), predictor="mine")
+    prediction = Prediction(Abstention("why"), predictor="mine")
     with Session() as session:
         scoring = Scoring(scored, gold, abstained, prediction, session)
         for name in METRICS.available():

@@ -204,7 +204,7 @@ def test_any_cell_is_plain_and_short_in_samples_and_differences(cell):
     )
 )
 def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
-    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", metadata={"told": told})
+    prediction = Prediction(QueryOrAnswer(query="x"), predictor="ours", metadata={"told": told})
 
     entry = scored(table((1,)), table((1,)), prediction=prediction, details={"told": told})
 
@@ -213,7 +213,7 @@ def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
 
 def test_numbers_in_metadata_stay_numbers():
     metadata = {"tokens": 7, "cost": 0.5, "level": Level.HARD, "huge": 10**5000}
-    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
+    prediction = Prediction(QueryOrAnswer(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
 
     entry = scored(table((1,)), table((1,)), prediction=prediction)["prediction"]
 

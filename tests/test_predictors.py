@@ -13,7 +13,7 @@ def inline(folder):
 def test_inline_answers_what_the_case_says(tmp_path):
     prediction = inline(tmp_path).predict(make_case(predicted=query("SELECT 1")), 1)
 
-    assert prediction == Prediction(content=query("SELECT 1"), predictor="inline")
+    assert prediction == Prediction(query("SELECT 1"), predictor="inline")
 
 
 def test_inline_without_a_prediction_names_the_case(tmp_path):

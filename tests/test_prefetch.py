@@ -68,7 +68,7 @@ class AsyncSystem(System):
 
 
 def answer(text):
-    return Prediction(content=query(text), predictor="system")
+    return Prediction(query(text), predictor="system")
 
 
 async def said(case, nth):

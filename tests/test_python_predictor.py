@@ -1,14 +1,16 @@
 import asyncio
 import importlib
 import json
+import pickle
 import sys
+from dataclasses import replace
 
 import pytest
 from installed_modules import is_installed
 from samples import make_view, query, table
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer, Step
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "
@@ -69,7 +71,7 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
         from pytest_queryeval.core.table import Table
         def predict(case):
             stated = QueryOrAnswer(answer=Table(columns=("n",), rows=((1,),)))
-            return Prediction(content=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
+            return Prediction(stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
     """.replace("\n        ", "\n")
 
     prediction = function(tmp_path, code).predict(make_view(), 1)
@@ -78,24 +80,78 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
     assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("ours", 2.5, {"tokens": 7})
 
 
+@pytest.mark.feature("json")
+@pytest.mark.parametrize(
+    ("stated", "kind", "content"),
+    [
+        ('"SELECT 1"', "sql", query("SELECT 1")),
+        ('answer="SELECT 1"', "sql", query("SELECT 1")),
+        ('content="SELECT 1"', "sql", query("SELECT 1")),
+        ('content=QueryOrAnswer(query="SELECT 1")', "sql", query("SELECT 1")),
+        ('Abstention("no table")', "sql", Abstention("no table")),
+        ('{"a": [1, "é"]}', "json", query('{"a": [1, "é"]}')),
+        ("[1, 2.5]", "json", query("[1, 2.5]")),
+        ("7", "json", query("7")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("by_name", "metadata", "steps", "predictor"),
+    [
+        ("", {}, None, "python:predict.py:predict"),
+        (", metadata={'cost': 0.1}, steps=[Step(kind='tool')]", {"cost": 0.1}, [Step(kind="tool")], None),
+        (", predictor='mine'", {}, None, "mine"),
+    ],
+)
+def test_a_prediction_is_an_answer_and_what_is_named(
+    tmp_path, stated, kind, content, by_name, metadata, steps, predictor
+):
+    code = f"from pytest_queryeval import *\n{PREDICT}Prediction({stated}{by_name})\n"
+
+    prediction = function(tmp_path, code).predict(make_view(kind=kind), 1)
+
+    assert (prediction.content, prediction.metadata, prediction.steps) == (content, metadata, steps)
+    assert prediction.predictor == (predictor or "python:predict.py:predict")
+    assert prediction.seconds > 0
+    assert replace(prediction, content="x").content == replace(prediction, answer="x").content == query("x")
+    assert pickle.loads(pickle.dumps(prediction)) == prediction
+
+
+def test_only_the_answer_of_a_prediction_has_a_place(tmp_path):
+    with pytest.raises(PredictorError, match=r"raised TypeError: .*positional"):
+        function(tmp_path, f"from pytest_queryeval import Prediction\n{PREDICT}Prediction('x', 'mine')").predict(
+            make_view(), 1
+        )
+
+
+def test_a_prediction_of_a_value_where_a_query_is_needed_names_the_part_that_has_it(tmp_path):
+    code = f"from pytest_queryeval import Prediction\n{PREDICT}Prediction({{'sql': 'SELECT 1'}})"
+
+    with pytest.raises(PredictorError, match=r"predict returned dict, not text: return its `\['sql'\]`, or"):
+        function(tmp_path, code).predict(make_view(), 1)
+
+
 @pytest.mark.parametrize(
     ("prediction", "fault"),
     [
-        (Prediction(content=QueryOrAnswer(), predictor="ours"), "`content.query` is NoneType, not text"),
-        (Prediction(content=QueryOrAnswer(query=7), predictor="ours"), "`content.query` is int, not text"),
+        (Prediction(QueryOrAnswer(), predictor="ours"), "`answer.query` is NoneType, not text"),
+        (Prediction(QueryOrAnswer(query=7), predictor="ours"), "`answer.query` is int, not text"),
         (
-            Prediction(content=QueryOrAnswer(answer=[[1]]), predictor="ours"),
-            "`content.answer` is list, not an answer such as a Table",
+            Prediction(QueryOrAnswer(answer=[[1]]), predictor="ours"),
+            "`answer.answer` is list, not an answer such as a Table",
         ),
         (
-            Prediction(content="SELECT 1", predictor="ours"),
-            "`content` is str, not a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)",
+            Prediction(table((1,)), predictor="ours"),
+            "`answer` is Table, not a text, a dict, a list, a number, an Abstention or a QueryOrAnswer",
         ),
-        (Prediction(content=Abstention(None), predictor="ours"), "`content.reason` is NoneType, not text"),
-        (Prediction(content=query("SELECT 1"), predictor=None), "`predictor` is NoneType, not text"),
         (
-            Prediction(content=QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=None),
-            "`metadata` is NoneType, not a mapping",
+            Prediction(predictor="ours"),
+            "`answer` is NoneType, not a text, a dict, a list, a number, an Abstention or a QueryOrAnswer",
+        ),
+        (Prediction(Abstention(None), predictor="ours"), "`answer.reason` is NoneType, not text"),
+        (Prediction("SELECT 1", predictor=7), "`predictor` is int, not text"),
+        (
+            Prediction(QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=[]),
+            "`metadata` is list, not a mapping",
         ),
     ],
     ids=str,

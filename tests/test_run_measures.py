@@ -16,7 +16,7 @@ from pytest_queryeval import Prediction, QueryOrAnswer
 
 def predict(case):
     told = {"tokens": 300, "model": "x"}
-    return Prediction(content=QueryOrAnswer(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata=told)
+    return Prediction(QueryOrAnswer(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata=told)
 """
 
 
@@ -75,7 +75,7 @@ def test_they_are_told_of_answers_that_fail_too():
 
 def test_a_query_that_fails_has_taken_its_time():
     failed = Execution(query="x", error=Failure(kind="timeout", message="late"), seconds=30.0)
-    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="mine")
+    prediction = Prediction(QueryOrAnswer(query="x"), predictor="mine")
 
     assert METRICS["execution_seconds"].function(failed, prediction) == 30.0
 

@@ -21,7 +21,7 @@ UNCOUNTED = "the spend limit counted nothing, because no call stated a number 'c
 
 
 def prediction(seconds=0.0, **metadata):
-    return Prediction(content=query("SELECT 1"), predictor="app", seconds=seconds, metadata=metadata)
+    return Prediction(query("SELECT 1"), predictor="app", seconds=seconds, metadata=metadata)
 
 
 def spent(limit, *predictions):

@@ -82,7 +82,7 @@ def test_a_function_gets_its_error_where_it_makes_a_bad_step():
     made = "[Step(kind='sql')]", "['SELECT 1']", "5", "[Step(kind='tool')] * 1_001"
     text = "from pytest_queryeval import Prediction, QueryOrAnswer, Step\ndef ask(case):\n"
     text += f"    steps = eval({[*made]!r}[int(case.id)])\n"
-    text += "    return Prediction(content=QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
+    text += "    return Prediction(QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
     Path("agent.py").write_text(text)
     cases = "".join(f"  - {{id: '{place}', question: q, gold: SELECT 1}}\n" for place in range(len(made)))
 
@@ -229,7 +229,7 @@ def test_all_trials_share_the_room_of_one_prediction():
         "from pytest_queryeval import Prediction, QueryOrAnswer, Step\n"
         "def ask(case):\n"
         "    steps = [Step(kind='tool', output='x' * 15_000)] * 3\n"
-        "    return Prediction(content=QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
+        "    return Prediction(QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
     )
     report = evaluate(
         load(f"{HEAD}predictor: agent.py:ask\ntrials: 4\ncases:\n  - {{id: a, question: q, gold: SELECT 1}}\n")
@@ -282,7 +282,7 @@ def steps(size):
 
 
 def ask(case):
-    return Prediction(content=QueryOrAnswer(query="SELECT 1"), predictor="agent", steps=[*steps(100_000)])
+    return Prediction(QueryOrAnswer(query="SELECT 1"), predictor="agent", steps=[*steps(100_000)])
 """
 
 

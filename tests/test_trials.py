@@ -31,7 +31,7 @@ class Script:
     def predict(self, case, trial):
         if self._answers[trial - 1] is None:
             raise PredictorError("no answer")
-        return Prediction(content=query(self._answers[trial - 1]), predictor="script", seconds=trial)
+        return Prediction(query(self._answers[trial - 1]), predictor="script", seconds=trial)
 
     def close(self):
         pass

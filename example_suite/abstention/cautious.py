@@ -1,6 +1,6 @@
 """A stand-in for a text-to-SQL system that says how sure it is, and abstains from what it cannot know."""
 
-from pytest_queryeval import Abstention, Prediction, QueryOrAnswer
+from pytest_queryeval import Abstention, Prediction
 
 ANSWERS = {
     "How many bikes are electric?": ("SELECT sum(is_electric) FROM bike", 0.97),
@@ -19,4 +19,4 @@ def answer(case):
     if case.question not in ANSWERS:
         return Abstention("no table has that")
     query, confidence = ANSWERS[case.question]
-    return Prediction(content=QueryOrAnswer(query=query), predictor="cautious", metadata={"confidence": confidence})
+    return Prediction(query, predictor="cautious", metadata={"confidence": confidence})

@@ -1,6 +1,6 @@
 """A stand-in for an assistant that is asked one question after the other, and states what each call costs."""
 
-from pytest_queryeval import Prediction, QueryOrAnswer
+from pytest_queryeval import Prediction
 
 ANSWERS = {
     "Which bikes are electric?": "SELECT bike_id FROM bike WHERE is_electric",
@@ -23,5 +23,4 @@ def answer(case):
     """The query that answers the last message, and what it cost to write it."""
     previous = case.conversation[-2].content if len(case.conversation) > 1 else ""
     query = ANSWERS.get(case.question) or FOLLOW_UPS[case.question].format(previous)
-    content = QueryOrAnswer(query=query)
-    return Prediction(content=content, predictor="assistant", metadata={"cost": 0.002})
+    return Prediction(query, predictor="assistant", metadata={"cost": 0.002})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -172,6 +173,9 @@ class Abstention:
     """What a system answers in place of a query if it does not answer the question, and why."""
 
     reason: str = ""
+
+
+PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | str | dict[str, Any] | list[Any] | int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,20 +394,49 @@ def is_seconds(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Prediction:
-    """The answer of the system under test, which is not yet executed.
+    """The answer of the system under test, which is not yet executed: `Prediction("SELECT 1", metadata={"cost": 0.1})`.
 
-    `content` holds a query's text, an answer, or an abstention. `seconds` is the wall time of the call; where a
-    function leaves it at 0, it is measured. `metadata` is what the system states about it.
+    `answer` is the text of a query, an `Abstention`, a `QueryOrAnswer`, or for answers in JSON a dict, a list or a
+    number. `predictor` is its author; without one, the name of what was called. `seconds` is the wall time of the call;
+    where a function leaves it at 0, it is measured. `metadata` is what the system states about it.
     """
 
-    content: QueryOrAnswer | Abstention
+    answer: PredictedAnswer
     predictor: str
-    seconds: float = 0.0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    steps: Sequence[Step] | None = None
+    seconds: float
+    metadata: Mapping[str, Any]
+    steps: Sequence[Step] | None
     """What the system did until it answered, in order; None if it does not say."""
+
+    def __init__(
+        self,
+        answer: PredictedAnswer | None = None,
+        *,
+        content: PredictedAnswer | None = None,
+        predictor: str = "",
+        seconds: float = 0.0,
+        metadata: Mapping[str, Any] | None = None,
+        steps: Sequence[Step] | None = None,
+    ) -> None:
+        """Set the fields; `content` is an earlier name of `answer`."""
+        for name, value in (
+            ("answer", answer if content is None else content),
+            ("predictor", predictor),
+            ("seconds", seconds),
+            ("metadata", {} if metadata is None else metadata),
+            ("steps", steps),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def content(self) -> QueryOrAnswer | Abstention:
+        """The answer as it is executed: a text is that of a query, a value is its JSON."""
+        if isinstance(self.answer, QueryOrAnswer | Abstention):
+            return self.answer
+        is_text = isinstance(self.answer, str)
+        return QueryOrAnswer(query=str(self.answer) if is_text else json.dumps(self.answer, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

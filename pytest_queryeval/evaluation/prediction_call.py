@@ -37,7 +37,7 @@ from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
 from pytest_queryeval.core.steps import bounded_metadata, bounded_steps, plain_number
 from pytest_queryeval.predictors import CaseView, view_of
-from pytest_queryeval.predictors.answer import check_fields, wrap_predictor_errors
+from pytest_queryeval.predictors.answer import read_prediction, wrap_predictor_errors
 from pytest_queryeval.text.formatting import one_line
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ class PredictionCall:
                 self.spend.add(prediction)
             if not isinstance(prediction, Prediction):
                 raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
-            check_fields(prediction, by=PREDICTOR_LABEL)
-            prediction = with_plain_contents(prediction)
+            prediction = read_prediction(prediction, self.case.settings.kind, by=PREDICTOR_LABEL)
+            prediction = with_plain_contents(replace(prediction, predictor=prediction.predictor or self.spec.kind))
         return prediction if self.recorded is None else self.recorded.save(prediction)
 
     def count_failure(self) -> None:

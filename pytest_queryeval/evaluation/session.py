@@ -227,7 +227,7 @@ class Session:
             remedy = "write one without nested repetitions"
             problem = f"the pattern of `abstain` cannot be searched in the answer: {match.message}: {remedy}"
             raise PredictorError(problem)
-        return replace(prediction, content=Abstention(content.query)) if match else prediction
+        return replace(prediction, answer=Abstention(content.query)) if match else prediction
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer if it needs no call, as when the suite states it; else None."""

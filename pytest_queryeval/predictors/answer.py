@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.json_value import JsonValue
@@ -96,19 +96,33 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
-    """Return what a function returned as a prediction: a `Prediction` as it is; raises `PredictorError`.
+    """Return what a function returned as a prediction; raises `PredictorError`.
 
-    An `Abstention` needs no prediction around it. `by` is who answered, for messages; `predictor` and `seconds`, the
-    wall time of the call, are those of a prediction that does not state them.
+    `by` is who answered, for messages; `predictor` and `seconds`, the wall time of the call, are those of a prediction
+    that does not state them.
     """
-    if isinstance(answer, Abstention):
-        answer = Prediction(content=answer, predictor=predictor, seconds=seconds)
     if isinstance(answer, Prediction):
-        answer = answer if answer.seconds else replace(answer, seconds=seconds)
-        check_fields(answer, by=by)
-        return answer
+        named = replace(answer, predictor=answer.predictor or predictor, seconds=answer.seconds or seconds)
+        return read_prediction(named, kind, by=by)
+    content = answer if isinstance(answer, Abstention) else _read_returned(answer, kind, by=by)
+    return Prediction(content, predictor=predictor, seconds=seconds)
+
+
+def read_prediction(prediction: Prediction, kind: str, *, by: str) -> Prediction:
+    """Return a user's `Prediction` with its answer as it is executed; raises `PredictorError` for a wrong field.
+
+    `by` is who returned it, for messages.
+    """
+    _check_fields(prediction, by=by)
+    if isinstance(prediction.answer, QueryOrAnswer | Abstention):
+        return prediction
+    return replace(prediction, answer=_read_returned(prediction.answer, kind, by=by))
+
+
+def _read_returned(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
+    """Return what a function returned as text, as `read_answer` does; an error names the part that has the query."""
     try:
-        content = read_answer(answer, kind, by=by)
+        return read_answer(answer, kind, by=by)
     except PredictorError as error:
         if answer is None or KINDS[kind].answer_type is not Table:
             raise
@@ -117,7 +131,6 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
         form = f"its `['{name}']`" if isinstance(answer, dict) else f"its `.{name}`"
         remedy = f"return {form if name else 'the query'}, or a `Prediction` to add seconds and metadata"
         raise PredictorError(f"{error}: {remedy}") from error
-    return Prediction(content=content, predictor=predictor, seconds=seconds)
 
 
 @contextmanager
@@ -155,19 +168,19 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
     raise PredictorError(f"{by} returned {type(answer).__name__}: {instead}")
 
 
-def check_fields(prediction: Prediction, *, by: str) -> None:
+def _check_fields(prediction: Prediction, *, by: str) -> None:
     """Raise `PredictorError` for a field of a user's `Prediction` that is wrong, which Python does not check."""
-    content: Any = prediction.content
+    content = prediction.answer
     answer = getattr(content, "answer", None)
-    remedy = "a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)"
+    form = "a text, a dict, a list, a number, an Abstention or a QueryOrAnswer"
     fields: tuple[tuple[str, object, type | UnionType, str], ...] = (
         ("predictor", prediction.predictor, str, "text"),
         ("metadata", prediction.metadata, Mapping, "a mapping"),
         ("steps", prediction.steps, list | tuple | None, "a list of Step"),
-        ("content", content, QueryOrAnswer | Abstention, remedy),
-        ("content.reason", getattr(content, "reason", ""), str, "text"),
-        ("content.query", getattr(content, "query", "") if answer is None else "", str, "text"),
-        ("content.answer", answer, Answer | None, "an answer such as a Table"),
+        ("answer", content, QueryOrAnswer | Abstention | str | dict | list | int | float, form),
+        ("answer.reason", getattr(content, "reason", ""), str, "text"),
+        ("answer.query", getattr(content, "query", "") if answer is None else "", str, "text"),
+        ("answer.answer", answer, Answer | None, "an answer such as a Table"),
     )
     for name, value, types, expected in fields:
         if not isinstance(value, types):

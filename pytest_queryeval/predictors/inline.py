@@ -27,7 +27,7 @@ class Inline:
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
         if not isinstance(case.predicted, GoldTranslation):
-            return Prediction(content=case.predicted, predictor="inline")
+            return Prediction(case.predicted, predictor="inline")
         settings, location = case.settings, case.predicted.location
         query = next((gold.query for gold in case.golds if gold.query is not None), None)
         try:
@@ -40,7 +40,7 @@ class Inline:
             error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
             error.location = location
             raise error from problem
-        return Prediction(content=QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)
+        return Prediction(QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)
 
     def close(self) -> None:
         """Do nothing."""

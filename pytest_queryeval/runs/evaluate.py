@@ -315,7 +315,7 @@ def _score(pair: object, case: Case, session: Session) -> PairScore:
         gold = session.execute_cached(gold_content, case.on_gold_source)
         if gold.error is not None:
             raise gold_error(gold.error, replace(case.on_gold_source, golds=(gold_content,)), 0, session)
-        trial = score_prediction(case, [gold], Prediction(content=predicted_content, predictor="pairs"), session)
+        trial = score_prediction(case, [gold], Prediction(predicted_content, predictor="pairs"), session)
     except QueryEvalError as error:
         return PairScore({}, error=redact(str(error)))
     return PairScore(trial.scores, trial.predicted.error)

@@ -211,7 +211,7 @@ def test_gate_computes_the_metric_that_it_names(suite, write, run_and_parse):
         "predict.py",
         "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
         f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'tokens': 300}}\n"
-        "    return Prediction(content=stated, predictor='p', seconds=2.0, metadata=metadata)\n",
+        "    return Prediction(stated, predictor='p', seconds=2.0, metadata=metadata)\n",
     )
     suite(unpredicted("a"), unpredicted("b"), predictor="predict.py:predict")
 
@@ -232,7 +232,7 @@ def test_gate_sums_what_all_calls_tell(suite, write, run_and_parse):
         "predict.py",
         "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
         f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'cost': 0.25}} if case.id != 'free' else {{}}\n"
-        "    return Prediction(content=stated, predictor='p', metadata=metadata)\n",
+        "    return Prediction(stated, predictor='p', metadata=metadata)\n",
     )
     suite(unpredicted("a", trials=2), unpredicted("b"), unpredicted("free"), predictor="predict.py:predict")
 

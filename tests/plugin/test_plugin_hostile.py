@@ -184,7 +184,7 @@ def test_a_time_that_no_call_can_take_is_an_error_of_its_case_and_loses_no_repor
 ):
     predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import QueryOrAnswer\n\n"
     predict += "def predict(case):\n"
-    predict += f"    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)\n"
+    predict += f"    return Prediction(QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)\n"
     write("predict.py", predict)
     suite(unpredicted("late"), unpredicted("later"), predictor="predict.py:predict")
 

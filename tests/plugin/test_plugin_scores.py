@@ -152,7 +152,7 @@ from pytest_queryeval.core.model import QueryOrAnswer
 def predict(case):
     cost = {{"tokens": 7, "cost": Decimal("0.5"), "logprob": float("-inf"), 1: object}}
     seconds = float("nan") if case.id == "late" else 1.5
-    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor="mine\\ud800", seconds=seconds, metadata=cost)
+    return Prediction(QueryOrAnswer(query={GOLD!r}), predictor="mine\\ud800", seconds=seconds, metadata=cost)
 """,
     )
     suite(unpredicted("odd"), unpredicted("late"), predictor="predict.py:predict")

@@ -52,7 +52,7 @@ def predict(case):
     }
     query = texts.get(case.id, f"SELECT name FROM singer -- {SECRET} {'x' * 20_000}{SECRET}")
     metadata = {"key": SECRET, SHORT: [SECRET.encode()], "cut": "z" * 195 + SECRET}
-    return Prediction(content=QueryOrAnswer(query=query), predictor=f"model with {SECRET}", metadata=metadata)
+    return Prediction(QueryOrAnswer(query=query), predictor=f"model with {SECRET}", metadata=metadata)
 """
 CONFTEST = """
 import pytest

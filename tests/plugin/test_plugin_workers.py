@@ -24,7 +24,7 @@ def predict(case):
     if case.id.startswith("refused"):
         raise ConnectionError("no answer to " + case.id)
     metadata = {{}} if case.id == "free" else {{"cost": 0.25}}
-    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor="p", metadata=metadata)
+    return Prediction(QueryOrAnswer(query={GOLD!r}), predictor="p", metadata=metadata)
 """
 CONFTEST = f"""
 import time

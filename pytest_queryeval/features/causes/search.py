@@ -121,7 +121,7 @@ def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | 
     execution = session.execute_cached(translation, case, is_derived=True)
     if execution.answer is None:
         return None
-    prediction = Prediction(content=translation, predictor="translation")
+    prediction = Prediction(translation, predictor="translation")
     return execution if Scoring(case, gold, execution, prediction, session).value(DECIDING_METRIC) == 1.0 else None
 
 

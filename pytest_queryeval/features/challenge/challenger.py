@@ -40,7 +40,7 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
     With several golds, return the challenge by the gold that the query is most surely the same as.
     """
     golds = [session.execute_cached(content, case) for content in case.golds if len(case.golds) > 1]
-    prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="")
+    prediction = Prediction(QueryOrAnswer(query=predicted.query), predictor="")
     also_accepting = [
         execution
         for execution in golds

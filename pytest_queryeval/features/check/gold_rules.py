@@ -130,7 +130,7 @@ class GoldRun:
     def scoring_of(self, predicted: Execution) -> Scoring:
         """Return the scores of an execution as a prediction."""
         assert self.execution is not None
-        prediction = Prediction(content=self.content, predictor="gold")
+        prediction = Prediction(self.content, predictor="gold")
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
 
     def run(self, query: str) -> Table | None:

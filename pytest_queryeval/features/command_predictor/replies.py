@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
-from pytest_queryeval.core.model import SECONDS_RULE, Prediction, QueryOrAnswer, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Prediction, is_seconds
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import DuplicateKeyError
 from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
@@ -78,7 +78,7 @@ def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *,
             if isinstance(document := JSON.read(text), dict):
                 names = ", ".join(f"`{one_line(name, 40)}`" for name in list(document)[:MAX_NAMES]) or "nothing"
                 raise PredictorError(f"{by} printed an object with {names}: the answer belongs under `{PREDICTED}`")
-    return Prediction(content=QueryOrAnswer(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
+    return Prediction(text.rstrip("\r\n"), predictor=f"command:{by}", seconds=seconds)
 
 
 def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue]:
@@ -117,7 +117,7 @@ def make_prediction(
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
     metadata = {key: value for key, value in other_fields.items() if key not in reserved_names}
-    return Prediction(content=content, predictor=f"command:{by}", seconds=seconds, metadata=metadata, steps=steps)
+    return Prediction(content, predictor=f"command:{by}", seconds=seconds, metadata=metadata, steps=steps)
 
 
 def output_too_large(by: str) -> PredictorError:

@@ -193,7 +193,7 @@ def decode_prediction(entry: Entry) -> Prediction:
         raise ValueError("metadata that is not an object")
     seconds = float(decode(entry["seconds"]))
     return Prediction(
-        content=content,
+        content,
         predictor=decode_lines(entry["predictor"]),
         seconds=seconds if is_seconds(seconds) else 0.0,  # earlier versions recorded what a system stated
         metadata=metadata,

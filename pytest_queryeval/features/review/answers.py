@@ -172,7 +172,7 @@ class AnswerGroup:
         if execution is not self.execution:
             if execution.answer is None or self.execution.answer is None:
                 return False
-            prediction = Prediction(content=QueryOrAnswer(query=execution.query), predictor=system)
+            prediction = Prediction(QueryOrAnswer(query=execution.query), predictor=system)
             scoring = Scoring(self.case, self.execution, execution, prediction, session)
             for metric, minimum in KINDS[self.case.settings.kind].default_thresholds.items():
                 score = scoring.value(metric)

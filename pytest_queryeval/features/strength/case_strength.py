@@ -130,7 +130,7 @@ def is_right(execution: Execution, golds: list[Execution], case: Case, session: 
         execution = replace(execution, answer=project(execution.table, case.settings.policy.gold_columns))
     except GoldColumnError:
         return False
-    prediction = Prediction(content=QueryOrAnswer(query=execution.query), predictor="mutant")
+    prediction = Prediction(QueryOrAnswer(query=execution.query), predictor="mutant")
     scorings = (Scoring(case, gold, execution, prediction, session) for gold in golds)
     return any(scoring.value("execution_accuracy") == 1.0 for scoring in scorings)
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Case, Execution, Prediction
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.extensions import (
@@ -119,7 +119,7 @@ class _PairRunner:
         self.databases = small_databases(case, session, (gold, predicted))
         self._case = replace(case, settings=replace(case.settings, timeout=min(case.settings.timeout, SECONDS)))
         self._queries = gold, predicted
-        self._prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
+        self._prediction = Prediction(predicted, predictor="counterexample")
         self._session = session
         self._refusal = ""
         self._has_built_rows = False

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec
 from pytest_queryeval.core.shapes import (
     FILE_NAME,
     STRING,
@@ -131,7 +131,7 @@ class PredictionsFile:
             raise PredictorError(f"{by} is not text: write the query in double quotes")
         content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
         return Prediction(
-            content=content,
+            content,
             predictor=_name(self._file),
             seconds=entry.seconds,
             metadata=entry.metadata,
@@ -201,7 +201,7 @@ class PredictedLines:
         if self._counts[suite] != len(self._lines):
             counts = f"{pluralize(len(self._lines), 'line')} for {pluralize(self._counts[suite], 'case')} of {suite}"
             raise PredictorError(str(self._file.problem(f"{counts}: write one line for each case, in their order")))
-        return Prediction(content=QueryOrAnswer(query=self._lines[place]), predictor=_name(self._file))
+        return Prediction(self._lines[place], predictor=_name(self._file))
 
     def close(self) -> None:
         """Do nothing."""

@@ -1,6 +1,6 @@
 """A predictor that fills the question into a text."""
 
-from pytest_queryeval import CaseView, Prediction, QueryOrAnswer
+from pytest_queryeval import CaseView, Prediction
 from pytest_queryeval.core.model import PredictorSpec
 
 
@@ -15,7 +15,7 @@ class Template:
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
         query = self._text.replace("{question}", case.question or "")
-        return Prediction(content=QueryOrAnswer(query=query), predictor="template")
+        return Prediction(query, predictor="template")
 
     def close(self) -> None:
         pass

@@ -570,7 +570,7 @@ async def answer(case):
 METERED = """
     from pytest_queryeval import Prediction, QueryOrAnswer
 
-    return Prediction(content=QueryOrAnswer(query=case.question), predictor="app", metadata={"cost": 0.01})
+    return Prediction(QueryOrAnswer(query=case.question), predictor="app", metadata={"cost": 0.01})
 """
 
 

@@ -219,7 +219,7 @@ def test_a_prediction_comes_back_with_what_the_system_told_about_it(tmp_path):
 
 
 def test_a_predicted_answer_comes_back(tmp_path):
-    said = Prediction(content=QueryOrAnswer(answer=table((1, "a"), (None, "b"))), predictor="python")
+    said = Prediction(QueryOrAnswer(answer=table((1, "a"), (None, "b"))), predictor="python")
     case = record(tmp_path, said=said)
 
     back = replayer(tmp_path).call(case, SPEC, 1).load().content
@@ -229,7 +229,7 @@ def test_a_predicted_answer_comes_back(tmp_path):
 
 
 def test_an_empty_answer_of_the_system_is_recorded_too(tmp_path):
-    said = Prediction(content=QueryOrAnswer(query=""), predictor="python")
+    said = Prediction(QueryOrAnswer(query=""), predictor="python")
 
     assert replayer(tmp_path).call(record(tmp_path, said=said), SPEC, 1).load() == said
 
@@ -243,7 +243,7 @@ def test_an_entry_reads_well(tmp_path):
     record(
         tmp_path,
         case=make_case(id="a", question="How\nmany?"),
-        said=Prediction(content=QueryOrAnswer(query="SELECT 1\nFROM t"), predictor="p"),
+        said=Prediction(QueryOrAnswer(query="SELECT 1\nFROM t"), predictor="p"),
     )
 
     text = only_file(tmp_path).read_text(encoding="utf-8")
@@ -269,7 +269,7 @@ def test_what_is_there_is_not_touched(tmp_path):
     path = only_file(tmp_path)
     before = path.stat().st_ino, path.read_bytes()
 
-    record(tmp_path, case=case, said=Prediction(content=QueryOrAnswer(query="SELECT 1"), predictor="p", seconds=9.0))
+    record(tmp_path, case=case, said=Prediction(QueryOrAnswer(query="SELECT 1"), predictor="p", seconds=9.0))
 
     assert (path.stat().st_ino, path.read_bytes()) == before
 
@@ -452,7 +452,7 @@ def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
 
 
 def saying(query):
-    return Prediction(content=QueryOrAnswer(query=query), predictor="http", seconds=1.0)
+    return Prediction(QueryOrAnswer(query=query), predictor="http", seconds=1.0)
 
 
 def test_two_cases_that_are_one_to_a_predictor_get_the_answer_that_a_replay_will_find(tmp_path):
@@ -491,7 +491,7 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
 
 
 def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
-    prediction = Prediction(content=SAID.content, predictor="p", metadata={"at": date(2024, 5, 1)})
+    prediction = Prediction(SAID.content, predictor="p", metadata={"at": date(2024, 5, 1)})
 
     assert recorder(tmp_path).call(make_case(), SPEC, 1).save(prediction).metadata == {"at": "2024-05-01"}
 
@@ -594,7 +594,7 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PIN_TOKEN", "73646464")
     source = fake_live(monkeypatch)
     recording = recorder(tmp_path)
-    said = Prediction(content=QueryOrAnswer(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
+    said = Prediction(QueryOrAnswer(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
     case = make_case(question=f"What is {secret}?", metadata={"a": secret})
     recording.call(case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1).save(said)
     cells = (secret, secret.encode(), IRI(secret), Literal(secret), 73646464)
@@ -613,7 +613,7 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
 
 def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
-    case = record(tmp_path, said=Prediction(content=QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p"))
+    case = record(tmp_path, said=Prediction(QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p"))
     before = only_file(tmp_path).read_bytes()
 
     assert recorder(tmp_path).call(case, SPEC, 1).load() is None
@@ -622,7 +622,7 @@ def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypa
     record(
         tmp_path,
         case=case,
-        said=Prediction(content=QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p", seconds=3.0),
+        said=Prediction(QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p", seconds=3.0),
     )
     assert only_file(tmp_path).read_bytes() == before
 
@@ -631,7 +631,7 @@ def test_a_secret_in_what_the_system_told_beside_its_answer_does_not_matter(tmp_
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
     case = record(
         tmp_path,
-        said=Prediction(content=QueryOrAnswer(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"}),
+        said=Prediction(QueryOrAnswer(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"}),
     )
 
     assert replayer(tmp_path).call(case, SPEC, 1).load().metadata == {"a": "[redacted]"}
@@ -1001,7 +1001,7 @@ def test_an_answer_that_cannot_be_written_is_one_error(tmp_path):
     with pytest.raises(
         PredictorError, match=r"^the prediction for 'a' cannot be recorded: a value of the type timedelta$"
     ):
-        record(tmp_path, said=Prediction(content=QueryOrAnswer(answer=table((timedelta(1),))), predictor="p"))
+        record(tmp_path, said=Prediction(QueryOrAnswer(answer=table((timedelta(1),))), predictor="p"))
 
 
 def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
@@ -1010,7 +1010,7 @@ def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
         deep = [deep]
 
     with pytest.raises(PredictorError, match=r"^the prediction for 'a' cannot be recorded: it is nested too deeply$"):
-        record(tmp_path, said=Prediction(content=QueryOrAnswer(answer=JsonAnswer(deep)), predictor="p"))
+        record(tmp_path, said=Prediction(QueryOrAnswer(answer=JsonAnswer(deep)), predictor="p"))
     assert files(tmp_path) == []
 
 

@@ -64,7 +64,7 @@ def shop(tmp_path_factory):
             (case,) = load_cases(folder / "s.queryeval.yaml", require_prediction=False)
             golds = [session.execute_cached(case.golds[0], case)]
             assert golds[0].error is None, golds[0].error
-            prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="stated")
+            prediction = Prediction(QueryOrAnswer(query=predicted), predictor="stated")
             return case, score_prediction(case, golds, prediction, session)
 
         yield evaluated
