@@ -15,18 +15,6 @@ import ladybug
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import (
-    COMMANDS,
-    HEADER_BYTES,
-    Answer,
-    Fault,
-    Refused,
-    Settings,
-    Verdict,
-    make_answer,
-    read_header,
-    signature,
-)
 from queryeval_cypher.tokens import first_line, reaching_clause, statements
 
 CLAUSES = ("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN")
@@ -51,7 +39,7 @@ class Driver(driver.TableDriver):
         self._graph: ladybug.Database | None = None
         self._connection: ladybug.Connection | None = None
 
-    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
+    def run(self, settings: driver.Settings, query: str, timeout: float) -> driver.Answer:
         """Start `query`; raises `Fault`, `Refused`, Ladybug's errors, or ValueError for what is no query."""
         connection = self._connect(settings)
         check_reads(query)
@@ -64,16 +52,16 @@ class Driver(driver.TableDriver):
 
         return tuple(result.get_column_names()), fetch
 
-    def describe(self, settings: Settings) -> Answer:
+    def describe(self, settings: driver.Settings) -> driver.Answer:
         """List the properties by labels; relationships have `_src` and `_dst`, which refer to the keys of nodes."""
         rows = []
         for label, properties, ends in labels(self._connect(settings)):
             rows += [(label, name, data_type, None, None) for name, data_type, _ in properties]
             for source, target, source_key, target_key in ends:
                 rows += [(label, "_src", "", source, source_key), (label, "_dst", "", target, target_key)]
-        return make_answer(("table", "column", "type", "other_table", "other_column"), rows)
+        return driver.make_answer(("table", "column", "type", "other_table", "other_column"), rows)
 
-    def ddl(self, settings: Settings) -> Answer:
+    def ddl(self, settings: driver.Settings) -> driver.Answer:
         """List the statements that make the labels."""
         rows = []
         for label, properties, ends in labels(self._connect(settings)):
@@ -81,15 +69,15 @@ class Driver(driver.TableDriver):
             parts += [f"{name} {data_type}" for name, data_type, _ in properties]
             parts += [f"PRIMARY KEY ({name})" for name, _, is_key in properties if is_key]
             rows.append((f"CREATE {'REL' if ends else 'NODE'} TABLE {label} ({', '.join(parts)})",))
-        return make_answer(("statement",), rows)
+        return driver.make_answer(("statement",), rows)
 
-    def classify(self, error: Exception) -> Verdict:
+    def classify(self, error: Exception) -> driver.Verdict:
         """Return the verdict on an error of the other methods."""
         text = first_line(error)
         match error:
-            case Fault():
+            case driver.Fault():
                 return "fault", text
-            case Refused():
+            case driver.Refused():
                 return "failure", "unsafe", text
             case RuntimeError():
                 verdicts = (("failure", kind, said) for words, kind, said in FAILURES if words in str(error))
@@ -99,12 +87,12 @@ class Driver(driver.TableDriver):
                 return "failure", "invalid", text
         return "fault", f"{type(error).__name__}: {text}"
 
-    def _connect(self, settings: Settings) -> Any:
+    def _connect(self, settings: driver.Settings) -> Any:
         """Return a new connection to the graph of a request; raises `Fault`."""
         if self._connection:
             self._connection.close()
         path = settings["path"]
-        state = (path, signature(path), signature(f"{path}.wal"))
+        state = (path, driver.signature(path), driver.signature(f"{path}.wal"))
         if self._graph is None or state != self._state:
             if self._graph:
                 self._graph.close()
@@ -117,30 +105,29 @@ class Driver(driver.TableDriver):
 def open_graph(path: str) -> ladybug.Database:
     """Open a graph read-only, which makes Ladybug refuse what would change it; raises `Fault`."""
     try:
-        read_header(path, HEADER_BYTES)
+        driver.read_header(path, driver.HEADER_BYTES)
         return ladybug.Database(
             path, read_only=True, max_db_size=MAX_GRAPH_BYTES, buffer_pool_size=BUFFER_BYTES, max_num_threads=1
         )
     except (OSError, RuntimeError) as error:
-        raise Fault(f"{first_line(error)}: name a graph of Ladybug, or a script that makes one as `script`") from error
+        raise driver.Fault(
+            f"{first_line(error)}: name a graph of Ladybug, or a script that makes one as `script`"
+        ) from error
 
 
 def check_reads(query: str) -> None:
-    """Raise `Refused` for a query that reaches beyond the graph, and ValueError for what is no single query.
-
-    Clauses that change the graph are left to Ladybug, which has it open read-only.
-    """
+    """Raise `Refused` for a query that reaches beyond the graph, and ValueError for what is no single query."""
     query.encode()
     clauses = [tokens for _, tokens in statements(query)]
     first = clauses[0][0].text.upper() if clauses else ""
-    if first not in CLAUSES and first.lower() in COMMANDS:
-        raise Refused(f"only reading is allowed: {first}")
+    if first not in CLAUSES and first.lower() in driver.COMMANDS:
+        raise driver.Refused(f"only reading is allowed: {first}")
     if first not in CLAUSES:
         raise ValueError("a query begins with MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN")
     if len(clauses) > 1:
-        raise Refused("more than one statement")
+        raise driver.Refused("more than one statement")
     if clause := reaching_clause(clauses[0]):
-        raise Refused(f"only reading of the graph is allowed: {clause}")
+        raise driver.Refused(f"only reading of the graph is allowed: {clause}")
 
 
 @contextmanager
@@ -167,8 +154,8 @@ def labels(connection: Any) -> Iterator[tuple[str, list[tuple[Any, ...]], list[t
 def cell(value: Any) -> Any:
     """Return a value of Ladybug without ids.
 
-    A node or a relationship is its label and its properties, without those that are NULL: it does not have them. A
-    path is the list of its parts in turn; what a variable of variable length holds begins with a relationship.
+    A node or a relationship is its label and its properties, without those that are NULL. A path is the list of its
+    parts in turn; that of a variable of variable length begins with a relationship.
     """
     match value:
         case {"_NODES": nodes, "_RELS": relationships}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import dropwhile
-from typing import NamedTuple
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from queryeval_cypher.tokens import Token, read_tokens
@@ -11,13 +10,6 @@ from queryeval_cypher.tokens import Token, read_tokens
 KEY = "queryeval_key_"
 EXTRA_ROWS = 1_000  # beyond LIMIT, among which ties are expected to end
 DIRECTIONS = ("ASC", "ASCENDING", "DESC", "DESCENDING")
-
-
-class Item(NamedTuple):
-    """An item of RETURN: its expression, and the name of its column, which is the expression where there is no AS."""
-
-    expression: str
-    name: str
 
 
 def order_plan(query: str, row_count: int) -> OrderPlan | None:
@@ -46,8 +38,8 @@ def order_plan(query: str, row_count: int) -> OrderPlan | None:
     items = [read_item(query, item) for item in split(tokens[clauses["RETURN"] + 1 : head_end])]
     keys = [key_text(query, key) for key in split(tokens[head_end + 2 : end])]
     # Names after AS are not known within RETURN: the expression takes their place.
-    expressions = {item.name: item.expression for item in items}
-    names = [item.name for item in items] + [item.expression for item in items]
+    expressions = {name: expression for expression, name in items}
+    names = [name for _, name in items] + [expression for expression, _ in items]
     columns = [names.index(key) % len(items) for key in keys if key in names]
     added = "".join(f", {expressions.get(key, key)} AS {KEY}{number}" for number, key in enumerate(keys, start=1))
     last = int(skipped) + row_count + EXTRA_ROWS
@@ -74,11 +66,11 @@ def split(tokens: list[Token]) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-def read_item(query: str, tokens: list[Token]) -> Item:
-    """Return an item of RETURN with the name of its column."""
+def read_item(query: str, tokens: list[Token]) -> tuple[str, str]:
+    """Return the expression of an item of RETURN, and the name of its column: without AS, the expression."""
     is_named = len(tokens) > 2 and tokens[-2].keyword == "AS"
     expression = query[tokens[0].start : tokens[-3 if is_named else -1].end]
-    return Item(expression, tokens[-1].text if is_named else expression)
+    return expression, tokens[-1].text if is_named else expression
 
 
 def key_text(query: str, tokens: list[Token]) -> str:

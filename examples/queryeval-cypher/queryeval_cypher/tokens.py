@@ -13,7 +13,6 @@ STRINGS = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`"""
 COMMENTS = r"//[^\n]*+|/\*.*?\*/"
 _TOKEN = re.compile(rf"(?P<blank>\s++|{COMMENTS})|(?P<string>{STRINGS})|(?P<word>\w++)|.", re.DOTALL)
 _INTERNALS = re.compile(r"^\w+ exception: |: expected rule \w+")  # in messages
-_BEFORE_NAMES = (".", ":", "AS")
 
 
 class Token(NamedTuple):
@@ -37,7 +36,7 @@ def read_tokens(query: str) -> list[Token]:
         if match.lastgroup == "blank":
             continue
         text = match[0]
-        is_name = bool(tokens) and tokens[-1].text.upper() in _BEFORE_NAMES
+        is_name = bool(tokens) and tokens[-1].text.upper() in (".", ":", "AS")
         depth -= text in (")", "]", "}")
         keyword = text.upper() if match.lastgroup == "word" and not is_name else ""
         tokens.append(Token(text, keyword, match.start(), match.end(), depth))

@@ -74,8 +74,9 @@ def test_no_file_can_be_opened_whatever_the_text_of_a_query_hides(monkeypatch, t
     (tmp_path / "secret.csv").write_text("a\n1\n", encoding="utf-8")
     monkeypatch.setattr(child, "check_reads", lambda query: None)
     driver = child.Driver()
-    driver._graph = child.ladybug.Database(str(tmp_path / "g.lbug"))
-    driver._state = (str(tmp_path / "g.lbug"), *map(child.signature, (tmp_path / "g.lbug", tmp_path / "g.lbug.wal")))
+    files = tmp_path / "g.lbug", tmp_path / "g.lbug.wal"
+    driver._graph = child.ladybug.Database(str(files[0]))
+    driver._state = (str(files[0]), *map(child.driver.signature, files))
 
     for query in (f"LOAD FROM '{tmp_path}/secret.csv' RETURN *", f"COPY (RETURN 1) TO '{tmp_path}/out.csv'"):
         with pytest.raises(RuntimeError) as raised:
