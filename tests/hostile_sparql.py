@@ -159,7 +159,7 @@ HOSTILE = [
         ("word", WORDS, {ANSWER}),
         ("from", FROM, {ANSWER}),
         ("slow", SLOW, {"timeout", "too_large"}),
-        ("path", PATHS, {"timeout", "too_large", "invalid"}),
+        ("path", PATHS, {"timeout", "too_large", "error"}),
         ("large", LARGE, {"timeout", "too_large"}),
         ("invalid", INVALID, {"invalid"}),
         ("deep", DEEP, {"invalid", "timeout", "too_large", ANSWER}),

@@ -12,7 +12,7 @@ from servers import FaultServer
 from sparql_queries import ENTITIES, RDF_XML
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -106,7 +106,11 @@ def test_hostile_query_ends_as_named_and_the_next_one_answers(engines, listening
     began = time.monotonic()
 
     limit = 0.5 if "timeout" in kinds else 10  # the machine may be busy
-    execution = engines[name].execute(text, timeout=limit, max_rows=10_000)
+    try:
+        execution = engines[name].execute(text, timeout=limit, max_rows=10_000)
+    except SourceError as error:
+        failure = Failure(kind="error", message=str(error))
+        execution = Execution(query=text, error=failure)
     elapsed = time.monotonic() - began
     following = engines[name].execute(COUNT, timeout=30, max_rows=1)
 

@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import IRI, Literal, Policy, Table
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.languages.sparql.portable import portable
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -217,6 +218,43 @@ def test_second_engine_answers_what_the_first_refuses(hosts, tmp_path):
     assert [cell.lexical for cell in second.answer.rows[0]] == ["5"]
     assert "oxigraph" in neither.error.message
     assert "rdflib" in neither.error.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "query"),
+    [
+        ("rdflib", "SELECT * { VALUES ?x { } }"),
+        ("rdflib", "DESCRIBE * { ?s ?p ?o }"),
+        ("rdflib", "SELECT (NOT EXISTS { ?s ?p ?o } AS ?x) {}"),
+    ],
+)
+def test_a_query_of_sparql_that_an_engine_cannot_read_is_an_error_of_the_engine(hosts, tmp_path, engine, query):
+    (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+
+    with pytest.raises(SourceError, match=f"^source 'g': {engine} refuses a query that oxigraph reads: .*; write `eng"):
+        opened_files(hosts, tmp_path, files="g.ttl", engine=engine).execute(query, timeout=20, max_rows=1000)
+    both = opened_files(hosts, tmp_path, files="g.ttl", engine=[engine, "oxigraph"])
+    assert both.execute(query, timeout=20, max_rows=1000).error is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { ?s ?p ?o ?s ?q ?r }",  # no dot
+        "SELECT * { ?s ?p ?o FILTER ?o }",
+        "SELECT * { ?s :.b ?o }",
+        "SELECT (COUNT(?s) AS ?n) ?s { ?s ?p ?o }",
+        "SELECT ?s { ?s ?p ?o } LIMIT 1 LIMIT 2",
+        "SELECT * { ?s :a.b.c. ?o }",
+    ],
+)
+def test_what_sparql_does_not_allow_stays_invalid(run, query):
+    assert run("oxigraph", f"{PREFIXES} {query}").error.kind == "invalid"
+
+
+@pytest.mark.parametrize("name", ["select", "values with undef", "contains", "made terms", "star over a sub-select"])
+def test_a_query_that_every_engine_reads_is_sent_as_it_is(name):
+    assert portable(QUERIES[name]) == QUERIES[name]
 
 
 @pytest.mark.parametrize("engine", LOCAL)

@@ -43,6 +43,10 @@ class UnresponsiveSourceError(SourceError):
     """A source stopped responding after a query exceeded its time limit, and did not recover: do not retry."""
 
 
+class EngineError(QueryEvalError):
+    """An engine gives another answer to a query than to the same query in other words."""
+
+
 class SettingError(QueryEvalError):
     """A setting of a source, a predictor or a metric that cannot be right; `setting` is its name."""
 

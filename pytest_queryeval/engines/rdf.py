@@ -37,12 +37,15 @@ from pytest_queryeval.engines import (
 from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_graphs
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
 from pytest_queryeval.languages.sparql import refusal, with_terms
+from pytest_queryeval.languages.sparql.portable import portable
 from pytest_queryeval.languages.sparql.query import PREFIXES, declared_prefixes, read_query, with_prefixes
+from pytest_queryeval.languages.sparql.tree_reader import in_other_words
 from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
 
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of the children's messages
 MIN_SECONDS = 0.1
+READING_SECONDS = 10.0  # for an engine to read a query that the other one refused
 LOAD_SECONDS = 600.0  # for rdflib to load a graph into memory
 # By name: the driver, the packages that it imports, and how much memory a graph may need.
 EVALUATORS = {
@@ -116,20 +119,23 @@ class GraphEngine:
     def __init__(self, name: str, data: Mapping[str, Any], settings: Settings, hosts: Hosts) -> None:
         self._name = name
         self._data = data
-        self._hosts = []
-        for evaluator in texts(settings.get("engine", "oxigraph")):
-            driver, packages, memory = EVALUATORS[evaluator]
-            self._hosts.append(hosts.shared(Host(evaluator, driver, packages=packages, memory=memory)))
+        self._shared_hosts = hosts
+        self._hosts = [self._host(evaluator) for evaluator in texts(settings.get("engine", "oxigraph"))]
         default = settings.get("default_graph", [])
         self._default_graph = UNION if default == UNION else list(texts(default))
         self._prefixes = declared_prefixes(settings)
 
+    def _host(self, evaluator: str) -> Host:
+        driver, packages, memory = EVALUATORS[evaluator]
+        return self._shared_hosts.shared(Host(evaluator, driver, packages=packages, memory=memory))
+
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
         began = time.monotonic()
-        if failure := text_refusal(query) or refusal(read_query(query)):
-            return Execution(query=query, error=failure, engine=self._hosts[0].name)
-        full_query = with_prefixes(query, self._prefixes)
+        refused = text_refusal(query) or refusal(read_query(query)) or refusal(read_query(self._sent(query)))
+        if refused is not None:
+            return Execution(query=query, error=refused, engine=self._hosts[0].name)
+        full_query = self._sent(query)
         outline = read_query(full_query)
         failed_executions: list[Execution] = []
         failures: list[tuple[str, Failure]] = []
@@ -151,6 +157,8 @@ class GraphEngine:
             failures.append((host.name, failure))
             if failure.kind != "invalid":
                 break
+        if failures[-1][1].kind == "invalid":
+            self._check_refusal(full_query, failures[-1])
         if len(failures) > 1:
             messages = "; ".join(f"{name}: {failure.message}" for name, failure in failures)
             failure = Failure(kind=failures[-1][1].kind, message=messages)
@@ -158,6 +166,28 @@ class GraphEngine:
 
     def close(self) -> None:
         """Do nothing: the hosts, and a store, outlive this source."""
+
+    def _check_refusal(self, query: str, refused: tuple[str, Failure]) -> None:
+        """Raise `SourceError` if the only engine refused a query that the other one reads.
+
+        rdflib also reads what is not SPARQL: Oxigraph is wrong only if it reads the query in other words.
+        """
+        name, failure = refused
+        other_words = in_other_words(query)
+        if len(self._hosts) > 1 or not other_words:
+            return
+        other = next(evaluator for evaluator in EVALUATORS if evaluator != name)
+        if (name == "rdflib" or self._reads(name, other_words)) and self._reads(other, query):
+            problem = f"{name} refuses a query that {other} reads: {failure.message}"
+            raise SourceError(f"source '{self._name}': {problem}; write `engine: [{name}, {other}]`")
+
+    def _reads(self, evaluator: str, query: str) -> bool:
+        settings = {"content": "", "default_graph": [], "states_dataset": True}
+        error = self._host(evaluator).execute(settings, query, timeout=READING_SECONDS, max_rows=1).error
+        return error is None or error.kind != "invalid"
+
+    def _sent(self, query: str) -> str:
+        return portable(with_prefixes(query, self._prefixes))
 
     def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
         """Run on one host."""
@@ -184,7 +214,7 @@ class RdfEngine(GraphEngine):
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
-        full_queries = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
+        full_queries = [self._sent(query) for query in (gold, predicted)]
         pair = [QueryRequest(query, self._settings(query)) for query in full_queries]
         with self._source_errors():
             for host in self._hosts:

@@ -46,6 +46,7 @@ PATH_STEPS = 10.0  # the expected matches of a path, as a multiple of those of a
 DATASETS = 32
 QUERIES = 32  # that are kept as rdflib has read them
 UNION = "union"
+TOO_DEEP = "the query, or a path through the data, is nested too deeply"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
 
 
@@ -100,7 +101,7 @@ class Driver(driver.Driver):
             return "fault", text
         if isinstance(error, PermissionError):
             return "failure", "unsafe", text
-        return "failure", "invalid", "the query is nested too deeply" if isinstance(error, RecursionError) else text
+        return "failure", "invalid", TOO_DEEP if isinstance(error, RecursionError) else text
 
 
 class TripleIRI(rdflib.URIRef):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pytest_queryeval.core.answer_json import answer_digest
 from pytest_queryeval.core.errors import (
+    EngineError,
     GoldColumnError,
     GoldError,
     Location,
@@ -77,8 +78,9 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
 
     Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
     the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
-    and has a threshold; `progress` then holds the state up to the error. A predicted query that fails is not an error:
-    it has the worst score on metrics that need its answer. Raise `SpendLimitReached` if a call may not begin any more.
+    and has a threshold; `EngineError` if an analysis shows that the engine is at fault. `progress` then holds the state
+    up to the error. A predicted query that fails is not an error: it has the worst score on metrics that need its
+    answer. Raise `SpendLimitReached` if a call may not begin any more.
     """
     session.predictors.check_spend(case)
     progress = progress or CaseProgress()
@@ -101,6 +103,8 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
             result = ANALYSES[name](result, session)
         except MissingFeatureError:
             continue
+        except EngineError:
+            raise
         except Exception as error:  # noqa: BLE001 - of another package; scores and outcome stay as they are
             note = f"analysis '{name}' failed: {one_line(f'{type(error).__name__}: {error}', MESSAGE_CHARACTERS)}"
             result = result.with_details(notes=[*result.details.get("notes", ()), note])

@@ -69,6 +69,10 @@ class Edits(NamedTuple):
     """Whether edits that are enough on the source, but not on small databases, are tried with one more at once."""
     correction: Correction | None = None
     """Of gold, where the data show that it is at fault: then predicted is compared with the query that it should be."""
+    in_other_words: str = ""
+    """The predicted query, written anew without edits; empty if that may change its meaning."""
+    is_determined: bool = False
+    """Whether the predicted query has only one answer."""
     repairs: Iterable[Repair] = ()
     """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
 

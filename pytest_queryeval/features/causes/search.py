@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pytest_queryeval.comparison.bounds import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
-from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.errors import EngineError, SourceError
 from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
@@ -182,6 +182,9 @@ class _Search:
             return None
         if self._differences.correction is not None:
             return self._cause_beside_gold(self._differences.correction)
+        if self._is_right_in_other_words():
+            self._check_engine()
+            return None
         causes = (next(self._causes(edits), None) for edits in self._differences.groups)
         return next(filter(None, causes), None) or self._differences.fallback()
 
@@ -206,6 +209,19 @@ class _Search:
                 is_tested = True
         return is_tested
 
+    def _is_right_in_other_words(self) -> bool:
+        """Return whether the predicted query has gold's answer once it is only written anew, without an edit."""
+        query = self._differences.in_other_words
+        return bool(query) and self.score(self._run(query, self._limited_case)) == 1.0
+
+    def _check_engine(self) -> None:
+        """Raise `EngineError` if the source still gives another answer to the predicted query as it is written."""
+        predicted = self._trial.predicted
+        is_determined = self._differences.is_determined
+        if is_determined and self.score(self._run(predicted.query or "", self._limited_case)) != 1.0:
+            problem = f"{predicted.engine} gives gold's answer to the predicted query, but only in other words"
+            raise EngineError(f"{problem}: use another engine, and report this to its makers")
+
     def _cause_of_failure(self, label: CauseLabel) -> Cause | None:
         """Return the change after which a query that its engine refused has gold's answer, or at least runs.
 
@@ -215,7 +231,8 @@ class _Search:
         cause, running = self._repair(label)
         if cause is not None:
             return cause
-        for edits in self._differences.groups:
+        groups = () if self._is_right_in_other_words() else self._differences.groups
+        for edits in groups:
             for cause in self._causes(edits, most=1):
                 if cause.edits[0].label not in _QUERY_LABELS:
                     return replace(cause, edits=(replace(cause.edits[0], label=label),))

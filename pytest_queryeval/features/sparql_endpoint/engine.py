@@ -25,6 +25,7 @@ from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
+from pytest_queryeval.languages.sparql.portable import portable
 from pytest_queryeval.languages.sparql.query import (
     BLANK,
     PREFIXES,
@@ -126,13 +127,20 @@ class EndpointEngine:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
 
-        A timeout, a server error or a refusal is the query's fault only if the endpoint then answers a trivial query;
-        raises `SourceError` otherwise, and for any other lack of an answer.
+        A query that the endpoint refuses is sent again as other engines read it, if that differs. A timeout, a server
+        error or a refusal is the query's fault only if the endpoint then answers a trivial query; raises `SourceError`
+        otherwise, and for any other lack of an answer.
         """
         if failure := self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
         question = self._question(query)
         execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        portable_query = portable(question.text)
+        is_refused = execution.error is not None and execution.error.kind == "invalid"
+        if is_refused and portable_query != question.text and self._refusal(portable_query) is None:
+            question = self._question(portable_query)
+            second = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+            execution = second if second.error is None else execution
         return replace(with_terms(execution, read_query(question.text)), query=query)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:

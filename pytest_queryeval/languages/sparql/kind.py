@@ -45,13 +45,9 @@ class Sparql(QueryLanguage):
         return super().text_hint(query) or unclosed_bracket(query)
 
     def parses(self, query: str, dialect: str) -> bool:
-        from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
+        from pytest_queryeval.languages.sparql.tree_reader import in_other_words
 
-        try:
-            read_tree(query)
-        except UnreadableError:
-            return False
-        return True
+        return bool(in_other_words(query))
 
     def run_note(self, query: str, source: Source) -> str:
         added_prefixes = missing_prefixes(query, declared_prefixes(source.settings))

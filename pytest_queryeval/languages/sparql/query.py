@@ -20,7 +20,9 @@ from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape,
 from pytest_queryeval.text.formatting import truncate
 
 BLANK = r"(?:\s|\#[^\r\n]*+)*+"
-NAME = r"(?:[^\W\d_](?:[\w-]|\.++(?=[\w-]))*+|_)?:(?:[\w:%-]|\\.|\.++(?=[\w:%\\-]))*+"
+WORD = "\\w\u00b7\u0300-\u036f\u203f\u2040"  # the characters of variables; names may contain a hyphen, too
+_PART = rf"{WORD}\-"
+NAME = rf"(?:[^\W\d_](?:[{_PART}]|\.++(?=[{_PART}]))*+|_)?:(?:[{_PART}:%]|\\.|\.++(?=[{_PART}:%\\]))*+"
 # Quantifiers are possessive, and an open string extends to the end, so that no text is scanned twice.
 _TOKEN = re.compile(
     rf"""
@@ -30,7 +32,7 @@ _TOKEN = re.compile(
                   | '{{3}} (?: '{{0,2}} (?: [^'\\] | \\. ) )*+ '{{0,3}}
                   | \" (?: [^"\\\r\n] | \\. )*+ \"?
                   | ' (?: [^'\\\r\n] | \\. )*+ '? )
-    | (?P<variable> [?$]\w++ )
+    | (?P<variable> [?$][{WORD}]++ )
     | (?P<language> @[A-Za-z]++(?:-[A-Za-z0-9]++)*+ )
     | (?P<name>     {NAME} )
     | (?P<word>     [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ )
@@ -53,7 +55,8 @@ MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 MAX_WORDS = 50  # SERVICE or FROM in an ambiguous text; each costs a search to its end
 # The head of a SERVICE clause, to be found anywhere in the text.
 _SERVICE = re.compile(
-    rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){BLANK}\{{", re.IGNORECASE
+    rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$][{_PART}]++|[{_PART}.]*+:(?:[{_PART}.:%]|\\.)*+){BLANK}\{{",
+    re.IGNORECASE,
 )
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 COMMON = "common"
@@ -317,7 +320,7 @@ def read_query(text: str) -> QueryOutline:
     names = dict.fromkeys(token.text[1:] for token in decoded_tokens if token.kind == "variable")
     return QueryOutline(
         text=unescaped(text),
-        form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
+        form=next((form for form in UPDATES if form in forms), _form(decoded_tokens[start:])),
         tokens=decoded_tokens[start:],
         variables=tuple(names),
         prefixes={

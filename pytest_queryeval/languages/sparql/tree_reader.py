@@ -22,6 +22,7 @@ from pytest_queryeval.languages.sparql.tree import (
     SortKey,
     Triple,
     Union,
+    Writer,
     is_constant,
     is_number,
 )
@@ -76,6 +77,14 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Pa
     if reader.next:
         raise UnreadableError(text)
     return ParsedQuery(tree, prefixes)
+
+
+def in_other_words(text: str) -> str:
+    """Return a query as its tree is written; empty if it cannot be read as a tree."""
+    try:
+        return Writer({}).query(read_tree(text).tree)
+    except UnreadableError:
+        return ""
 
 
 def _normalized_tokens(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:

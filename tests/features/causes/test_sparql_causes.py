@@ -1,6 +1,7 @@
 """Why a predicted SPARQL query is wrong: differences have labels, and repaired queries gold's answer."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from samples import make_case
@@ -8,8 +9,10 @@ from sparql_golds import GOLDS, HEAD, made
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.cause import Cause
+from pytest_queryeval.core.errors import EngineError
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes.search import find_cause
@@ -46,6 +49,40 @@ def cause_of(tmp_path_factory):
             return cause
 
         yield found
+
+
+class Careless:
+    """An engine that finds no row where a query has DISTINCT before a column that is written with `$`."""
+
+    def __init__(self, engine):
+        self._engine = engine
+
+    def execute(self, query, *, timeout, max_rows):
+        text = query.replace("}", "FILTER(false) }", 1) if "DISTINCT $" in query else query
+        execution = self._engine.execute(text, timeout=timeout, max_rows=max_rows)
+        return replace(execution, query=query, engine="careless")
+
+    def close(self):
+        self._engine.close()
+
+
+@pytest.mark.parametrize("modifiers", ["", " LIMIT 5"])
+def test_a_query_that_is_right_in_other_words_has_no_cause_and_the_engine_is_at_fault(tmp_path, monkeypatch, modifiers):
+    rdf = ENGINES["rdf"]
+    careless = replace(rdf, opener=lambda source, hosts: Careless(rdf.open(source, hosts)))
+    monkeypatch.setitem(ENGINES._members, "careless", careless)
+    (tmp_path / "g.ttl").write_text(GRAPH, encoding="utf-8")
+    source = Source(name="g.ttl", engine="careless", settings={"files": ["g.ttl"]}, folder=tmp_path)
+    gold = QueryOrAnswer(query=f"{HEAD} SELECT ?x {{ ?x a :Singer }}{modifiers}")
+    predicted = QueryOrAnswer(query=f"{HEAD} SELECT DISTINCT $x {{ $x a :Singer }}{modifiers}")
+    case = make_case(kind="sparql", source=source, golds=(gold,), predicted=predicted, max_rows=100, timeout=30.0)
+
+    with Session() as session:
+        if not modifiers:
+            with pytest.raises(EngineError, match=r"^careless gives gold's answer to the predicted query, but only in"):
+                evaluate_case(case, session)
+        else:
+            assert evaluate_case(case, session).cause is None
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from pytest_queryeval.features.causes.sparql.alignment import (
 from pytest_queryeval.features.causes.sparql.changes import Edit, Step, defects
 from pytest_queryeval.features.causes.sparql.differences import Differences
 from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
-from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes
+from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query, with_prefixes
 from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 from pytest_queryeval.languages.sparql.tree import (
     Expr,
@@ -40,13 +40,14 @@ from pytest_queryeval.languages.sparql.tree import (
     variables,
     walk,
 )
-from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
+from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, in_other_words, read_tree
 from pytest_queryeval.text.formatting import one_line
 
 MAX_NODES = 1_500  # of the trees of both queries
 MAX_TERMS = 6  # that are named where they are the cause
 MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
 _JOINED_WORD = "WHERE"  # as in `SELECT ?bookWHERE { … }`, which engines run
+_CHOOSING = ("LIMIT", "OFFSET", "SAMPLE", "GROUP_CONCAT", "NOW", "RAND", "UUID", "STRUUID", "BNODE")
 _FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
@@ -240,15 +241,16 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         unknown_terms=[term.term for term in unknown_terms],
     )
     groups: list[QueryEdits] = [] if edits is None else [edits]
+    prefixes = {} if source is None else declared_prefixes(source.settings)
+    other_words = in_other_words(with_prefixes(query, prefixes))
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, source=source)
-        return Edits(groups, repairs=sparql_repairs(failed_query))
+        return Edits(groups, in_other_words=other_words, repairs=sparql_repairs(failed_query))
     cause = edits.hard_coded(gold.answer) if edits is not None and isinstance(gold.answer, Table) else None
     cells = [cell for row in gold.answer.rows for cell in row] if isinstance(gold.answer, Table) else []
     is_by_chance = len(cells) == 1 and not isinstance(cells[0], IRI)  # an edit may hit a single number, text or boolean
     most_untested = 0 if edits is None or cause is not None or is_by_chance else edits.most_untested
     if unknown_terms:
-        prefixes = {} if source is None else declared_prefixes(source.settings)
         groups.insert(0, UnknownTermEdits(query, unknown_terms, prefixes))
 
     def fallback() -> Cause | SharedPatterns | None:
@@ -257,7 +259,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
             return Cause(edits=(*groups[0].edits[:MAX_TERMS], *missing))
         return edits.shared_patterns() if cause is None and edits is not None else cause
 
-    return Edits(groups, fallback, most_untested)
+    is_determined = not any(token.is_word(*_CHOOSING) for token in read_query(query).tokens)
+    return Edits(groups, fallback, most_untested, in_other_words=other_words, is_determined=is_determined)
 
 
 def _finds_nothing(answer: Answer | None) -> bool:
