@@ -26,9 +26,7 @@ NO_PREDICATE = "<tag:queryeval:none>"  # of no triple
 NO_VALUE = "(1 AS ?queryeval)"
 _NEW_AT_EACH_CALL = ("RAND", "UUID", "STRUUID", "BNODE")
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z_][\w-]*)?", re.ASCII)
-_LOCAL_NAME = re.compile(
-    rf"(?:[:{WORD}]|%[0-9A-Fa-f]{{2}}|\\[_~.!$&'()*+,;=/?#@%-]|(?<!\A)-|(?<!\A)\.++(?!\Z))*+"
-)
+_LOCAL_NAME = re.compile(rf"(?:[:{WORD}]|%[0-9A-Fa-f]{{2}}|\\[_~.!$&'()*+,;=/?#@%-]|(?<!\A)-|(?<!\A)\.++(?!\Z))*+")
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _OLD_LINE_END = re.compile(r"#[^\r\n]*\r(?!\n)")
 Change: TypeAlias = tuple[int, int, str]
@@ -58,8 +56,9 @@ def _changed(text: str, changes: Iterable[Change]) -> str:
 
 def _code_points(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
     """Decode those outside of strings; within strings they are no delimiters."""
+    strings = [(token.start, token.end) for token in query_tokens if token.kind == "string"]
     place = 0
-    for start, end in [(token.start, token.end) for token in query_tokens if token.kind == "string"] + [(len(text),) * 2]:
+    for start, end in [*strings, (len(text), len(text))]:
         if "\\" in text[place:start]:
             yield place, start, unescaped(text[place:start])
         place = end

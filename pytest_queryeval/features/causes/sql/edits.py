@@ -213,9 +213,11 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     query, gold_query = predicted.query or "", gold.query or ""
     edits = sql_edits(query, gold_query, schema, dialect, widths)
     groups = [] if edits is None else [edits]
+    other_words = "" if edits is None else edits.applied(()) or ""
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
-        return Edits(groups, databases=DATABASES, repairs=sql_repairs(failed_query))
+        repairs = sql_repairs(failed_query)
+        return Edits(groups, databases=DATABASES, in_other_words=other_words, repairs=repairs)
     if edits is None:
         return Edits()
 
@@ -239,6 +241,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         most_untested=int(is_telling),
         databases=DATABASES,
         is_extended=True,
+        in_other_words=other_words,
         correction=_correction(gold_query, query, dialect, schema, run),
     )
 
