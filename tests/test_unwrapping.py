@@ -533,6 +533,10 @@ def test_text_above_a_query_is_no_part_of_it(kind, said, line):
         (SQL, "SELECT count(*) FROM singer;\nThis counts all rows."),
         (SQL, "SELECT 1\n\nIt's one row (always).\n\n- without duplicates"),
         (SQL, "SELECT 1\n \n**Note:** This counts\nall rows!"),
+        (SQL, "SELECT count(*) FROM singer; -- all\n This counts all rows."),
+        (SQL, "SELECT count(*) FROM singer;\nSQLResult: \nAnswer: 1"),
+        (SQL, "SELECT ';' FROM singer;\n\nselect the singers that are there"),
+        (SQL, "SELECT 1; Done; DROP TABLE singer"),
         (SPARQL, "ASK { ?x a 1 }\n\nThis asks whether there is one."),
     ],
 )
@@ -546,6 +550,7 @@ def test_sentences_after_a_query_are_prose(kind, said):
         "SELECT a FROM t\n\nWHERE a = ?",
         "SELECT a FROM t\n\nWhere a > 1 and b < 2.",
         "SELECT a FRM t;\n\nDELETE FROM t",
+        "SELECT a FRM t; ORDER BY a; left join u",
         "SELECT a FROM t\n\n-- This is a comment.\nWHER a",
         "SELEC a.b: SELECT 1",
         "EXPLAN QUERY PLAN: SELECT 1",

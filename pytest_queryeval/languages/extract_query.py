@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 _FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
@@ -317,7 +317,7 @@ def after_prose(answer: str, language: Language) -> str:
 def text_hint(query: str, language: Language) -> str:
     """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike; else nothing."""
     if language.start.match(query):
-        if any(map(_is_sentence, islice(_END_OF_QUERY.split(query, MAX_PARAGRAPHS), 1, None))):
+        if sentences_behind(query):
             return ENDS_WITH_PROSE
     elif key := _key_of_query(query, language):
         return IN_JSON.format(key=key)
@@ -372,7 +372,16 @@ def _first_line_of_query(text: str, language: Language) -> int:
     return 0 if ";" in before else before.count("\n") + 1
 
 
-def _is_sentence(text: str) -> bool:
+def sentences_behind(query: str) -> str:
+    """Return the text from the first sentences on that follow a blank line, or a semicolon that ends its line."""
+    ends = [end.end() for end in islice(_END_OF_QUERY.finditer(query), MAX_PARAGRAPHS)]
+    paragraphs = pairwise([*ends, len(query)])
+    return next(
+        (query[start:] for start, end in paragraphs if is_sentence(_END_OF_QUERY.sub("", query[start:end]))), ""
+    )
+
+
+def is_sentence(text: str) -> bool:
     """Return whether all of a text reads like sentences, and not like a part of a query."""
     end = text.rstrip("*_`) \t\r\n")
     return (

@@ -220,6 +220,22 @@ def strip_trailing_semicolons(query: str) -> str:
     return query[:end]
 
 
+def split_at_semicolons(query: str) -> list[str]:
+    """Return the texts between the semicolons of a query, without blanks and comments around them.
+
+    >>> split_at_semicolons("SELECT ';'; /* all */; This counts; all rows. -- ;")
+    ["SELECT ';'", 'This counts', 'all rows.']
+    """
+    texts, start, end = [], -1, -1
+    for part in _PARTS.finditer(query):
+        if part.lastgroup == "word":
+            start, end = (part.start() if start < 0 else start), part.end()
+        elif part.lastgroup == "semicolon" and start >= 0:
+            texts.append(query[start:end])
+            start = -1
+    return texts if start < 0 else [*texts, query[start:end]]
+
+
 def quoted(name: str) -> str:
     """Return a name in double quotes, as standard SQL has it."""
     return '"' + name.replace('"', '""') + '"'

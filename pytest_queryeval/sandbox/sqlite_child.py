@@ -18,10 +18,12 @@ from pytest_queryeval.sandbox.driver import (
     Fault,
     Settings,
     Verdict,
+    first_word,
     make_answer,
     quoted,
     read_header,
     signature,
+    split_at_semicolons,
     strip_trailing_semicolons,
     wrong_file_problem,
 )
@@ -60,6 +62,8 @@ ACTIONS = {
     for name, value in vars(sqlite3).items()
     if name.startswith(("SQLITE_ALTER_", "SQLITE_CREATE_", "SQLITE_DROP_")) or name in OTHER_ACTIONS
 }
+SEVERAL = "one statement at a time"  # in the message of Python
+NO_STATEMENT = re.compile(r"syntax error|unrecognized token")
 QUOTED_TWICE = re.compile(r"""near "((["'`]).*\2)":""", re.DOTALL)  # a word that the query itself quotes
 # By extended result code, else by primary code, else invalid. https://sqlite.org/rescode.html
 VERDICTS = {
@@ -173,7 +177,13 @@ class Driver(driver.TableDriver):
             connection = self._connection(settings["path"], timeout)
         statement = strip_trailing_semicolons(query)
         connection.text_factory = str
-        cursor = connection.execute(statement)
+        try:
+            cursor = connection.execute(statement)
+        except (sqlite3.ProgrammingError, sqlite3.Warning) as error:
+            if SEVERAL in str(error):
+                check_second(connection, statement)
+                self._guard.refused = ""
+            raise
         if cursor.description is None:
             raise ValueError("the text holds no statement")
 
@@ -228,7 +238,7 @@ class Driver(driver.TableDriver):
             if refused_action.endswith(("sqlite_master", "sqlite_temp_master")):
                 refused_action = "a change of the schema"
             return "failure", "unsafe", f"only reading is allowed: {refused_action}"
-        if "one statement at a time" in text:
+        if SEVERAL in text:
             return "failure", "unsafe", "more than one statement"
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         verdict = VERDICTS.get(code) or VERDICTS.get(code & 0xFF, "invalid")
@@ -296,6 +306,16 @@ class Driver(driver.TableDriver):
         if len(self._open) > CONNECTIONS:
             self._open.popitem(last=False)[1].connection.close()
         return self._open[path].connection
+
+
+def check_second(connection: sqlite3.Connection, query: str) -> None:
+    """Raise sqlite3's error if what follows the first semicolon of a query is no statement; it is not run."""
+    second = [*split_at_semicolons(query), "", ""][1]
+    try:
+        connection.execute(second if first_word(second) == "explain" else f"EXPLAIN {second}").close()
+    except sqlite3.Error as error:
+        if NO_STATEMENT.search(str(error)):
+            raise
 
 
 def connect_plainly(path: str) -> sqlite3.Connection:

@@ -89,6 +89,8 @@ VIEWS = """
 PASSWORD_TABLES = frozenset(("pg_authid", "pg_shadow", "pg_subscription", "pg_user_mapping", "pg_user_mappings"))
 _CALL = re.compile(r"([a-z_][a-z0-9_$]*)\(")
 _WORD = re.compile(r"[a-z_][a-z0-9_$]*")
+SYNTAX_ERROR, FEATURE_NOT_SUPPORTED = "42601", "0A000"
+_WRITING_WORD = re.compile(r"\b(?:insert|delete|merge|update)\b", re.IGNORECASE)
 _WRITE = re.compile(r"\b(?:insert\s+into|delete\s+from|merge\s+into|update\s+(?:\S+\s+){1,4}set)\b", re.IGNORECASE)
 
 # By SQLSTATE, else by its class, else invalid. https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -111,7 +113,6 @@ VERDICTS = {
 }
 # Functions of the server that refuse several statements, SELECT INTO, and a WITH that writes; messages are translated.
 UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "transformSelectStmt"))
-MISPLACED_WRITE_STATES = ("42601", "0A000")  # syntax_error, feature_not_supported
 
 
 class Session:
@@ -293,6 +294,10 @@ def verdict(error: Exception, query: str) -> tuple[str, str]:
     if not state:
         return ("too_large", "out of memory") if "out of memory" in str(error) else ("rejected", str(error))
     text = ". ".join(part for part in (error.diag.message_primary, error.diag.message_hint) if part)
-    if error.diag.source_function in UNSAFE_PLACES or (state in MISPLACED_WRITE_STATES and _WRITE.search(query)):
+    # Prose behind a query may tell of writes: then the error is at another word.
+    writes = _WRITE.search(query) and (
+        state == FEATURE_NOT_SUPPORTED or (state == SYNTAX_ERROR and _WRITING_WORD.search(text))
+    )
+    if error.diag.source_function in UNSAFE_PLACES or writes:
         return "unsafe", f"only one query that reads is allowed: {text}"
     return VERDICTS.get(state) or VERDICTS.get(state[:2], "invalid"), text

@@ -13,10 +13,14 @@ from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.extract_query import SQL_TEXT
+from pytest_queryeval.languages.extract_query import ENDS_WITH_PROSE, SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sql import parse_query
 
+# What begins a part of a query that a semicolon cuts off.
+_CLAUSE = re.compile(
+    r"(?:AND|EXCEPT|GROUP|HAVING|INTERSECT|(?:\w+\s+)?JOIN|LIMIT|ON|OR|ORDER|UNION|WHERE)\b", re.IGNORECASE
+)
 _NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
@@ -95,6 +99,15 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.parsing import has_detached_alias
 
         return "" if has_detached_alias(query, dialect, parse_query(query, dialect).statements.tokens) else query
+
+    def text_hint(self, query: str) -> str:
+        hint = super().text_hint(query)
+        if hint or ";" not in query or not self.language.start.match(query):
+            return hint
+        from pytest_queryeval.languages.sql.parsing import split_prose
+
+        _, prose = split_prose(query, "")
+        return ENDS_WITH_PROSE if prose and not _CLAUSE.match(prose) else ""
 
     def translate(self, query: str, dialect: str, target: str) -> str:
         if not dialect or not target:

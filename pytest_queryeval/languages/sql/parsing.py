@@ -14,6 +14,8 @@ from typing import NamedTuple
 from sqlglot import Dialect, ErrorLevel, ParseError, Token, TokenType, exp
 from sqlglot.errors import SqlglotError, TokenError
 
+from pytest_queryeval.languages.extract_query import SQL_TEXT, is_sentence, sentences_behind
+from pytest_queryeval.sandbox.driver import COMMANDS, first_word, split_at_semicolons
 from pytest_queryeval.text.formatting import one_line, truncate
 
 # Counts instead of time limits: what can be read must not depend on the machine. People's queries are far below them.
@@ -104,6 +106,24 @@ def changes_data(statements: Statements) -> bool:
     """Return whether a whole text was parsed, and its first statement changes data or tables."""
     changing = (exp.DML, exp.DDL, exp.Alter, exp.Drop)
     return statements.error is None and isinstance(next(iter(statements.trees), None), changing)
+
+
+def split_prose(query: str, dialect: str) -> tuple[str, str]:
+    """Return a query and the prose behind it: text that follows its semicolon and is no statement, or sentences.
+
+    >>> split_prose("SELECT 1; This is one row", ""), split_prose("SELECT 1; DROP TABLE t", "")
+    (('SELECT 1', 'This is one row'), ('SELECT 1; DROP TABLE t', ''))
+    """
+    first, following, *_ = [*split_at_semicolons(query), "", ""]
+    if following and not _is_statement(following, dialect):
+        return first, following
+    prose = sentences_behind(query)
+    return query.removesuffix(prose), prose
+
+
+def _is_statement(text: str, dialect: str) -> bool:
+    begins_like_one = SQL_TEXT.start.match(text) or first_word(text) in COMMANDS
+    return bool(begins_like_one) and not is_sentence(text) and read_statements(text, dialect).error is None
 
 
 def read_query(text: str, dialect: str, statements: Statements) -> Tree:
