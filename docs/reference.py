@@ -19,7 +19,7 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, TABLE_DESCRIPTIONS
-from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
+from pytest_queryeval.suites.keys import COMPARE, KEYS
 from pytest_queryeval.suites.metric_keys import gate_keys
 
 BAR = r"\|"  # as a cell of a table has it
@@ -55,7 +55,9 @@ def keys() -> str:
         ),
         _table(("key", "where", "value", "meaning", "inheritance"), rows),
         "## `compare`\n\n[equality.md](../equality.md) explains them.",
-        _described_keys(COMPARE, COMPARE_DESCRIPTIONS),
+        _described_keys(
+            {name: key.read for name, key in COMPARE.items()}, {name: key.description for name, key in COMPARE.items()}
+        ),
         "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
         *_gates(),
         "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",

@@ -237,7 +237,7 @@ def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
 
 
 def test_options_are_checked_against_what_the_metric_takes():
-    loaded = case("options: {only_sql: {alpha: 0.5}, sql: {}}")
+    loaded = case("metrics: [only_sql]", "options: {only_sql: {alpha: 0.5}, sql: {}}")
 
     assert loaded.settings.options == {"only_sql": {"alpha": 0.5}, "sql": {}}
     assert problem("options: {sql: {anything: [1]}}") == "kind 'sql' has no option 'anything': choose from dialect"
@@ -252,20 +252,21 @@ def test_options_are_checked_against_what_the_metric_takes():
 
 def test_compare_sets_the_policy():
     loaded = case(
-        "compare: {numbers: {rel: 0.01, abs: 0}, text_numbers: true, case: ignore, whitespace: ignore, nulls: equal,"
-        " dates: strict, duplicates: ignore, row_order: strict, columns: by_name, extra_columns: allow,"
-        " rdf_terms: strict}"
+        "compare: {numbers: {rel: 0.01, abs: 0}, text_numbers: false, case: ignore, whitespace: ignore, nulls: equal,"
+        " dates: strict, duplicates: ignore, row_order: ignore, columns: by_name, extra_columns: allow,"
+        " rdf_terms: strict}",
+        head="kind: sparql\nsource: a.ttl\n",
     )
 
     assert loaded.settings.policy == Policy(
         rel=0.01,
         abs=0,
-        text_numbers=True,
+        text_numbers=False,
         case="ignore",
         whitespace="ignore",
         dates="strict",
         duplicates="ignore",
-        row_order="strict",
+        row_order="ignore",
         columns="by_name",
         extra_columns="allow",
         rdf_terms="strict",

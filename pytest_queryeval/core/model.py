@@ -336,6 +336,15 @@ class Case:
         return self.review.withdrawal if self.review is not None else ""
 
     @property
+    def runs_queries(self) -> bool:
+        """Whether a source runs a query of the case: a gold, or what is predicted, which may be one."""
+        if self.settings.source is None or not self.answerable:
+            return False
+        answers = [content for content in (*self.golds, self.predicted) if isinstance(content, QueryOrAnswer)]
+        is_asked = self.predicted is None or isinstance(self.predicted, GoldTranslation)
+        return is_asked or any(content.query is not None for content in answers)
+
+    @property
     def on_gold_source(self) -> Case:
         """The case as its golds run: with `gold_source` as its source, and the tables of that; else the case itself."""
         if self.settings.gold_source is None:

@@ -205,6 +205,11 @@ class Policy:
     gold_columns: tuple[str | int, ...] = ()
     column_numbers: tuple[ColumnTolerance, ...] = ()
 
+    @property
+    def has_ordered_set(self) -> bool:
+        """Whether the order of rows has to be gold's although rows are a set: a set has no order."""
+        return self.row_order == "strict" and self.duplicates == "ignore"
+
     def of(self, gold: Table, predicted: Table) -> Policy:
         """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""
         if not gold.is_graph and not predicted.is_graph:

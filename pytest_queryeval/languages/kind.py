@@ -70,6 +70,10 @@ class Kind(ABC):
         """Return the gold with what the case's settings add to it; raise `ValueError` if it contradicts them."""
         return gold
 
+    def uses_timeout(self, case: Case) -> bool:
+        """Return whether something runs for a case that its `timeout` can end."""
+        return self.has_queries and case.runs_queries
+
     @abstractmethod
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         """Return the answer of a gold or a prediction that no source has to run; None if one has to.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case, Settings
 
 
+FOLLOW_COMPARE = frozenset({"policy", "states", "challenge"})  # arguments of metrics that follow `compare`
 _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
 
 
@@ -114,6 +115,18 @@ def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> boo
     if answerable is not None and answerable is (metric == ABSTENTION):
         return False
     return METRICS[metric].applies_to(kind, KINDS[kind].answer_type)
+
+
+def follows_compare(name: str, key: str) -> bool:
+    """Return whether a metric follows a key of `compare`, which published metrics never do; an unknown one does not."""
+    try:
+        metric = METRICS[name]
+    except QueryEvalError:
+        return False
+    if metric.published or metric.input in ("queries", "predictions"):
+        return False
+    gets_gold_columns = metric.input == "answers" or metric.answers is not None
+    return bool(metric.injected & FOLLOW_COMPARE) or (key == "gold_columns" and gets_gold_columns)
 
 
 def better_of(name: str) -> Better:

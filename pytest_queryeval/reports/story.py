@@ -26,6 +26,7 @@ from pytest_queryeval.core.case_report import (
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.steps import count_steps
+from pytest_queryeval.metrics import follows_compare
 from pytest_queryeval.results.verdict import failure_text, first_line
 from pytest_queryeval.text.formatting import cell_text, escape_line, limits_text, one_line, pluralize
 
@@ -169,7 +170,7 @@ class Scores:
 
     scores: Sequence[StoryScore]
     compare: str
-    """The settings of the comparison that are not the default; empty without any."""
+    """The settings of the comparison that are not the default and that a score follows; empty without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +214,23 @@ def case_story(case: CaseReport) -> Iterator[Part]:
     if (prediction := case["prediction"]) is not None and "steps" in prediction:
         yield StorySteps(summary=steps_text(prediction["steps"]), steps=prediction["steps"])
     if case_scores := list(scores(case)):
-        compare = case["fingerprint"]["compare"] if case["fingerprint"] is not None else {}
-        settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
-        yield Scores(case_scores, settings)
+        yield Scores(case_scores, _compare_text(case))
     if case["trials"]:
         yield Trials(
             [StoryTrial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]]
         )
+
+
+def _compare_text(case: CaseReport) -> str:
+    """Return the settings of the comparison that are not the default and that one of the scores follows."""
+    if case["fingerprint"] is None or case["predicted"] is None or case["predicted"]["error"] is not None:
+        return ""
+    names = [name for name, score in case["scores"].items() if score is not None]
+    return ", ".join(
+        f"{key}: {cell_text(value, CELL_CHARACTERS)}"
+        for key, value in case["fingerprint"]["compare"].items()
+        if any(follows_compare(name, key) for name in names)
+    )
 
 
 def _challenge(challenge: ChallengeReport) -> StoryChallenge:

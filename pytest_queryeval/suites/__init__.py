@@ -6,7 +6,7 @@ import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,12 @@ from pytest_queryeval.documents.document import File, Node, Problems, file_at, r
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import entries, required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.answers import split_turns
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
+from pytest_queryeval.suites.effects import check_effects
 from pytest_queryeval.suites.keys import KEYS, read_check
 from pytest_queryeval.suites.predictors import check_predictor_files
 from pytest_queryeval.suites.settings import (
@@ -27,7 +30,6 @@ from pytest_queryeval.suites.settings import (
     Folder,
     FolderCache,
     Values,
-    check_applicable,
     folder_chain,
     inherit_values,
     read_keys,
@@ -139,7 +141,8 @@ def load_suite(
         shared = inherit_values(shared, folder.values)
     problems = Problems()
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
-    content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction)
+    gated = metrics_of_gates(chain)
+    content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction, gated=gated)
     cases, values = content or ([], {})
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
@@ -158,6 +161,12 @@ def load_suite(
             suite = problems.attempt(change, values[name], suite) or suite
     problems.raise_any()
     return suite
+
+
+def metrics_of_gates(folders: Iterable[Folder]) -> set[str]:
+    """Return the metrics that gates of these folders name: they are computed of the cases below."""
+    names = {gate.required.get("metric", "") for folder in folders for gate in folder.gates}
+    return {name for name in names if name in METRICS}
 
 
 def suite_files(path: Path) -> list[Path]:
@@ -182,10 +191,10 @@ def suites_below(folder: Path) -> Iterator[Path]:
 
 
 def _jsonl_cases(
-    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
 ) -> tuple[list[Case], Values]:
     """Return the cases of a file, and the values of keys that apply to it."""
-    reader = CaseReader(shared, problems, require_prediction=require_prediction)
+    reader = CaseReader(shared, problems, require_prediction=require_prediction, gated=gated)
     cases: list[Case] = []
     for node in read_jsonl(file):
         if isinstance(node, CaseError):
@@ -196,7 +205,7 @@ def _jsonl_cases(
 
 
 def _yaml_cases(
-    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
 ) -> tuple[list[Case], Values]:
     """Return the cases of a file, and the values of keys that apply to it."""
     document = read_yaml(file)
@@ -223,7 +232,7 @@ def _yaml_cases(
     if "cases" not in values:
         raise top.problem("a suite needs `cases`: add a list of them")
     settings = inherit_values(shared, values)
-    reader = CaseReader(settings, problems, require_prediction=require_prediction)
+    reader = CaseReader(settings, problems, require_prediction=require_prediction, gated=gated)
     predictor = settings.get("predictor")
     has_predictor = predictor is not None and predictor.kind != "inline"
     cases: list[Case] = []
@@ -233,7 +242,10 @@ def _yaml_cases(
     except (CaseError, SuiteError) as error:
         problems.keep(error)
     if len(reader.kinds) == 1:
-        check_applicable(top, values, reader.kinds.pop(), problems)
+        shared_settings = dict.fromkeys(case.settings for case in cases)
+        requested = {name for case_settings in shared_settings for name in case_settings.requested_metrics}
+        computed = None if problems else requested.union(gated)
+        check_effects(top, values, KINDS[reader.kinds.pop()], problems, computed=computed)
     return cases, settings
 
 
@@ -297,6 +309,11 @@ class CaseLevels:
     """The mappings of its folders from the top, then that of its file, which JSON lines do not have."""
     case_node: Node
     """The mapping of the case itself."""
+
+    @property
+    def gated(self) -> set[str]:
+        """The metrics that gates above the case name."""
+        return metrics_of_gates(self.suite.folders)
 
     @property
     def all(self) -> tuple[Node, ...]:

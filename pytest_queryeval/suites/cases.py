@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +17,12 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, split_turns
+from pytest_queryeval.suites.effects import check_effects
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,
     added,
-    check_applicable,
     inherit_values,
     intended_keys,
     read_keys,
@@ -31,16 +31,23 @@ from pytest_queryeval.suites.settings import (
 )
 from pytest_queryeval.suites.sources import load_schema
 
+ORDERED_SET = "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one"
+
 
 class CaseReader:
     """A reader of the cases of one suite file, which inherit the values `shared`.
 
     Problems are added to `problems`. If it has some from the start, they may be why settings are missing, so missing
-    settings are not reported. `kinds` are the names of the kinds of the cases read so far.
+    settings are not reported. `kinds` are the names of the kinds of the cases read so far, `gated` the metrics that
+    gates above the file name.
     """
 
-    def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
+    def __init__(
+        self, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str] = ()
+    ) -> None:
         self.kinds: set[str] = set()
+        self._gated = gated
+        self._has_told_of_order = False
         self._shared = shared
         self._shared_settings: dict[bool, SuiteSettings] = {}
         self._problems = problems
@@ -81,11 +88,17 @@ class CaseReader:
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
-            check_applicable(node, values, kind.name, problems, answerable=answerable)
+            computed = {*suite_settings.settings.requested_metrics, *self._gated} if suite_settings else None
+            check_effects(node, values, kind, problems, answerable=answerable, computed=computed)
             # A gold under a misspelt key is reported once, as an unknown key.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
                 golds = problems.attempt(read_golds, node, kind, answerable=answerable)
             predicted = problems.attempt(read_predicted, node, kind)
+        if suite_settings and suite_settings.settings.policy.has_ordered_set:
+            at = entries(node).get("compare")
+            if at is not None or not self._has_told_of_order:
+                problems.append((at or node).problem(ORDERED_SET))
+            self._has_told_of_order = True
         if suite_settings and kind and golds is not None and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
@@ -182,10 +195,10 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
         json.dumps(setting_values, default=str), File(folder / "score_pairs", Path("score_pairs")), line=0
     )
     values = read_keys(node, "file", problems)
-    if not problems:
-        check_applicable(node, values, values["kind"], problems)
     problems.raise_any()
     settings = resolve({**values, "thresholds": ({},)})
+    check_effects(node, values, KINDS[values["kind"]], problems, computed=settings.settings.requested_metrics)
+    problems.raise_any()
     return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -13,10 +13,7 @@ from pytest_queryeval.core.errors import (
     did_you_mean,
 )
 from pytest_queryeval.core.groups import PYTEST_MARKERS, as_marker
-from pytest_queryeval.core.model import (
-    MAX_TRIALS,
-    TrialsRule,
-)
+from pytest_queryeval.core.model import MAX_TRIALS, Case, QueryOrAnswer, TrialsRule
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import (
     NON_BLANK,
@@ -29,6 +26,7 @@ from pytest_queryeval.core.shapes import (
     shape,
     shape_of,
 )
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
     Reader,
@@ -52,7 +50,8 @@ from pytest_queryeval.documents.values import (
     whole_number,
     whole_text,
 )
-from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS, read_messages
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
 from pytest_queryeval.suites.metric_keys import (
@@ -101,6 +100,16 @@ class Key:
     level. Else the nearest level's value applies."""
     read: Reader[Any]
     """Reads its value; editors describe, complete and check values by its shape."""
+    used_by: Callable[[Kind], bool] = lambda _: True
+    """Whether cases of a kind can use its value: where they cannot, they do not get it.
+
+    A case or a suite of such a kind that states it is refused; in a folder `queryeval check` reports it.
+    """
+    idle: Callable[[Case, Collection[str]], str] = lambda *_: ""
+    """Returns why a case of a kind that can use its value does not, as its suite stands; empty if it does.
+
+    It is called with the case, and the names of the metrics that are computed. `queryeval check` reports it.
+    """
     load: Callable[[Any], object] = lambda value: value
     """Converts the value that applies to a case to the one in `Case.extra`; only for keys outside the core.
 
@@ -162,27 +171,16 @@ def read_on_miss(node: Node) -> tuple[str, Location]:
     return _ON_MISS(node), node.location
 
 
-# What editors show on hover and beside completions; docs/suites.md has the details.
-COMPARE_DESCRIPTIONS = {
-    "numbers": "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
-    "text_numbers": 'true: the text "5" equals the number 5; default: false, for sparql true',
-    "case": "ignore: upper and lower case are equal; default: keep",
-    "whitespace": "ignore: runs of white space equal one space, and none at the ends; default: keep",
-    "nulls": "NULL equals NULL and nothing else",
-    "dates": "by_value (default): dates equal their ISO text, and times the same moment in another zone",
-    "duplicates": "ignore: rows are a set; default: count",
-    "row_order": "whether the order of rows counts; auto (default): where gold orders them",
-    "columns": "any (default): the best alignment; positional; by_name",
-    "extra_columns": "allow: predicted may have columns that gold does not have; default: reject",
-    "gold_columns": "names or positions, from 0, of the columns of gold that count; predicted may have others",
-    "rdf_terms": "value (default): literals are equal when their values are; strict: also datatype and language",
-}
-
-
-@shape(lambda: shape_of(mapping_of(COMPARE, COMPARE_DESCRIPTIONS)))
+@shape(
+    lambda: shape_of(
+        mapping_of(
+            {name: key.read for name, key in COMPARE.items()}, {name: key.description for name, key in COMPARE.items()}
+        )
+    )
+)
 def read_compare(node: Node) -> dict[str, Any]:
     """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where `gold_columns` is."""
-    fields = known_entries(node, COMPARE)
+    fields = known_entries(node, {name: key.read for name, key in COMPARE.items()})
     fields.pop("nulls", None)
     if "gold_columns" in fields:
         fields["gold_columns_location"] = entries(node)["gold_columns"].location
@@ -275,27 +273,94 @@ def read_trials_rule(node: Node) -> TrialsRule:
 
 TOLERANCE: Mapping[str, Reader[float]] = {"rel": number_from_zero, "abs": number_from_zero}
 NUMBERS: Mapping[str, Reader[Any]] = {**TOLERANCE, "columns": _tolerances}
-COMPARE: Mapping[str, Reader[Any]] = {
-    "numbers": _numbers,
-    "text_numbers": flag,
-    "case": choice("keep", "ignore"),
-    "whitespace": choice("keep", "ignore"),
-    "nulls": choice("equal"),
-    "dates": choice("by_value", "strict"),
-    "duplicates": choice("count", "ignore"),
-    "row_order": choice("auto", "ignore", "strict"),
-    "columns": choice("any", "positional", "by_name"),
-    "extra_columns": choice("reject", "allow"),
-    "gold_columns": list_of(_column),
-    "rdf_terms": choice("value", "strict"),
+
+
+def has_tables(kind: Kind) -> bool:
+    """Return whether answers of a kind are tables."""
+    return issubclass(kind.answer_type, Table)
+
+
+def has_queries(kind: Kind) -> bool:
+    """Return whether sources run the queries of a kind."""
+    return kind.has_queries
+
+
+class CompareKey(NamedTuple):
+    """A key below `compare`."""
+
+    description: str
+    """What editors show about it; docs/suites.md has the details."""
+    read: Reader[Any]
+    used_by: Callable[[Kind], bool] = has_tables
+    """As of a `Key`."""
+
+
+COMPARE: Mapping[str, CompareKey] = {
+    "numbers": CompareKey(
+        "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)", _numbers
+    ),
+    "text_numbers": CompareKey('true: the text "5" equals the number 5; default: false, for sparql true', flag),
+    "case": CompareKey("ignore: upper and lower case are equal; default: keep", choice("keep", "ignore")),
+    "whitespace": CompareKey(
+        "ignore: runs of white space equal one space, and none at the ends; default: keep", choice("keep", "ignore")
+    ),
+    "nulls": CompareKey("NULL equals NULL and nothing else", choice("equal")),
+    "dates": CompareKey(
+        "by_value (default): dates equal their ISO text, and times the same moment in another zone",
+        choice("by_value", "strict"),
+    ),
+    "duplicates": CompareKey("ignore: rows are a set; default: count", choice("count", "ignore")),
+    "row_order": CompareKey(
+        "whether the order of rows counts; auto (default): where gold orders them", choice("auto", "ignore", "strict")
+    ),
+    "columns": CompareKey(
+        "any (default): the best alignment; positional; by_name", choice("any", "positional", "by_name")
+    ),
+    "extra_columns": CompareKey(
+        "allow: predicted may have columns that gold does not have; default: reject", choice("reject", "allow")
+    ),
+    "gold_columns": CompareKey(
+        "names or positions, from 0, of the columns of gold that count; predicted may have others", list_of(_column)
+    ),
+    "rdf_terms": CompareKey(
+        "value (default): literals are equal when their values are; strict: also datatype and language",
+        choice("value", "strict"),
+        used_by=lambda kind: has_tables(kind) and kind.name != "sql",
+    ),
 }
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)
 
 
-def _own_key(name: str, description: str, read: Reader[Any]) -> Key:
-    return Key(name=name, levels=_CASE, inheritance="own", description=description, read=read)
+PREDICTED = "what is predicted is stated"
+NOTHING_RUNS = "no query runs"
+
+
+def _own_key(name: str, description: str, read: Reader[Any], **facts: Any) -> Key:
+    return Key(name=name, levels=_CASE, inheritance="own", description=description, read=read, **facts)
+
+
+def _is_predicted(case: Case, _: Collection[str]) -> str:
+    return PREDICTED if case.predicted is not None else ""
+
+
+def _nothing_required(case: Case, _: Collection[str]) -> str:
+    return "" if case.settings.thresholds else "no metric has a threshold"
+
+
+def _has_gold_query(case: Case) -> bool:
+    return any(gold.query is not None for gold in case.golds)
+
+
+def _may_be_empty(gold: QueryOrAnswer) -> bool:
+    return not (isinstance(gold.answer, Table) and gold.answer.rows)
+
+
+def _is_schema_unread(case: Case, computed: Collection[str]) -> str:
+    names = computed if _has_gold_query(case) else ()  # metrics of texts read it
+    is_read = case.predicted is None or any("schema" in METRICS[name].injected for name in names)
+    return "" if is_read else f"{PREDICTED}, and no metric reads it"
 
 
 def _as_written(of: Shape) -> Reader[Node]:
@@ -324,15 +389,24 @@ _KEYS = (
         description="where queries run: a name from `sources`, or a source in place",
         levels=_ALL,
         read=read_source,
+        used_by=has_queries,
     ),
     Key(
         name="gold_source",
         description="where golds run, if that is not `source`, such as the database before a migration",
         levels=_ALL,
         read=read_gold_source,
+        used_by=has_queries,
+        idle=lambda case, _: "" if _has_gold_query(case) else "no gold is a query",
     ),
     Key(name="sources", description="sources by name", levels=_SHARED, inheritance="merged", read=read_sources),
-    Key(name="predictor", description="the system under test", levels=_SHARED, read=read_predictor),
+    Key(
+        name="predictor",
+        description="the system under test",
+        levels=_SHARED,
+        read=read_predictor,
+        idle=lambda case, _: "" if case.settings.predictor else PREDICTED,
+    ),
     Key(
         name="metrics", description="the metrics to compute; default: those of the kind", levels=_ALL, read=read_metrics
     ),
@@ -355,6 +429,7 @@ _KEYS = (
         description="the outcome of a missed threshold: with `xfail`, only gates and errors decide on the run",
         levels=_ALL,
         read=read_on_miss,
+        idle=_nothing_required,
     ),
     Key(
         name="compare",
@@ -362,6 +437,7 @@ _KEYS = (
         levels=_ALL,
         inheritance="merged",
         read=read_compare,
+        used_by=has_tables,
     ),
     Key(
         name="check",
@@ -370,24 +446,34 @@ _KEYS = (
         inheritance="merged",
         read=read_check,
     ),
-    Key(name="timeout", description="seconds that one query may take; default: 30", levels=_ALL, read=positive_number),
+    Key(
+        name="timeout",
+        description="seconds that one query may take; default: 30",
+        levels=_ALL,
+        read=positive_number,
+        idle=lambda case, _: "" if KINDS[case.settings.kind].uses_timeout(case) else NOTHING_RUNS,
+    ),
     Key(
         name="max_rows",
         description="rows that one answer may have; default: 100,000",
         levels=_ALL,
         read=whole_number(1),
+        used_by=has_queries,
+        idle=lambda case, _: "" if case.runs_queries else NOTHING_RUNS,
     ),
     Key(
         name="trials",
         description="how often the predictor is called for one case; default: 1; {max: 10, stop: decided} stops early",
         levels=_ALL,
         read=read_trials,
+        idle=_is_predicted,
     ),
     Key(
         name="trials_rule",
         description="what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
         levels=_ALL,
         read=read_trials_rule,
+        idle=_is_predicted,
     ),
     Key(
         name="tags",
@@ -437,9 +523,18 @@ _KEYS = (
     _own_key("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
     _own_key("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
     _own_key(
-        "xfail", "the reason why the case misses its thresholds, or true", reason("expected to fail in the suite")
+        "xfail",
+        "the reason why the case misses its thresholds, or true",
+        reason("expected to fail in the suite"),
+        idle=_nothing_required,
     ),
-    _own_key("allow_empty", "true: gold is meant to have no rows", flag),
+    _own_key(
+        "allow_empty",
+        "true: gold is meant to have no rows",
+        flag,
+        used_by=has_tables,
+        idle=lambda case, _: "" if any(map(_may_be_empty, case.golds)) else "gold has rows",
+    ),
     _own_key("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(
         _own_key(name, _FORM_DESCRIPTIONS[name], _as_written(form))
@@ -450,6 +545,8 @@ _KEYS = (
         description="a JSON file with the tables that queries are about, in the form of Spider's tables.json",
         levels=_ALL,
         read=read_db_schema,
+        used_by=lambda kind: kind.has_queries and kind.name != "sparql",
+        idle=_is_schema_unread,
     ),
     _own_key("conversation", "a list of messages; each one with a target is a case", read_messages),
 )

@@ -16,14 +16,14 @@ from pytest_queryeval.core.metric import MetricGroup
 from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
 from pytest_queryeval.core.table import ColumnTolerance, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
-from pytest_queryeval.documents.values import entries, items, text, unexpected
+from pytest_queryeval.documents.values import entries, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, LEVELS, Level, Trials
+from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
@@ -252,6 +252,9 @@ def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[s
 def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
+    values = {name: value for name, value in values.items() if KEYS[name].used_by(kind)}
+    compare = values.get("compare", {})
+    compare = {name: value for name, value in compare.items() if name not in COMPARE or COMPARE[name].used_by(kind)}
     is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
     source, gold_source = (
         resolved_source(values[key], values.get("sources", {})) if key in values else None
@@ -277,12 +280,12 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         gold_source=gold_source,
         metrics=metrics,
         thresholds=applicable_thresholds(values.get("thresholds", ()), kind, answerable=answerable),
-        policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
+        policy=with_compare(Policy(text_numbers=kind.text_numbers), compare),
         dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
-        gold_columns_location=values.get("compare", {}).get("gold_columns_location"),
+        gold_columns_location=compare.get("gold_columns_location"),
         trials=trials.number,
         stops_trials=trials.stops,
         ignored_rules=values.get("check", {}),
@@ -307,26 +310,3 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
         for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)
-
-
-def check_applicable(
-    node: Node, level_values: Values, kind: str, problems: Problems, *, answerable: bool | None = None
-) -> None:
-    """Add a problem for each metric and threshold of a level, read from `node`, that does not apply to its cases.
-
-    They are of one kind; `answerable` is None if some of them may be answerable and others not.
-    """
-    for key in ("metrics", "thresholds"):
-        if key in level_values:
-            at = entries(node)[key]
-            metric_nodes = entries(at).items() if at.form == "mapping" else [(text(item), item) for item in items(at)]
-            for name, value in metric_nodes:
-                if not applies_to(name, kind):
-                    metric_kinds = (kind_name for kind_name in KINDS.available() if applies_to(name, kind_name))
-                    kinds = ", ".join(sorted(metric_kinds))
-                    problems.append(
-                        value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
-                    )
-                elif not applies_to(name, kind, answerable=answerable):
-                    cases = "an answerable case" if answerable else f"`answerable: false`, only '{ABSTENTION}' does"
-                    problems.append(value.problem(f"metric '{name}' does not apply to {cases}"))

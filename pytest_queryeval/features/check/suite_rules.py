@@ -9,24 +9,11 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.errors import Finding, case_finding, did_you_mean
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.documents.values import entries
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites import CaseLevels, ignored_rules
+from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_unused
 from pytest_queryeval.suites.keys import KEYS
-
-# Settings that cases of these kinds cannot use; kinds of other packages may use all of them.
-UNUSED_BY: Mapping[str, frozenset[str]] = {
-    "source": frozenset({"json", "sdmx"}),
-    "gold_source": frozenset({"json", "sdmx"}),
-    "max_rows": frozenset({"json", "sdmx"}),
-    "allow_empty": frozenset({"json", "sdmx"}),
-    "db_schema": frozenset({"sparql", "json", "sdmx"}),
-    "json_schema": frozenset({"sql", "sparql", "sdmx"}),
-    "structure": frozenset({"sql", "sparql", "json"}),
-}
-COMPARE_UNUSED_BY: Mapping[str, frozenset[str]] = {"rdf_terms": frozenset({"sql"})}
-NO_TABLES = frozenset({"json", "sdmx"})  # `compare` is about tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,105 +69,37 @@ class Suites:
 
 
 SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
-KeyPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
 
 
 def stale_setting(suites: Suites) -> Iterator[Finding]:
     """Find keys, options and thresholds that no case below can use."""
     for level in suites.levels():
-        for path, node in _settings(level.node):
-            replaced = [_is_replaced(path, case, level.nearer(case)) for case in level.cases]
-            if any(_uses(case, path) for case, gone in zip(level.cases, replaced, strict=True) if not gone):
-                continue
-            why = "every case has a nearer value" if all(replaced) else "no case has the kind or requests the metric"
-            message = f"`{': '.join(path)}` has no effect on any case below, since {why}: remove it"
-            yield level.finding("stale-setting", node, message)
+        for path, node in settings_of(level.node):
+            reasons: dict[str, None] = {}
+            for case in level.cases:
+                is_gone = is_replaced(path, case.case, level.nearer(case))
+                reason = "a nearer value applies" if is_gone else _why_stale(path, case)
+                reasons[reason] = None
+                if not reason:
+                    break
+            if "" not in reasons:
+                why = "; ".join(reasons)
+                message = f"`{': '.join(path)}` has no effect on any case below, because {why}: remove it"
+                yield level.finding("stale-setting", node, message)
 
 
-def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
-    """Yield the settings of a level that cases may be unable to use."""
-    for key, node in entries(level).items():
-        if key in ("metrics", "thresholds"):
-            metric_nodes = (
-                entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
-            )
-            yield from (((key, name), at) for name, at in metric_nodes)
-        elif key == "options":
-            for owner, options in entries(node).items():
-                yield from (((key, owner, option), at) for option, at in entries(options).items())
-        elif key == "compare":
-            yield from _entries_below(node, ("compare",), {("compare", "numbers"), ("compare", "numbers", "columns")})
-        # Keys that have no effect where every case has a nearer value, or a kind that cannot use them.
-        elif key in UNUSED_BY or KEYS[key].inheritance == "nearest":
-            yield (key,), node
-
-
-def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> Iterator[tuple[KeyPath, Node]]:
-    """Yield the entries of a mapping; those at `merged` paths are replaced by their own entries."""
-    for name, value in entries(node).items():
-        if (*path, name) in merged:
-            yield from _entries_below(value, (*path, name), merged)
-        else:
-            yield (*path, name), value
-
-
-def _is_replaced(path: KeyPath, case: CaseLevels, nearer: Sequence[Node]) -> bool:
-    """Return whether one of the nearer levels of a case has a value that replaces the one at a path."""
-    match path:  # nearer levels replace these as a whole
-        case ("options", _, _):
-            path = path[:2]
-        case ("metrics", _):
-            path = path[:1]
-        case ("thresholds", name):
-            return any(_replaces_threshold(entries(level).get("thresholds"), name, case) for level in nearer)
-    for level in nearer:
-        node: Node | None = level
-        for key in path:
-            node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
-        if node is not None:
-            return True
-    return False
-
-
-def _replaces_threshold(thresholds: Node | None, name: str, case: CaseLevels) -> bool:
-    """Return whether the thresholds of a nearer level replace the one of a metric: those of its group do, and `{}`."""
-    if thresholds is None:
-        return False
-    return not entries(thresholds) or any(
-        other == name
-        or (not limits.empty and METRICS[other].group == METRICS[name].group and _uses(case, ("thresholds", other)))
-        for other, limits in entries(thresholds).items()
-    )
-
-
-def _uses(case: CaseLevels, path: KeyPath) -> bool:
-    """Return whether a setting at a path can have an effect on a case."""
-    kind = case.case.settings.kind
-    match path:
-        case ("metrics" | "thresholds", name):
-            return applies_to(name, kind, answerable=case.case.answerable)
-        case ("options", owner, option):
-            # Whether the case is scored with an option of a metric, or of its kind.
-            gates = (gate.required for folder in case.suite.folders for gate in folder.gates)
-            gated = {gate["metric"] for gate in gates if gate["metric"] in METRICS}
-            requested = [name for name in {*case.case.settings.requested_metrics, *gated} if applies_to(name, kind)]
-            if owner not in KINDS:
-                return owner in requested
-            if owner != kind:
-                return False
-            of_metrics = any(option in METRICS[name].options for name in METRICS.available() if applies_to(name, kind))
-            return not of_metrics or any(option in METRICS[name].options for name in requested)
-        case ("compare", name, *_):
-            return kind not in COMPARE_UNUSED_BY.get(name, frozenset()) | NO_TABLES
-        case _:
-            return kind not in UNUSED_BY.get(path[0], frozenset())
+def _why_stale(path: SettingPath, levels: CaseLevels) -> str:
+    """Return why a setting has no effect on a case; empty if it has one."""
+    case, kind = levels.case, KINDS[levels.case.settings.kind]
+    computed = {*case.settings.requested_metrics, *levels.gated}
+    return why_unused(path, kind, answerable=case.answerable, computed=computed) or KEYS[path[0]].idle(case, computed)
 
 
 def unknown_column(suites: Suites) -> Iterator[Finding]:
     """Find columns with their own tolerance that no gold below has."""
     for level in suites.levels():
         column_names = [suites.columns[case] for case in level.cases if case in suites.columns]
-        for path, node in _settings(level.node) if column_names else ():
+        for path, node in settings_of(level.node) if column_names else ():
             if path[:3] == ("compare", "numbers", "columns") and not any(
                 path[3].casefold() in names for names in column_names
             ):

@@ -70,6 +70,10 @@ class Json(Kind):
             raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}")
         return gold
 
+    def uses_timeout(self, case: Case) -> bool:
+        """Return whether answers are checked against a JSON Schema."""
+        return schema_of(case) is not None
+
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         execution, schema = _read(query_or_answer), schema_of(case)
         if schema is None or not isinstance(execution.answer, JsonAnswer):

@@ -58,6 +58,7 @@ JSON_SCHEMA = Key(
     description="a file with the JSON Schema of answers",
     levels=("folder", "file", "case"),
     read=read_json_schema,
+    used_by=lambda kind: kind.name == "json",
 )
 
 

@@ -21,10 +21,19 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.documents.document import File, file_at, read_json
 from pytest_queryeval.documents.values import json_value
+from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, with_short_repr
 from pytest_queryeval.features.json.values import path_text
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
+# The keywords of all drafts: those that an answer can break, and all.
+RULES = frozenset(keyword for uri in DRAFTS for keyword in validator_for({"$schema": uri}).VALIDATORS)
+KEYWORDS = RULES | {
+    *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment", "$defs"),
+    *("definitions", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+    *("contentEncoding", "contentMediaType", "contentSchema", "then", "else", "minContains", "maxContains"),
+}
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string", "any")
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords whose schemas apply to the same value: a cycle of references through them would never end.
 SAME_VALUE = ("not", "if", "then", "else")
@@ -35,16 +44,57 @@ SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
 def read_schema(file: File) -> JsonSchema:
     """Read a schema and the files that it refers to, all below its folder; nothing is ever fetched.
 
-    Raise `CaseError` if a file is not JSON, not a schema of its draft (2020-12 by default), or of another draft than
-    the first, or if a reference has no target.
+    Raise `CaseError` if a file is neither JSON nor YAML, not a schema of its draft (2020-12 by default), or of another
+    draft than the first, if a reference has no target, or if any answer would satisfy the schema by mistake.
     """
-    document = json_value(read_json(file))
+    document = _document(file)
+    if problem := _problem_of_wrapper(document):
+        raise file.problem(problem)
     try:
         with deep_stack():
             resources = _Links(file, document).resources
     except TooDeep as error:
         raise file.problem(str(error)) from error
     return JsonSchema(file.shown, document, resources)
+
+
+def _document(file: File) -> JsonValue:
+    if file.path.suffix.lower() not in (".yaml", ".yml"):
+        return json_value(read_json(file))
+    document = read_yaml(file)
+    for problem in document.problems:
+        raise problem
+    return None if document.root is None else json_value(document.root)
+
+
+def _problem_of_wrapper(document: JsonValue) -> str:
+    """Return what is wrong with an object that is no schema, such as one that has a schema under another key."""
+    if not isinstance(document, dict) or not document or _is_schema(document):
+        return ""
+    others = [key for key in document if key not in KEYWORDS]
+    if not others:  # a title alone, or a wrong type, of which the draft complains
+        return ""
+    path = _path_of_schema(document)
+    hint = (
+        f": did you mean what is under `{'.'.join(path)}`?" if path else ': write a schema, such as {"type": "object"}'
+    )
+    return f"no key of it is a rule of JSON Schema, so any answer would do ({', '.join(others)}){hint}"
+
+
+def _is_schema(document: Mapping[str, JsonValue]) -> bool:
+    """Return whether an object has a keyword that limits answers; a `type` that is none of JSON's types is not one."""
+    return any(
+        key in RULES and (key != "type" or value in TYPES or isinstance(value, list)) for key, value in document.items()
+    )
+
+
+def _path_of_schema(document: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    for key, value in document.items():
+        if isinstance(value, dict) and key not in KEYWORDS:
+            path = () if _is_schema(value) else _path_of_schema(value)
+            if path or _is_schema(value):
+                return (key, *path)
+    return ()
 
 
 class _OutsideFolder(Exception):  # noqa: N818 - it becomes an error with its reference
@@ -122,7 +172,7 @@ class _Links:
             if reference.scheme or reference.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
                 raise _OutsideFolder(uri)
             file = file_at(self._file.folder / path)
-            self.resources[uri] = document = json_value(read_json(file))
+            self.resources[uri] = document = _document(file)
             _check_draft(document, file, self._draft)
             resource = Resource.from_contents(document, self._specification)
             self._walk(resource, self._registry.resolver(uri), file)

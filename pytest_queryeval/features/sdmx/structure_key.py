@@ -267,4 +267,5 @@ STRUCTURE = Key(
     levels=("folder", "file", "case"),
     read=read_structure,
     load=load_structure,
+    used_by=lambda kind: kind.name == "sdmx",
 )

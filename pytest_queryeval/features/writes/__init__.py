@@ -94,6 +94,7 @@ WRITES = Key(
     description="true: queries may change data, which is undone; compared are the tables that they change",
     levels=("folder", "file", "case"),
     read=read_writes,
+    used_by=lambda kind: kind.name == "sql",
     load=lambda value: value[0],
     change_case=with_write_sources,
     check=unknown_columns,

@@ -500,11 +500,40 @@ def test_settings_without_effect_are_found(check, folder, suite, stale):
     assert [finding["rule"] for finding in findings] == ["stale-setting"] * len(findings)
 
 
-def test_settings_of_a_case_are_judged_too(check):
-    findings = check(cases("gold: {x: 1}, compare: {case: ignore}, allow_empty: true"), folder="kind: json\n")[1]
+STATED = "gold_table: {columns: [a], rows: [[1]]}, predicted_table: {columns: [a], rows: [[1]]}"
+IDLE = [
+    ("trials: 3", STATED, "what is predicted is stated"),
+    ("trials_rule: all", STATED, "what is predicted is stated"),
+    ("predictor: p.csv", STATED, "what is predicted is stated"),
+    ("timeout: 5", STATED, "no query runs"),
+    ("max_rows: 5", STATED, "no query runs"),
+    ("db_schema: tables.json", STATED, "what is predicted is stated, and no metric reads it"),
+    ("gold_source: {sqlite: {script: old.sql}}", STATED, "no gold is a query"),
+    ("on_miss: xfail", f"{STATED}, thresholds: {{}}", "no metric has a threshold"),
+    ("timeout: 5", "gold: {x: 1}, predicted: {x: 1}, kind: json", "no query runs"),
+]
 
-    assert [finding["message"].split("`")[1] for finding in findings] == ["compare: case", "allow_empty"]
-    assert rules(findings) == [("stale-setting", "c0")] * 2
+
+@pytest.mark.parametrize(("setting", "keys", "why"), IDLE)
+def test_settings_that_cannot_matter_as_the_suite_stands_are_found(check, setting, keys, why):
+    columns = {"column_names_original": [[-1, "*"], [0, "name"]], "foreign_keys": [], "primary_keys": []}
+    write(json.dumps([{"db_id": "shop", "table_names_original": ["product"], **columns}]), "tables.json")
+
+    status, findings = check(f"{setting}\n{cases(keys)}", folder=ONE)
+
+    name = setting.partition(":")[0]
+    message = f"`{name}` has no effect on any case below, because {why}: remove it"
+    of_suite = [finding for finding in findings if finding["path"] == "s.queryeval.yaml"]
+    assert [(finding["rule"], finding["line"], finding["message"]) for finding in of_suite] == [
+        ("stale-setting", 1, message)
+    ]
+    assert status == 1
+
+
+def test_settings_of_a_case_are_judged_too(check):
+    keys = f"{STATED}, allow_empty: true, xfail: later, thresholds: {{}}, trials: 2"
+
+    assert rules(check(cases(keys), folder=ONE)[1]) == [("stale-setting", "c0")] * 3
 
 
 def test_settings_of_a_folder_are_not_judged_by_one_of_its_files(check, capsys):

@@ -121,6 +121,45 @@ def nested(levels, leaf):
     return value
 
 
+@pytest.mark.parametrize(
+    ("document", "keys", "hint"),
+    [
+        (
+            {"name": "a", "strict": True, "schema": LIMIT},
+            "name, strict, schema",
+            "did you mean what is under `schema`?",
+        ),
+        ({"name": "a", "description": "b", "schema": LIMIT}, "name, schema", "did you mean what is under `schema`?"),
+        (
+            {"type": "json_schema", "json_schema": {"schema": LIMIT}},
+            "json_schema",
+            "did you mean what is under `json_schema.schema`?",
+        ),
+        ({"name": "a", "parameters": LIMIT}, "name, parameters", "did you mean what is under `parameters`?"),
+        ({"propertys": {}}, "propertys", 'write a schema, such as {"type": "object"}'),
+    ],
+)
+def test_what_is_around_a_schema_is_no_schema(document, keys, hint):
+    message = f"schema.json: no key of it is a rule of JSON Schema, so any answer would do ({keys}): {hint}"
+
+    assert problem(document) == message
+
+
+@pytest.mark.parametrize("document", [{}, True, {"title": "anything"}, {"x-owner": "me", "enum": [1]}])
+def test_schemas_that_allow_anything_on_purpose_or_have_keys_of_others_are_read(document):
+    assert read(document).document == document
+
+
+def test_a_schema_and_what_it_refers_to_may_be_yaml():
+    write("type: object\nproperties: {a: {$ref: below/b.yml}}\n", "schema.yaml")
+    write("{type: integer, minimum: 5}\n", "below/b.yml")
+
+    schema = read_json_schema(named("schema.yaml"))
+
+    assert violations(JsonAnswer({"a": 5}), schema) == ()
+    assert violations(JsonAnswer({"a": 4}), schema) == ("$.a: 4 is less than the minimum of 5",)
+
+
 # Which answers keep a schema.
 
 

@@ -1,0 +1,151 @@
+"""Which settings can have an effect on which cases, by what keys, metrics and kinds declare.
+
+A setting that its kind or its metrics cannot use is refused on a case, and in a suite of one kind; in a folder
+`queryeval check` reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Sequence
+from typing import TypeAlias
+
+from pytest_queryeval.core.model import ABSTENTION, Case
+from pytest_queryeval.documents.document import Node, Problems
+from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import METRICS, applies_to, follows_compare
+from pytest_queryeval.suites.keys import COMPARE, KEYS
+
+SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
+_MERGED = ("compare", "numbers"), ("compare", "numbers", "columns")
+
+
+def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
+    """Yield the settings of a level, of those `keys` only."""
+    for key, node in entries(level).items():
+        if key not in keys:
+            continue
+        if key in ("metrics", "thresholds"):
+            metric_nodes = (
+                entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
+            )
+            yield from (((key, name), at) for name, at in metric_nodes)
+        elif key == "options":
+            for owner, options in entries(node).items():
+                yield from (((key, owner, option), at) for option, at in entries(options).items())
+        elif key == "compare":
+            yield from _entries_below(node, ("compare",))
+        else:
+            yield (key,), node
+
+
+def _entries_below(node: Node, path: SettingPath) -> Iterator[tuple[SettingPath, Node]]:
+    for name, value in entries(node).items():
+        if (*path, name) in _MERGED:
+            yield from _entries_below(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
+    """Return whether one of the nearer levels of a case has a value that replaces the one at a path."""
+    match path:  # nearer levels replace these as a whole
+        case ("options", _, _):
+            path = path[:2]
+        case ("metrics", _):
+            path = path[:1]
+        case ("thresholds", name):
+            return any(_replaces_threshold(entries(level).get("thresholds"), name, case) for level in nearer)
+        case (key,) if KEYS[key].inheritance != "nearest":
+            return False
+    for level in nearer:
+        node: Node | None = level
+        for key in path:
+            node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
+        if node is not None:
+            return True
+    return False
+
+
+def _replaces_threshold(thresholds: Node | None, name: str, case: Case) -> bool:
+    """Return whether the thresholds of a nearer level replace the one of a metric: those of its group do, and `{}`."""
+    if thresholds is None:
+        return False
+    return not entries(thresholds) or any(
+        other == name
+        or (
+            not limits.empty
+            and METRICS[other].group == METRICS[name].group
+            and applies_to(other, case.settings.kind, answerable=case.answerable)
+        )
+        for other, limits in entries(thresholds).items()
+    )
+
+
+def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, computed: Collection[str]) -> str:
+    """Return why cases of a kind cannot use a setting; empty if some of them can.
+
+    `computed` are the metrics that are computed for them; `answerable` is None if some of them may be answerable and
+    others not.
+    """
+    match path:
+        case ("metrics" | "thresholds", name):
+            return why_inapplicable(name, kind, answerable=answerable)
+        case ("options", owner, option):
+            return _why_unused_option(owner, option, kind, computed)
+        case ("compare", name, *_) if not (KEYS["compare"].used_by(kind) and COMPARE[name].used_by(kind)):
+            return _not_of(kind)
+        case ("compare", name, *_):
+            is_followed = any(follows_compare(metric, name) for metric in computed)
+            return "" if is_followed else "no metric that is computed follows `compare`"
+        case _:
+            return "" if KEYS[path[0]].used_by(kind) else _not_of(kind)
+
+
+def why_inapplicable(metric: str, kind: Kind, *, answerable: bool | None) -> str:
+    """Return why a metric does not score cases of a kind; empty if it does."""
+    if not applies_to(metric, kind.name):
+        kinds = ", ".join(sorted(name for name in KINDS.available() if applies_to(metric, name)))
+        return f"metric '{metric}' does not apply to the kind '{kind.name}': it is for {kinds}"
+    if not applies_to(metric, kind.name, answerable=answerable):
+        cases = "an answerable case" if answerable else f"`answerable: false`, only '{ABSTENTION}' does"
+        return f"metric '{metric}' does not apply to {cases}"
+    return ""
+
+
+def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection[str]) -> str:
+    if owner not in KINDS:
+        return "" if owner in computed else f"the metric '{owner}' is not computed"
+    if owner != kind.name:
+        return _not_of(kind)
+    metrics = [name for name in METRICS.available() if option in METRICS[name].options and applies_to(name, kind.name)]
+    if not metrics or any(option in METRICS[name].options for name in computed):
+        return ""
+    return f"no metric that is computed has it, as {' and '.join(metrics)} would"
+
+
+def _not_of(kind: Kind) -> str:
+    return f"cases of kind {kind.name} do not use it"
+
+
+def check_effects(
+    node: Node,
+    keys: Container[str],
+    kind: Kind,
+    problems: Problems,
+    *,
+    answerable: bool | None = None,
+    computed: Collection[str] | None,
+) -> None:
+    """Add a problem for each setting of a level, of these `keys`, that its cases, all of one kind, cannot use.
+
+    `computed` are the metrics that are computed for some of them; None if that is not known.
+    """
+    for path, at in settings_of(node, keys):
+        if path[0] in ("options", "compare") and computed is None:
+            continue
+        why = why_unused(path, kind, answerable=answerable, computed=computed or ())
+        if why and path[0] in ("metrics", "thresholds"):
+            problems.append(at.problem(why))
+        elif why:
+            problems.append(at.problem(f"`{': '.join(path)}` has no effect, because {why}: remove it"))
