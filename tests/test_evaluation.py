@@ -70,18 +70,11 @@ def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, en
     assert "same" not in engine.executed
 
 
-@pytest.mark.parametrize(
-    ("kind", "remedy"),
-    [
-        ("timeout", ": raise `timeout`, or write a faster query"),
-        ("unsafe", ": write one query that only reads; `writes: true` allows changes to SQL databases"),
-    ],
-)
-def test_the_error_of_a_gold_that_fails_says_what_to_do(session, monkeypatch, kind, remedy):
-    execution = Execution(query="gold", error=Failure(kind=kind, message="why"))
+def test_the_error_of_a_gold_that_takes_too_long_says_what_to_do(session, monkeypatch):
+    execution = Execution(query="gold", error=Failure(kind="timeout", message="why"))
     monkeypatch.setattr(session, "execute", lambda stated, case, **_: execution)
 
-    with pytest.raises(GoldError, match=rf"^gold query failed \({kind}\): why{re.escape(remedy)}"):
+    with pytest.raises(GoldError, match=r"\(timeout\): why: raise `timeout`, or write a faster query"):
         evaluate_case(run_case("gold"), session)
 
 

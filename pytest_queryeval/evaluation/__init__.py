@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -27,7 +27,6 @@ from pytest_queryeval.core.model import (
     CaseResult,
     Execution,
     Failure,
-    FailureKind,
     Prediction,
     QueryOrAnswer,
     Trial,
@@ -64,11 +63,6 @@ class Analysis(Protocol):
     def __call__(self, result: CaseResult, session: Session) -> CaseResult:
         """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
 
-
-GOLD_REMEDIES: Mapping[FailureKind, str] = {
-    "timeout": ": raise `timeout`, or write a faster query",
-    "unsafe": ": write one query that only reads; `writes: true` allows changes to SQL databases",
-}
 
 ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
 
@@ -218,21 +212,28 @@ def _predict(case: Case, session: Session, trial: int = 1) -> Prediction:
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
     """Return the error of a case whose gold at `index` did not run."""
     content, source, kind = case.golds[index], case.settings.source, KINDS[case.settings.kind]
-    hint = ""
-    if error.kind == "invalid":
-        query = content.query or ""
+    query, message, hint = content.query or "", error.message, ""
+    if error.kind == "invalid" and kind.extract_query(query)[0] != query:
+        message = (
+            "the gold query is in a code fence: write the query alone"
+            if "```" in query or "~~~" in query
+            else ("other text stands around the gold query: write the query alone")
+        )
+    elif error.kind == "invalid":
         text_hint = kind.text_hint(query)
         hint = f" ({text_hint})" if text_hint else ""
         with suppress(SourceError, ValueError):  # a query that cannot be rewritten has a message of its own
-            query = query if source is None else source.rewritten(query)
-            hint += kind.name_hint(query, error.message, session.schema(case))
+            rewritten_query = query if source is None else source.rewritten(query)
+            hint += kind.name_hint(rewritten_query, message, session.schema(case))
+    elif error.kind == "unsafe":
+        hint = f": {kind.refusal_remedy(query, message, case)}"
+    elif error.kind == "timeout":
+        hint = ": raise `timeout`, or write a faster query"
     golds = case.golds if case.review is None else case.review.golds
     name = f"gold_any[{index}]" if len(golds) > 1 else "gold"
     if content not in golds:
         name = "a reviewer's"
-    may_write = source is not None and source.writes
-    remedy = "" if may_write and error.kind == "unsafe" else GOLD_REMEDIES.get(error.kind, "")
-    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}{remedy}", content.location)
+    return GoldError(f"{name} query failed ({error.kind}): {message}{hint}", content.location)
 
 
 def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:

@@ -109,8 +109,12 @@ class Kind(ABC):
         return ""
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
-        """Return a hint to append to an engine's `message` on a name that is not in `schema`; empty for most."""
+        """Return a hint to append to an engine's `message`, such as on a name that is not in `schema`."""
         return ""
+
+    def refusal_remedy(self, query: str, message: str, case: Case) -> str:
+        """Return what to write instead of a gold query that an engine refused as unsafe, with this `message`."""
+        return "write one query that only reads"
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
         """Convert an answer that the suite states to the form of `reference`; most kinds have only one form."""

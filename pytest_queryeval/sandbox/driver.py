@@ -46,6 +46,7 @@ _PARTS = re.compile(
     r"""|(?P<word>'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*(?:\]|\Z)|\w+|.)""",
     re.DOTALL,
 )
+FILES_REFUSED = "a query may not read or write files"
 HEADER_BYTES = 400
 _SIGNATURES = (
     (b"SQLite format 3\0", "a SQLite database: name it under `sqlite`"),

@@ -16,6 +16,7 @@ from pytest_queryeval.sandbox.driver import (
     HEADER_BYTES,
     Answer,
     Fault,
+    Refused,
     Settings,
     Verdict,
     first_word,
@@ -175,6 +176,8 @@ class Driver(driver.TableDriver):
             connection = self._in_memory(settings["script"], settings.get("rows") or {})
         else:
             connection = self._connection(settings["path"], timeout)
+        if first_word(query) == "explain":  # which SQLite would answer, and other engines refuse
+            raise Refused("only reading is allowed: EXPLAIN")
         statement = strip_trailing_semicolons(query)
         connection.text_factory = str
         try:
@@ -229,6 +232,8 @@ class Driver(driver.TableDriver):
         text = str(error)
         if isinstance(error, Fault):
             return "fault", text
+        if isinstance(error, Refused):
+            return "failure", "unsafe", text
         if not isinstance(error, sqlite3.Error | sqlite3.Warning | ValueError):
             return "fault", f"{type(error).__name__}: {text}"
         refused_action, self._guard.refused = self._guard.refused, ""

@@ -22,6 +22,7 @@ import duckdb
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import (
+    FILES_REFUSED,
     HEADER_BYTES,
     Alarm,
     Answer,
@@ -149,6 +150,8 @@ class Driver(driver.TableDriver):
                 return "fault", text
             case duckdb.Error() if text.removeprefix("IO Error: ").startswith(DAMAGED):
                 return "fault", text
+            case duckdb.PermissionException() if "LocalFileSystem" in text:
+                return "failure", "unsafe", FILES_REFUSED
             case Refused() | duckdb.PermissionException():
                 return "failure", "unsafe", text
             case duckdb.InterruptException():

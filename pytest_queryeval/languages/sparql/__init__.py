@@ -13,6 +13,7 @@ from typing import Any
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
+from pytest_queryeval.languages.sparql.mistakes import known_mistake
 from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline
 from pytest_queryeval.sandbox.driver import Term
 from pytest_queryeval.text.formatting import one_line
@@ -27,6 +28,7 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z][A-Za-z0-9-]*)|\^\^<?(xs
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 MAX_DEPTH = 500  # parsers recurse, and some crash
+_PLACE = re.compile(r"(error at \d+:\d+(?=: )|.*?(?=: expected ))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -94,7 +96,8 @@ def refusal(query: QueryOutline) -> Failure | None:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
         beginning = f"it begins with '{one_line(query.text.strip(), 20)}'"
-        return Failure(kind="invalid", message=f"the text is not a query of {', '.join(FORMS)}: {beginning}")
+        unknown = f"the text is not a query of {', '.join(FORMS)}: {beginning}"
+        return Failure(kind="invalid", message=known_mistake(query) or unknown)
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service:
@@ -106,7 +109,7 @@ def with_terms(execution: Execution, query: QueryOutline) -> Execution:
     """Return the execution with terms in place of those of the child process, and a graph as a set of triples."""
     table = execution.answer
     if not isinstance(table, Table):
-        return _with_prefix(execution, query)
+        return _explained(execution, query)
     columns, rows = table.columns, term_rows(table.rows)
     if query.gives_graph:
         return replace(execution, answer=graph_table(rows))
@@ -120,18 +123,22 @@ def with_terms(execution: Execution, query: QueryOutline) -> Execution:
     return replace(execution, answer=Table(columns=columns, rows=rows))
 
 
-def _with_prefix(execution: Execution, query: QueryOutline) -> Execution:
-    """Return a failed execution with the prefix that the query does not declare in its message.
+def _explained(execution: Execution, query: QueryOutline) -> Execution:
+    """Return a failed execution whose message names the mistake: a prefix that is not declared, or another known one.
 
-    That is clearer than the list of all that the grammar allows there, which some servers send.
+    That is clearer than the list of all that the grammar allows there, which parsers state.
     """
     error = execution.error
-    if error is None or error.kind != "invalid" or not query.undeclared_prefixes:
+    if error is None or error.kind != "invalid":
         return execution
-    prefix = f"{query.undeclared_prefixes[0]}:"
-    nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
-    remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
-    hint = f"the prefix {prefix} is not declared{remedy}"
-    place, _, _ = error.message.removesuffix(": prefix not found").partition(": expected ")
-    message = f"{place}: {hint}" if place != error.message else f"{error.message} ({hint})"
+    hint = known_mistake(query)
+    if not hint and query.undeclared_prefixes:
+        prefix = f"{query.undeclared_prefixes[0]}:"
+        nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
+        remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
+        hint = f"the prefix {prefix} is not declared{remedy}"
+    if not hint:
+        return execution
+    place = _PLACE.match(error.message)
+    message = f"{place[1]}: {hint}" if place else f"{error.message} ({hint})"
     return replace(execution, error=replace(error, message=message))

@@ -218,9 +218,14 @@ def _iri(clause: re.Match[str], base: str, prefixes: Mapping[str, str]) -> str:
     return prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
 
 
+def is_absolute(iri: str) -> bool:
+    """Return whether an IRI begins with a scheme."""
+    return _IRI_SCHEME.match(iri) is not None
+
+
 def resolve(iri: str, base: str) -> str:
     """Return an IRI resolved by a base; without one that is a URL, a relative IRI stays so."""
-    if _IRI_SCHEME.match(iri):
+    if is_absolute(iri):
         return iri
     path, mark, fragment = iri.partition("#")  # `urljoin` drops an empty fragment, with which many prefixes end
     try:
@@ -243,6 +248,8 @@ class QueryOutline:
     """All variables of the text, without `?`, in the order of their first appearance."""
     prefixes: Mapping[str, str]
     """The prefixes that the prologue declares, without colon, and their IRIs."""
+    states_base: bool
+    """Whether the prologue has BASE, by which relative IRIs are resolved."""
     calls_service: bool
     """Whether some parser would read a SERVICE clause."""
     graphs: tuple[str, ...]
@@ -326,6 +333,7 @@ def read_query(text: str) -> QueryOutline:
         prefixes={
             name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(decoded_tokens[:start]) if name.kind == "name"
         },
+        states_base=any(token.is_word("BASE") for token in decoded_tokens[:start]),
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
         graphs=tuple(dict.fromkeys(graph for reading in readings.items() for graph in _graphs(*reading))),
     )

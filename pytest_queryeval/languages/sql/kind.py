@@ -16,6 +16,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import ENDS_WITH_PROSE, SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.sandbox.driver import FILES_REFUSED, first_word
 
 # What begins a part of a query that a semicolon cuts off.
 _CLAUSE = re.compile(
@@ -29,6 +30,12 @@ _UNKNOWN = re.compile(
 )
 _COLUMN_OF_TABLE = re.compile(r"does not have a column", re.IGNORECASE)
 _AMBIGUOUS = re.compile(r"\bambiguous\b", re.IGNORECASE)
+_SYNTAX = re.compile(r"near|unterminated|unrecognized token", re.IGNORECASE)
+_NEAR = re.compile(r"""near ["'`](\w+)""", re.IGNORECASE)
+_TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*(\d+)", re.IGNORECASE)
+_QUOTE_IN_TEXT = re.compile(r"'(\w+)'(\w+)")
+_COMMA_BEFORE_CLAUSE = re.compile(r",\s*(FROM|WHERE|GROUP|ORDER|HAVING|LIMIT)\b", re.IGNORECASE)
+_MISSPELT_FROM = re.compile(r"\bFORM\b", re.IGNORECASE)
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
 
 
@@ -71,6 +78,35 @@ def nearest_name(query: str, message: str, schema: Schema) -> str:
     names_in_message = (path.rpartition(".")[2] for path in _NAME.findall(message.lower()))
     unknown = next((name for name in names_in_message if name in names_in_query and name not in schema_names), None)
     return "" if unknown is None else did_you_mean(unknown, schema_names)
+
+
+def syntax_hint(query: str, message: str, schema: Schema) -> str:
+    """Return the tail of a database's message on a text that it cannot parse: a known mistake, or nothing.
+
+    >>> schema = Schema(tables={"order": ("id", "group")})
+    >>> syntax_hint("SELECT TOP 5 id FROM t", 'near "5": syntax error', schema)
+    ': TOP belongs to other databases: write LIMIT 5 at the end'
+    >>> syntax_hint("SELECT id FROM order", 'near "order": syntax error', schema)
+    ': it is a word of SQL: write the name in quotes, "order"'
+    >>> syntax_hint("SELECT id FROM t WHERE name = 'Bob's'", 'near "s": syntax error', schema)
+    ": a single quote within a text is written twice, as in 'Bob''s'"
+    """
+    from pytest_queryeval.languages.sql.dialects import quote_in
+
+    if not _SYNTAX.search(message):
+        return ""
+    if query.count("'") % 2 and (quote := _QUOTE_IN_TEXT.search(query)):
+        return f": a single quote within a text is written twice, as in '{quote[1]}''{quote[2]}'"
+    if top := _TOP.search(query):
+        return f": TOP belongs to other databases: write LIMIT {top[1]} at the end"
+    near = _NEAR.search(message)
+    quoted_name = quote_in("mysql" if "server version" in message else "")(near[1]) if near else ""
+    columns = chain.from_iterable(schema.tables.values())
+    if near and quoted_name != near[1] and near[1].lower() in map(str.lower, chain(schema.tables, columns)):
+        return f": it is a word of SQL: write the name in quotes, {quoted_name}"
+    if comma := _COMMA_BEFORE_CLAUSE.search(query):
+        return f": remove the comma before {comma[1].upper()}"
+    return ": did you mean FROM instead of FORM?" if _MISSPELT_FROM.search(query) else ""
 
 
 class Sql(QueryLanguage):
@@ -123,7 +159,22 @@ class Sql(QueryLanguage):
         return in_dialect(tree, target)
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
-        return nearest_name(query, message, schema)
+        return nearest_name(query, message, schema) or syntax_hint(query, message, schema)
+
+    def refusal_remedy(self, query: str, message: str, case: Case) -> str:
+        from pytest_queryeval.languages.sql.parsing import are_queries, changes_data
+
+        statements = parse_query(query, case.settings.dialect).statements
+        if first_word(query) == "explain":
+            return "write the query without EXPLAIN"
+        if len(statements.trees) > 1 and are_queries(statements):
+            return "write several right queries as a list under `gold_any`"
+        is_change = changes_data(statements) and first_word(query) != "copy"
+        if is_change and not (case.settings.source and case.settings.source.writes):
+            return "if it is meant to change data, add `writes: true`"
+        if FILES_REFUSED in message:
+            return "name the file as a table of the source, {duckdb: {tables: {NAME: FILE}}}, and read FROM NAME"
+        return "write one query that only reads, such as SELECT"
 
     def failure_label(self, failure: Failure) -> CauseLabel:
         return (failure.kind == "invalid" and name_label(failure.message)) or super().failure_label(failure)

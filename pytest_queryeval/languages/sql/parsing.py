@@ -126,6 +126,11 @@ def _is_statement(text: str, dialect: str) -> bool:
     return bool(begins_like_one) and not is_sentence(text) and read_statements(text, dialect).error is None
 
 
+def are_queries(statements: Statements) -> bool:
+    """Return whether a whole text was parsed, and all of its statements are queries."""
+    return statements.error is None and all(isinstance(tree, exp.Query) for tree in statements.trees)
+
+
 def read_query(text: str, dialect: str, statements: Statements) -> Tree:
     """Return the tree of the one query in a text, or of what can be read of it."""
     trees, problem = statements.trees, ""
