@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
@@ -25,6 +26,9 @@ MAX_RETRY_AFTER = 3600.0  # seconds
 MAX_SCHEME = 20  # characters of a scheme of authentication
 AUTH_SCHEMES = ("basic", "digest", "bearer")
 NOTHING_SENT = "no `auth` is set"
+USER_AGENT = f"pytest-queryeval/{version('pytest-queryeval')}"
+_WANTS_AGENT = re.compile(r"user[ _-]?agent", re.IGNORECASE)
+BUSY = "the service is busy: wait, then run again"
 ERROR_BYTES = 4_000
 SHOWN_BYTES = 200
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
@@ -172,6 +176,15 @@ def credentials_remedy(sent: str, challenge: str) -> str:
     elif scheme in AUTH_SCHEMES and sent.startswith("`auth: ") and f" {scheme}`" not in sent:
         remedy = f"write `auth: {{{scheme}: …}}`"
     return f" ({sent}{challenge_note}): {remedy}"
+
+
+def agent_remedy(problem: str) -> str:
+    """Return the remedy of a refusal that speaks of the user agent; empty for others.
+
+    >>> agent_remedy("HTTP 403 Forbidden: set a user-agent")
+    ": write `headers: {User-Agent: 'NAME (address)'}`"
+    """
+    return ": write `headers: {User-Agent: 'NAME (address)'}`" if _WANTS_AGENT.search(problem) else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

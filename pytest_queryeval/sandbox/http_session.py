@@ -20,8 +20,11 @@ from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 
 from pytest_queryeval.sandbox.driver import Fault, Verdict
 from pytest_queryeval.sandbox.http_messages import (
+    BUSY,
     JSON_TYPE,
     NOTHING_SENT,
+    USER_AGENT,
+    agent_remedy,
     credentials_remedy,
     message,
     render_body,
@@ -79,6 +82,7 @@ def without_user(url: str) -> str:
 
 Request: TypeAlias = requests.Request
 ACCEPT = {"Accept": JSON_TYPE}
+AGENT = {"User-Agent": USER_AGENT}
 
 
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:
@@ -100,8 +104,7 @@ def next_page_request(url: str) -> Request:
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024
 ATTEMPTS = 3
-# With these a server reports its own time limit, or that it is asked too often.
-TIME_LIMITS = (requests.codes.request_timeout, requests.codes.too_many_requests)
+BUSY_ATTEMPTS = {requests.codes.too_many_requests: 2, requests.codes.service_unavailable: ATTEMPTS}
 FIRST_PAUSE = 0.25
 REDIRECTS = 5
 
@@ -208,7 +211,7 @@ class RetryingRequest:
             trusted = origin(url) == self._source_origin
             if not trusted and not self._policy.follows_to_other_origins:
                 raise Fault("a redirect leads to another origin, which is not followed")
-            headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
+            headers = {**AGENT, **request.headers, **(self._settings["headers"] if trusted else {})}
             auth = self._auth if trusted else NoAuth()
             with self._send(request.method, url, request.data, headers, auth) as response:
                 if not response.is_redirect:
@@ -265,16 +268,21 @@ class RetryingRequest:
         problem += message(response.headers.get("Content-Type", ""), body)
         if response.status_code in self._policy.invalid:
             raise QueryFailed("invalid", problem)
-        if response.status_code in TIME_LIMITS:
+        if response.status_code == requests.codes.request_timeout:
             stopped = QueryFailed("timeout", f"the server stopped the query: {problem}")
             raise RetryableError(stopped, retry_after(response.headers), attempts=2)
+        if remedy := agent_remedy(problem):
+            raise Fault(f"{problem}{remedy}")
+        if response.status_code in BUSY_ATTEMPTS:
+            attempts = BUSY_ATTEMPTS[response.status_code]
+            raise RetryableError(Fault(f"{problem}: {BUSY}"), retry_after(response.headers), attempts)
         if response.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             auth = self._settings["auth"]
             sent = f"`auth: {next(iter(auth))}` was sent" if auth else NOTHING_SENT
             problem += credentials_remedy(sent, response.headers.get("WWW-Authenticate", ""))
         of_query = response.status_code >= 500 or response.status_code in self._policy.rejected
         refusal = QueryFailed("rejected", problem) if of_query else Fault(problem)
-        if response.status_code in (502, 503, 504):
+        if response.status_code in (requests.codes.bad_gateway, requests.codes.gateway_timeout):
             raise RetryableError(refusal, retry_after(response.headers))
         raise refusal
 

@@ -23,7 +23,14 @@ from urllib.parse import unquote
 import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.sandbox.http_messages import NOTHING_SENT, credentials_remedy, message, retry_after
+from pytest_queryeval.sandbox.http_messages import (
+    NOTHING_SENT,
+    USER_AGENT,
+    agent_remedy,
+    credentials_remedy,
+    message,
+    retry_after,
+)
 from pytest_queryeval.text.formatting import one_line
 
 BODY_BYTES = 16 * 2**20
@@ -44,7 +51,7 @@ DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
     # A compressed text that is cut can look whole.
     "Accept-Encoding": "identity",
-    "User-Agent": "pytest-queryeval",
+    "User-Agent": USER_AGENT,
 }
 LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 _is_client_call: ContextVar[bool] = ContextVar("is_ours", default=False)
@@ -215,12 +222,14 @@ class Client:
         body = await _body(response, limit=64 * 1024)
         problem = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
         problem = one_line(problem, ERROR_CHARACTERS)
-        if status in (401, 403, 407):
+        if remedy := agent_remedy(problem):
+            problem += remedy
+        elif status in (401, 403, 407):
             problem += credentials_remedy(self._credentials.sent, response.headers.get("WWW-Authenticate", ""))
         temporary = status in RETRYABLE or status >= 500
         if status >= 500:
             problem += ": the service failed: see its log, then run again"
-        elif status in REMEDIES:
+        elif status in REMEDIES and not remedy:
             problem += f": {REMEDIES[status]}"
         return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 

@@ -21,7 +21,14 @@ from SPARQLWrapper.SPARQLExceptions import URITooLong
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import meaning_of
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
-from pytest_queryeval.sandbox.http_messages import SHOWN_BYTES, message, retry_after, unreadable
+from pytest_queryeval.sandbox.http_messages import (
+    BUSY,
+    SHOWN_BYTES,
+    USER_AGENT,
+    message,
+    retry_after,
+    unreadable,
+)
 from pytest_queryeval.sandbox.http_session import (
     QueryFailed,
     RetryableError,
@@ -104,7 +111,7 @@ def send_query(request: RetryingRequest, settings: Mapping[str, Any], query: str
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(request, parameters))
-    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
+    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")), agent=USER_AGENT)
     wrapper.setOnlyConneg(True)
     wrapper.addCustomHttpHeader("Accept", ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE)
     for name in settings["default_graph"]:
@@ -126,7 +133,7 @@ def error_by_profile(
         case None:
             return None
         case "busy", text:
-            return RetryableError(QueryFailed("rejected", text), retry_after(headers))
+            return RetryableError(Fault(f"{text}: {BUSY}"), retry_after(headers))
         case "timeout", text:
             return QueryFailed("timeout", f"the server stopped the query: {text}")
         case kind, text:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import (
     TEXTS,
@@ -41,6 +41,7 @@ from pytest_queryeval.text.formatting import one_line
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
 PROBE = "ASK {}"
+_BUSY = re.compile(r"\b(?:429|503)\b|too many requests|service unavailable", re.IGNORECASE)
 # Prefixes that Virtuoso knows without a declaration: functions of its own, of which some write or open connections,
 # procedures of SQL, and options of FROM that fetch a graph. These functions compute from their arguments alone.
 _VIRTUOSO = re.compile(r"(?P<iri><)?(?<![\w.:/#-])(?P<prefix>bif|sql|get):(?P<name>\w*)", re.IGNORECASE)
@@ -115,6 +116,7 @@ class EndpointEngine:
         allow_from: Iterable[str],
         service: bool,
     ) -> None:
+        self._name = name
         self._engine = host.name
         self._settings = settings
         self._prefixes = prefixes
@@ -141,7 +143,11 @@ class EndpointEngine:
             question = self._question(portable_query)
             second = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
             execution = second if second.error is None else execution
-        return replace(with_terms(execution, read_query(question.text)), query=query)
+        outline = read_query(question.text)
+        if execution.error is not None and outline.calls_service and _BUSY.search(execution.error.message):
+            problem = f"a service that the query asks gives no answer: {execution.error.message}"
+            raise SourceError(f"source '{self._name}': {problem}")
+        return replace(with_terms(execution, outline), query=query)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""

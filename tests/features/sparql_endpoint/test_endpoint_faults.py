@@ -5,6 +5,7 @@ import shutil
 import ssl
 import subprocess
 import time
+from importlib.metadata import version
 
 import endpoint_faults as faults
 import pytest
@@ -125,13 +126,34 @@ def test_what_passes_is_tried_again(run, behaviour):
     assert len(server.queries) == 2
 
 
-@pytest.mark.parametrize("status", ["408 Request Timeout", "429 Too Many Requests"])
-def test_time_limit_of_a_server_is_reached_at_most_twice(run, status):
-    with FaultServer(unless_probed(says("", status))) as server:
+def test_time_limit_of_a_server_is_reached_at_most_twice(run):
+    with FaultServer(unless_probed(says("", "408 Request Timeout"))) as server:
         error = run(server.url).error
 
     assert error.kind == "timeout"
     assert len(server.queries) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "agent"),
+    [({}, f"pytest-queryeval/{version('pytest-queryeval')}"), ({"user-agent": "me"}, "me")],
+)
+def test_requests_name_their_agent(run, headers, agent):
+    with FaultServer(faults.then_good(says("", "503 Busy"))) as server:
+        run(server.url, headers=headers)
+
+    assert [request.headers["user-agent"] for request in server.requests] == [agent, agent]
+
+
+@pytest.mark.parametrize("text", ["HTTP 429 error making the query", "Service Unavailable", "503"])
+def test_another_endpoint_that_is_busy_is_no_fault_of_the_query(run, text):
+    query = "SELECT * { SERVICE <http://example.org/sparql> { ?s ?p ?o } }"
+    behaviour = unless_probed(says(text, "500 Internal Server Error"))
+
+    with FaultServer(behaviour) as server, pytest.raises(SourceError, match=f"a service that the query asks .*{text}"):
+        run(server.url, query, service=True)
+    with FaultServer(unless_probed(says("no memory", "500 Internal Server Error"))) as server:
+        assert run(server.url, query, service=True).error.kind == "rejected"
 
 
 def test_time_limit_holds_over_all_attempts_together(run):

@@ -64,6 +64,9 @@ OWN = {
 }
 # What Virtuoso 7.2.5 answers otherwise.
 DIFFERENCES = {
+    "spelling: code points": "variables have ASCII letters only",
+    "spelling: a column twice": "it is a column twice",
+    "spelling: groups of DESCRIBE": "an internal error",
     "no columns and some rows": "it does not know VALUES without variables",
     "datatype of a long integer": "oxigraph keeps integers of every width as xsd:integer",
     "made terms": "it knows no language tags in upper case",
