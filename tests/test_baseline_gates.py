@@ -64,13 +64,46 @@ def test_a_rise_is_no_regression():
 
 
 def test_the_gate_says_what_so_many_cases_could_have_shown():
-    few, many = (result(no_regression(), scored(*[1.0] * n), scored(*[1.0] * n)) for n in (3, 100))
+    many = result(no_regression(), scored(*[1.0] * 100), scored(*[1.0] * 100))
 
-    assert (few["ok"], few["detectable"]) == (True, None)
-    assert "too few cases to show any drop" in gate_text(few)
     assert "0.000 (p 1.000; a drop of 0.066 is proven in 4 of 5 runs), no proven drop allowed (100 pairs)" in gate_text(
         many
     )
+
+
+@pytest.mark.parametrize(
+    ("gate", "before", "after", "reason"),
+    [
+        (no_regression(), [1.0] * 4, [1.0] * 4, "4 pairs cannot show a drop: the gate needs 5"),
+        (no_regression(), [1.0] * 4, [0.0] * 4, "4 pairs cannot show a drop: the gate needs 5"),
+        (no_regression(), [1.0] * 5, [1.0] * 5, None),
+        (no_regression(alpha=0.001), [1.0] * 9, [1.0] * 9, "9 pairs cannot show a drop: the gate needs 10"),
+        (no_regression(alpha=0.5), [1.0], [1.0], None),
+        (
+            no_regression("execution_accuracy"),
+            [1.0, *[0.0] * 99],
+            [0.0] * 100,
+            "only 1 of 100 pairs could drop: the gate needs 5",
+        ),
+        (no_regression("execution_accuracy"), [0.0] * 9, [0.0] * 9, "only 0 of 9 pairs could drop: the gate needs 5"),
+        (no_regression(max_drop=0.9), [0.5] * 9, [0.5] * 9, None),
+        (no_regression("execution_accuracy", max_drop=0.9), [0.5] * 9, [0.5] * 9, "no drop can be above 0.9"),
+        (no_regression("prediction_seconds"), [2.0] * 4, [1.0] * 4, "4 pairs cannot show a rise: the gate needs 5"),
+        (no_regression("prediction_seconds"), [0.0] * 5, [0.0] * 5, None),
+    ],
+)
+def test_a_gate_that_no_drop_could_miss_is_not_evaluated(gate, before, after, reason):
+    earlier, cases = (
+        [case | {"scores": {gate["metric"]: case["scores"]["f1"]}} for case in scored(*values)]
+        for values in (before, after)
+    )
+
+    gate_result = result(gate, earlier, cases)
+
+    assert gate_result["value"] is not None
+    assert gate_result["ok"] is (True if reason is None else None)
+    assert (reason or "") in gate_result["reason"]
+    assert gate_text(gate_result).startswith(f"regression of {gate['metric']} in music: {gate_result['reason']}")
 
 
 def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
@@ -144,7 +177,7 @@ def test_a_baseline_without_these_cases_misses_the_gate_unless_a_part_was_asked_
     assert result(gate, scored(1.0), scored(1.0), unreadable_files=["music/x.queryeval.yaml"])["ok"] is False
 
 
-@pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
+@pytest.mark.parametrize("gate", [no_regression(alpha=0.5), max_regressions(0)])
 def test_pairs_are_compared_whatever_else_there_is(gate):
     gate_result = result(gate, scored(1.0), scored(1.0), number=40)
 

@@ -21,6 +21,9 @@ def folder(text, name="."):
     return write(text, f"{name}/queryeval.yaml")
 
 
+UNMISSABLE, LIMIT = "this gate cannot be missed:", "write a limit that can be missed"
+
+
 def gate_problem(line):
     folder(f"gates:\n  - {line}\n")
     (problem,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
@@ -106,6 +109,16 @@ def test_a_suite_names_the_folders_whose_gates_apply(working_folder):
         (
             "{metric: 'metadata[cost]', sum: {max: 5}, max_regressions: 3}",
             "'max_regressions' does not go with 'metric': write a gate for each",
+        ),
+        ("{metric: arity_f1, min: 0}", f"{UNMISSABLE} 'arity_f1' is from 0 to 1: {LIMIT}"),
+        ("{metric: arity_f1, max: 1}", f"{UNMISSABLE} 'arity_f1' is from 0 to 1: {LIMIT}"),
+        ("{metric: pass_rate, min: 0, max: 1}", f"{UNMISSABLE} 'pass_rate' is from 0 to 1: {LIMIT}"),
+        ("{metric: r_ves, max: 1.118033988749895}", f"{UNMISSABLE} 'r_ves' is from 0 to 1.11803: {LIMIT}"),
+        ("{metric: steps, min: 0}", f"{UNMISSABLE} 'steps' is from 0 on: {LIMIT}"),
+        ("{metric: 'metadata[cost]', sum: {min: 0}}", f"{UNMISSABLE} 'metadata[cost]' is from 0 on: {LIMIT}"),
+        (
+            "{no_regression: {metric: arity_f1, max_drop: 1}}",
+            f"{UNMISSABLE} no drop of 'arity_f1' is above 1: lower max_drop",
         ),
         ("just text", "item of gates: expected a mapping, found 'just text': write {metric: NAME, min: NUMBER}"),
     ],

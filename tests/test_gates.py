@@ -14,6 +14,7 @@ from pytest_queryeval.results.gates import (
     EarlyDecision,
     count_cases,
     evaluate_gates,
+    gate_parts,
     gate_text,
 )
 
@@ -130,6 +131,36 @@ def test_the_features_of_a_case_that_did_not_run_are_known(feature, number):
     case = make_case(golds=(query("SELECT a.x FROM a JOIN b"),))
 
     assert count_cases([gate(feature=feature)], [], [CaseWithoutResult("music/s.queryeval.yaml", case)]) == [number]
+
+
+def error(gold_answers, **changes):
+    """A case in error; its golds ran if there is a digest of their answers."""
+    fingerprint = {**FINGERPRINT, "metrics": ["f1"], "gold_answers": gold_answers}
+    return entry(outcome="error", scores={}, **{"fingerprint": fingerprint, "prediction": None, **changes})
+
+
+def unscored(**changes):
+    return entry(scores={"f1": None}, fingerprint={**FINGERPRINT, "metrics": ["f1"]}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "text"),
+    [
+        ([], "2 cases"),
+        ([error("abc")] * 48, "2 cases, 48 without a prediction are left out"),
+        ([error("abc"), error(None)], "2 cases, 1 without a prediction is left out, 1 in error not counted"),
+        ([error("abc", prediction={"source": "mine"})], "2 cases, 1 in error not counted"),
+        ([error(None, answerable=False)], "2 cases, 1 without a prediction is left out"),
+        ([unscored()] * 3, "2 cases, 3 without a score are left out"),
+        ([entry(scores={"other": 1.0}), unscored(outcome="skipped")], "2 cases"),
+    ],
+)
+def test_a_mean_says_which_cases_it_leaves_out(left_out, text):
+    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.8), *left_out)
+
+    assert gate_result["ok"] is True
+    assert gate_text(gate_result) == f"f1 in music: 0.900, needs at least 0.5 ({text})"
+    assert gate_parts(gate_result).about == f"needs 0.5 · {text.replace(', ', ' · ')}"
 
 
 def test_a_gate_without_evaluated_cases_is_missed():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.core.errors import CaseError, Location
 from pytest_queryeval.core.model import PASS_RATE, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
@@ -29,6 +29,7 @@ class Gate:
     required: PendingGate
     """What it requires; `folder` is empty."""
     folder: Path
+    location: Location
 
 
 class GateKey(NamedTuple):
@@ -131,8 +132,13 @@ class GateRule(ABC):
         """
         return None
 
-    def why_nothing(self, gate: PendingGate) -> str:
-        """Return why cases that were evaluated have no value."""
+    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return why cases that ran decide nothing, as where none has a value; empty if they decide on the gate.
+
+        It is not asked of a gate that is missed with a value.
+        """
+        if measurement["value"] is not None:
+            return ""
         if self.needs_baseline:
             return NOT_COMPARABLE
         return NO_CASE if gate["metric"] == PASS_RATE else f"no case has a score of {gate['metric']}"

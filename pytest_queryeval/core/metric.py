@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Challenge, Outcome
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -222,12 +222,18 @@ class RunMetric:
     mean, by node id. Reports store it as their `joint_scores`, from which `score` reads it."""
     unit: str = "case"
     """What the mean is over, in the singular."""
+    judges: Callable[[Case], bool] | None = lambda _: True
+    """Returns whether a wrong answer to a case makes the mean worse; None if that is so where it misses a threshold."""
 
 
 def _of_trials(name: str) -> RunMetric:
     """Return the run metric of a score that only cases with several trials have."""
     instead = "a case with several trials is decided by its `trials_rule`"
-    return RunMetric(score=lambda case: case["scores"].get(name), instead=instead)
+    return RunMetric(
+        score=lambda case: case["scores"].get(name),
+        instead=instead,
+        judges=lambda case: name in case.settings.trials_scores,
+    )
 
 
 RUN_METRICS: Registry[RunMetric] = Registry(
@@ -235,7 +241,9 @@ RUN_METRICS: Registry[RunMetric] = Registry(
     group="pytest_queryeval.run_metrics",
     members={
         PASS_RATE: RunMetric(
-            score=lambda case: _PASS_SCORES.get(case["outcome"]), instead="`thresholds` say when a case passes"
+            score=lambda case: _PASS_SCORES.get(case["outcome"]),
+            instead="`thresholds` say when a case passes",
+            judges=None,
         ),
         **{name: _of_trials(name) for name in TRIALS_SCORES},
     },

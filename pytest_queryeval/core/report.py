@@ -192,6 +192,10 @@ class GateMeasurement(TypedDict):
     """The number of cases behind `value`; a sum counts all their calls, those that ended in an error too."""
     errors: int
     """The number of cases in error; they are among the `n` cases, with a score of 0, only if `decided` is present."""
+    unpredicted: NotRequired[int]
+    """How many of the cases in error, which a mean leaves out, have no prediction; present if there is one."""
+    unscored: NotRequired[int]
+    """The number of other cases that a mean leaves out although they request its metric; present if there is one."""
     details: NotRequired[dict[str, JsonValue]]
     """What a rule states besides its value."""
     decided: NotRequired[Decision]
@@ -203,6 +207,8 @@ class GateMeasurement(TypedDict):
     """The p-value of the one-sided paired test."""
     detectable: NotRequired[float | None]
     """The smallest change that such a test proves in 4 of 5 runs, None if there is none."""
+    able_to_drop: NotRequired[int]
+    """The number of cases, of a gate of the type `no_regression`, that did not have the worst score in both runs."""
 
 
 class GateReport(PendingGate, GateMeasurement):

@@ -12,7 +12,7 @@ from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import RUN_METRICS, Better, Metric, describe_metric
-from pytest_queryeval.core.model import ABSTENTION
+from pytest_queryeval.core.model import ABSTENTION, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.languages import KINDS
@@ -135,6 +135,17 @@ def better_of(name: str) -> Better:
         return RUN_METRICS[name].better if name in RUN_METRICS else METRICS[name].better
     except QueryEvalError:
         return "higher"
+
+
+def greatest_score(name: str) -> float | None:
+    """Return the greatest score of a metric, or of a run metric; None if it is not known."""
+    return 1.0 if name in RUN_METRICS else METRICS[name].max_score if name in METRICS else None
+
+
+def can_be_missed(name: str, threshold: Threshold) -> bool:
+    """Return whether a metric can have a score that a threshold does not admit; true if its scores are not known."""
+    greatest = greatest_score(name)
+    return greatest is None or not (threshold.admits(0.0) and threshold.admits(greatest))
 
 
 class RequestedMetric(NamedTuple):

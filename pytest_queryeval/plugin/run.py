@@ -188,12 +188,24 @@ class Run:
             return
         cases = _cases(items)
         workers = "-n" if self.is_worker else ""
-        self.misuse = self.options.misuse(cases, self.suites.kinds, workers) or self._too_many_workers(cases)
+        self.misuse = (
+            self.options.misuse(cases, self.suites.kinds, workers) or self._too_many_workers(cases) or self._ungated()
+        )
         if not self.misuse:
             return
         if not self.is_worker:
             raise pytest.UsageError(self.misuse)
         items.clear()
+
+    def _ungated(self) -> str:
+        """Warn of cases that no gate counts; return the warning where filters make it an error, else an empty text."""
+        from pytest_queryeval.core.errors import QueryEvalWarning
+
+        try:
+            self.suites.warn_of_ungated()
+        except QueryEvalWarning as warning:
+            return str(warning)
+        return ""
 
     def _too_many_workers(self, cases: list[Case]) -> str:
         """Return the problem if workers would make more calls at once than a predictor takes; else an empty text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -119,7 +119,15 @@ class RunOptions(OptionValues):
         ):
             if workers and is_set:
                 return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
-        return timing_conflict(cases, workers) if workers else ""
+        return self._stop_misuse(cases) or (timing_conflict(cases, workers) if workers else "")
+
+    def _stop_misuse(self, cases: Iterable[Case]) -> str:
+        """Return the problem if the run may stop before a case that can fail it by itself; else an empty text."""
+        case = next((case for case in cases if _can_fail(case)), None)
+        if self.stop_seed is None or case is None:
+            return ""
+        why = f"case '{case.id}' ({case.location}) can fail the run by itself, so gates alone do not decide it"
+        return f"{self.prefix}stop: {why}: write `on_miss: xfail`, or add {self.prefix}stop=off"
 
     def sort_key(self, nodeid: str) -> bytes:
         """Return the sort key of a case: random if the run may stop early, else equal for all cases."""
@@ -243,6 +251,11 @@ class RunOptions(OptionValues):
                 raise QueryEvalError(f"{self.prefix}threshold: {problem}")
             thresholds[name] = Threshold(minimum=number, option=f"{self.prefix}threshold")
         return thresholds
+
+
+def _can_fail(case: Case) -> bool:
+    """Return whether a wrong answer to a case fails the run."""
+    return case.settings.on_miss == "fail" and bool(case.settings.thresholds) and not case.withdrawal
 
 
 def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:

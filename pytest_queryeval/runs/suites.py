@@ -11,21 +11,16 @@ from pathlib import Path
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import Finding, Location, SuiteError
 from pytest_queryeval.core.groups import is_below
-from pytest_queryeval.core.model import PASS_RATE, Case
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import PendingGate
-from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import CaseWithoutResult, count_cases, with_gate_metrics
+from pytest_queryeval.results.gates.reach import RULE, lenient_gates, undecided_cases, ungated_findings
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache
 from pytest_queryeval.suites.variables import MissingExtraError
 from pytest_queryeval.text.formatting import pluralize
-
-NEVER_FAILS = (
-    "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
-    "add `gates: [{{metric: {metric}, min: 0.9}}]` to a queryeval.yaml"
-)
 
 
 class RunSuites:
@@ -48,6 +43,7 @@ class RunSuites:
         self._folders: FolderCache = {}
         self._relative: dict[Path, str] = {}
         self._findings: set[Finding] = set()
+        self._ungated: list[Case] = []
 
     def load(self, path: Path) -> list[Case]:
         """Collect a suite, and return its cases with the options and the metrics of the gates applied.
@@ -64,22 +60,26 @@ class RunSuites:
             self.unreadable_files.append(name)
             raise
         gates = [gate for folder in suite.folders for gate in folder.gates]
-        cases = ((self.options.apply(case), self.relative_path(case.location.path)) for case in suite.cases)
+        cases = [(self.options.apply(case), self.relative_path(case.location.path)) for case in suite.cases]
         self.cases[name] = with_gate_metrics(cases, gates)
-        place = suite.cases[0].settings.on_miss_location
-        if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
-            shares = (  # metrics that a gate can require at least 0.9 of
-                metric
-                for metric in suite.cases[0].settings.requested_metrics
-                if "[" not in metric and METRICS[metric].max_score == 1 and METRICS[metric].better == "higher"
-            )
-            self._warn(NEVER_FAILS.format(metric=next(shares, PASS_RATE)), place)
+        can_miss = [
+            (case, path) for case, path in cases if case.settings.on_miss == "xfail" and case.settings.thresholds
+        ]
+        self._ungated += undecided_cases(can_miss, gates)
         self._warn_of_questions(self.cases[name])
-        new_findings = [finding for finding in dict.fromkeys(suite.findings) if finding not in self._findings]
-        self._findings.update(new_findings)
-        for message, finding_place in finding_messages(new_findings):
-            self._warn(message, finding_place)
+        self._warn_of((*suite.findings, *lenient_gates(gates, suite.values.get("check", {}).get(RULE, ""))))
         return self.cases[name]
+
+    def warn_of_ungated(self) -> None:
+        """Warn of collected cases under `on_miss: xfail` that are in no gate."""
+        self._warn_of(ungated_findings(self._ungated))
+
+    def _warn_of(self, findings: Iterable[Finding]) -> None:
+        """Warn of findings that are new and not silenced."""
+        new_findings = [finding for finding in dict.fromkeys(findings) if finding not in self._findings]
+        self._findings.update(new_findings)
+        for message, place in finding_messages(new_findings):
+            self._warn(message, place)
 
     def _warn_of_questions(self, cases: Iterable[Case]) -> None:
         """Warn of the first case that asks its predictor nothing, and count the others."""

@@ -43,7 +43,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
 )
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.metrics import METRICS, applies_to, can_be_missed, greatest_score
 from pytest_queryeval.suites.variables import MissingExtraError, check_installed, expanded_text
 
 # What other tools and papers call a metric.
@@ -227,7 +227,7 @@ def read_limits(node: Node, name: str, minimum: float | None, maximum: float | N
 
 def unreachable_threshold(name: str, threshold: Threshold) -> str:
     """Return why no score of a metric can be at a limit; empty if one can, or its greatest score is not known."""
-    max_score = METRICS[name].max_score if name in METRICS else 1.0  # a pass rate
+    max_score = greatest_score(name)
     for limit in (threshold.minimum, threshold.maximum):
         if max_score is not None and limit is not None and not 0 <= limit <= max_score:
             scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
@@ -336,8 +336,14 @@ def read_gate(node: Node) -> Gate:
         stated_key = next(name for name in (rule_name, *keys_of_rule) if name in fields)
         raise node.problem(f"'{stated_key}' does not go with '{strays[0]}': write a gate for each")
     if rule.has_limits:
-        read_limits(node, required["metric"], required["min"], required["max"])
-    return Gate(required={**required, "type": rule_name, "where": fields.get("where", {})}, folder=node.file.folder)
+        metric = required["metric"]
+        limits = read_limits(node, metric, required["min"], required["max"])
+        if not can_be_missed(metric, limits):
+            greatest = greatest_score(metric)
+            values = "from 0 on" if greatest is None or math.isinf(greatest) else f"from 0 to {greatest:g}"
+            raise node.problem(f"this gate cannot be missed: '{metric}' is {values}: write a limit that can be missed")
+    required = {**required, "type": rule_name, "where": fields.get("where", {})}
+    return Gate(required=required, folder=node.file.folder, location=node.location)
 
 
 read_gates = list_of(read_gate)

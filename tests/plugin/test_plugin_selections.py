@@ -273,7 +273,7 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_regressions: 0}, {no_regression: {metric: execution_accuracy}}]")
+    write("queryeval.yaml", "gates: [{max_regressions: 0}, {no_regression: {metric: execution_accuracy, alpha: 0.5}}]")
     run("--queryeval-report=base.json")
 
     part = run_and_parse("-k", "mean-age", "--queryeval-baseline=base.json")

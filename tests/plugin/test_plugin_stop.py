@@ -65,6 +65,20 @@ def test_the_rest_is_not_run_once_the_gate_is_decided(numbers, write, run_and_pa
 
 
 @pytest.mark.feature("json")
+def test_cases_that_can_fail_the_run_by_themselves_are_a_usage_error(numbers, run):
+    numbers(on_miss="fail")
+
+    for result in (run(STOP), run("-o", "queryeval_stop=decided")):
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        problem = (
+            "--queryeval-stop: case 'c0' (queries/a.queryeval.yaml:1) can fail the run by itself, so gates alone *"
+        )
+        remedy = ": write `on_miss: xfail`, or add --queryeval-stop=off"
+        result.stderr.fnmatch_lines([f"ERROR: {problem}{remedy}"])
+    assert run("-o", "queryeval_stop=decided", "--queryeval-stop=off").ret == 0
+
+
+@pytest.mark.feature("json")
 def test_a_gate_that_is_missed_fails_the_run(numbers, run_and_parse):
     numbers(wrong=100)
 

@@ -113,16 +113,76 @@ def test_suite_that_cannot_be_read_fails_the_run(suite, write, run):
     assert lines(result)[-1] == "queryeval: FAILED: b.queryeval.yaml could not be read; the run was stopped"
 
 
-def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run):
-    suite(case("bad", WRONG), on_miss="xfail")
-    suite(case("bad", WRONG, on_miss="xfail"), case("good"), name="b.queryeval.yaml")
+def test_cases_whose_failures_decide_nothing_are_one_warning(suite, write, run):
+    suite(case("worse", WRONG), case("good"), name="b.queryeval.yaml")
+    write("queryeval.yaml", "on_miss: xfail\n")
+    suite(case("bad", WRONG), case("good"), case("skipped", skip="later"), case("strict", WRONG, on_miss="fail"))
 
     result = run()
 
     lines = [line for line in result.outlines if "QueryEvalWarning" in line]
     assert len(lines) == 1
-    assert "with `on_miss: xfail` and no gate, no wrong answer can fail the run" in lines[0]
-    assert "a.queryeval.yaml:3: " in lines[0]
+    assert "with `on_miss: xfail`, 4 cases are in no gate, so their failures decide nothing: add `gates: " in lines[0]
+    assert "queryeval.yaml:1: " in lines[0]
+
+
+UNANSWERABLE = {"id": "none", "question": "Why?", "answerable": False, "predicted": "SELECT 1"}
+ACCURACY = "{metric: execution_accuracy, min: 0.9%s}"
+
+
+@pytest.mark.feature("abstention", "conversations")
+@pytest.mark.parametrize(
+    ("gates", "ungated"),
+    [
+        ((ACCURACY % "",), ["none"]),
+        ((ACCURACY % "", "{metric: abstention, min: 0.9}"), []),
+        ((ACCURACY % ", where: {tag: core}",), ["b", "text", "none"]),
+        ((ACCURACY % ", where: {not: {tag: core}}",), ["a", "none"]),
+        (("{metric: pass_rate, min: 0.9}",), []),
+        (("{max_regressions: 0}",), []),
+        (("{metric: selective_accuracy, min: 0.9}",), []),
+        (("{no_regression: {metric: execution_accuracy}}", "{metric: answered_unanswerable, max: 0.1}"), []),
+        (("{metric: coverage, min: 0.9}", "{metric: prediction_seconds, max: 9}"), ["a", "b", "text", "none"]),
+        (("{metric: interaction_match, min: 0.9}", "{metric: pass_at_k, min: 0.9}"), ["a", "b", "text", "none"]),
+        (("{metric: execution_accuracy, max: 0.9}",), ["a", "b", "text", "none"]),
+        (("{metric: execution_accuracy, min: 0, max: 0.9}",), ["a", "b", "text", "none"]),
+    ],
+)
+def test_cases_whose_failures_decide_nothing_are_counted(suite, write, run, gates, ungated):
+    write("queryeval.yaml", f"gates: [{', '.join(gates)}]\n")
+    text = case("text", WRONG, metrics=["exact_set_match"], thresholds={"exact_set_match": 1})
+    suite(case("a", tags=["core"]), case("b", WRONG), text, UNANSWERABLE, on_miss="xfail")
+
+    output = run().stdout.str()
+
+    numbers = re.findall(r"with `on_miss: xfail`, (\d+) cases? (?:is|are) in no gate", output)
+    assert numbers == ([str(len(ungated))] if ungated else [])
+    if ungated:
+        remedy = re.search(r"add `gates: \[(.*?)\]` to a queryeval.yaml", output)[1]
+        write("queryeval.yaml", f"gates: [{', '.join([*gates, remedy])}]\n")
+        assert "in no gate" not in run().stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("gate", "limit"),
+    [
+        ("{metric: execution_accuracy, max: 0.9}", "min"),
+        ("{metric: execution_accuracy, min: 0, max: 0.9}", "min"),
+        ("{metric: prediction_seconds, min: 0.5}", "max"),
+        ("{metric: prediction_seconds, sum: {min: 0.5}}", "max"),
+        ("{metric: execution_accuracy, min: 0.1, max: 0.9}", ""),
+        ("{metric: prediction_seconds, max: 9}", ""),
+    ],
+)
+def test_gates_that_limit_only_how_good_a_system_is_are_warned_of(suite, write, run, gate, limit):
+    write("queryeval.yaml", f"tags: [all]\ngates: [{gate}]\n")
+    suite(case("a"))
+    suite(case("b"), name="b.queryeval.yaml")
+
+    warnings = [line for line in run().outlines if "QueryEvalWarning" in line]
+
+    assert len(warnings) == bool(limit)
+    assert all("queryeval.yaml:2: " in line and line.endswith(f"is better: write `{limit}`") for line in warnings)
 
 
 SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"
@@ -143,7 +203,7 @@ SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [
 )
 def test_warning_of_misses_that_never_fail_names_a_metric_of_the_suite(write, run, settings, cases, metric):
     write("a.queryeval.yaml", f"{settings}\non_miss: xfail\ncases:\n- {cases}\n")
-    warning = next(line for line in run().outlines if "no wrong answer can fail the run" in line)
+    warning = next(line for line in run().outlines if "in no gate" in line)
     remedy = re.search(r"add `(.*)` to a queryeval.yaml", warning)[1]
     assert remedy == f"gates: [{{metric: {metric}, min: 0.9}}]"
 
@@ -157,7 +217,9 @@ def test_warning_of_misses_that_never_fail_has_the_place_in_the_folder_that_says
     write("queryeval.yaml", "tags: [all]\non_miss: xfail\n")
     suite(case("bad", WRONG), name="sub/a.queryeval.yaml")
 
-    run().stdout.fnmatch_lines(["*queryeval.yaml:2: QueryEvalWarning: with `on_miss: xfail` and no gate*"])
+    run().stdout.fnmatch_lines(
+        ["*queryeval.yaml:2: QueryEvalWarning: nothing-required: with `on_miss: xfail`, 1 case is in no gate*"]
+    )
 
 
 def test_suite_whose_folder_has_gates_does_not_warn(missed, run):
@@ -169,8 +231,10 @@ def test_suite_whose_misses_never_fail_is_refused_where_warnings_are_errors(suit
 
     result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["a.queryeval.yaml:3: with `on_miss: xfail` and no gate, *"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: a.queryeval.yaml:3: nothing-required: with `on_miss: xfail`, 1 case is in no*"]
+    )
 
 
 def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run):

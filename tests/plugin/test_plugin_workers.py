@@ -46,7 +46,7 @@ gates:
   - {metric: pass_rate, min: 0.5}
   - {metric: valid_query, min: 0.95}
   - {metric: execution_accuracy, where: {tag: all}, min: 0.1}
-  - {no_regression: {metric: valid_query}}
+  - {no_regression: {metric: valid_query, alpha: 0.1}}
   - {metric: 'metadata[cost]', sum: {max: 0.5}}
 """
 

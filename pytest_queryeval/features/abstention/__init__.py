@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.metric import Better, RunMetric
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.results.verdict import answer_passes
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
@@ -43,7 +44,12 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     return None if passes is None else float(passes)
 
 
-def _run_metric(score: Callable[[CaseReport, _Answer], float | None], better: Better = "higher") -> RunMetric:
+def _run_metric(
+    score: Callable[[CaseReport, _Answer], float | None],
+    better: Better = "higher",
+    *,
+    judges: Callable[[Case], bool] = lambda _: True,
+) -> RunMetric:
     """Return the metric by the mean score of the trials of a case."""
 
     def mean_over_trials(case: CaseReport) -> float | None:
@@ -54,14 +60,18 @@ def _run_metric(score: Callable[[CaseReport, _Answer], float | None], better: Be
         scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
         return sum(scores) / len(scores) if scores else None
 
-    return RunMetric(score=mean_over_trials, instead=INSTEAD, better=better, concerns=concerns)
+    return RunMetric(score=mean_over_trials, instead=INSTEAD, better=better, concerns=concerns, judges=judges)
 
 
-COVERAGE = _run_metric(lambda case, answer: float(not is_abstention(answer)))
+COVERAGE = _run_metric(lambda case, answer: float(not is_abstention(answer)), judges=lambda _: False)
 SELECTIVE_ACCURACY = _run_metric(_selective_accuracy)
 ANSWERED_UNANSWERABLE = _run_metric(
-    lambda case, answer: float(not is_abstention(answer)) if is_unanswerable(case) else None, better="lower"
+    lambda case, answer: float(not is_abstention(answer)) if is_unanswerable(case) else None,
+    better="lower",
+    judges=lambda case: not case.answerable,
 )
 ABSTAINED_ANSWERABLE = _run_metric(
-    lambda case, answer: None if is_unanswerable(case) else float(is_abstention(answer)), better="lower"
+    lambda case, answer: None if is_unanswerable(case) else float(is_abstention(answer)),
+    better="lower",
+    judges=lambda _: False,
 )

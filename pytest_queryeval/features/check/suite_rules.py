@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pytest_queryeval.core.errors import Finding, case_finding, did_you_mean
+from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.results.gates.reach import (
+    RULE,
+    gate_remedy,
+    lenient_gates,
+    shared_metric,
+    undecided_cases,
+    ungated_findings,
+)
 from pytest_queryeval.suites import CaseLevels, ignored_rules
 from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_unused
 from pytest_queryeval.suites.keys import KEYS
+from pytest_queryeval.text.formatting import pluralize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +129,42 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
                 yield level.finding("unused-source", node, message)
 
 
+def nothing_required(suites: Suites) -> Iterator[Finding]:
+    """Find cases whose wrong answers decide nothing, and gates that limit only how good a system may be."""
+    by_suite: dict[Path, list[CaseLevels]] = {}
+    for levels in suites.cases:
+        by_suite.setdefault(levels.suite.path, []).append(levels)
+    ungated: list[Case] = []
+    by_place: dict[tuple[Location, str, str], list[Case]] = {}
+    lenient: dict[Finding, None] = {}
+    for of_suite in by_suite.values():
+        suite = of_suite[0].suite
+        gates = [gate for folder in suite.folders for gate in folder.gates]
+        lenient |= dict.fromkeys(lenient_gates(gates, suite.values.get("check", {}).get(RULE, "")))
+        named_cases = [(levels.case, levels.case.location.path.as_posix()) for levels in of_suite]
+        places = {levels.case.id: _thresholds_of(levels) for levels in of_suite}
+        for case in undecided_cases(named_cases, gates):
+            if case.settings.on_miss == "xfail" and case.settings.thresholds:
+                ungated.append(case)
+            else:
+                key = places[case.id], case.settings.on_miss, case.settings.ignored_rules.get(RULE, "")
+                by_place.setdefault(key, []).append(case)
+    yield from lenient
+    yield from ungated_findings(ungated)
+    for (place, on_miss, silenced), cases in by_place.items():
+        metric = shared_metric(cases)
+        remedies = [f"write `thresholds: {{{metric or 'METRIC'}: 1}}`"] * (on_miss == "fail" or not metric)
+        remedies += [gate_remedy(metric)] * bool(metric)
+        problem = f"no threshold and no gate requires anything of the answers to {pluralize(len(cases), 'case')}"
+        yield Finding(rule=RULE, location=place, message=f"{problem}: {', or '.join(remedies)}", silenced=silenced)
+
+
+def _thresholds_of(levels: CaseLevels) -> Location:
+    """Return the place of the nearest thresholds of a case; that of the case if none are stated."""
+    nodes = [entries(level)["thresholds"] for level in levels.all if "thresholds" in entries(level)]
+    return nodes[-1].location if nodes else levels.case.location
+
+
 def duplicate_question(suites: Suites) -> Iterator[Finding]:
     """Find cases that ask the same as another one: text, evidence, conversation, source and schema are the same."""
     first: dict[Hashable, CaseLevels] = {}
@@ -170,6 +216,7 @@ SUITE_RULES: Mapping[str, SuiteRule] = {
     "stale-setting": stale_setting,
     "unknown-column": unknown_column,
     "unused-source": unused_source,
+    "nothing-required": nothing_required,
     "duplicate-question": duplicate_question,
     "duplicate-gold": duplicate_gold,
 }

@@ -60,4 +60,5 @@ INTERACTION_MATCH = RunMetric(
     concerns=lambda case: "turn" in case,
     joint_scores=interaction_matches,
     unit="conversation",
+    judges=lambda case: case.turn is not None,
 )

@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> Result:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
     named_cases = _collected(selections, suites)
+    suites.warn_of_ungated()
     chosen_nodeids = options.choose_cases([named_case.nodeid for named_case in named_cases])
     cases = sorted(
         (named_case for named_case in named_cases if named_case.nodeid in chosen_nodeids),

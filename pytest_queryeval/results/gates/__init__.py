@@ -143,8 +143,15 @@ def _about(gate: GateReport) -> list[str]:
     if decided := gate.get("decided"):
         about += [f"{gate['errors']:,} in error counted as 0"] * bool(gate["errors"])
         return [*about, f"decided after {decided['after']:,} of {decided['of']:,}"]
-    about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
+    unpredicted, unscored = gate.get("unpredicted", 0), gate.get("unscored", 0)
+    about += [_left_out_text(unpredicted, "without a prediction")] * bool(unpredicted)
+    about += [f"{gate['errors'] - unpredicted:,} in error not counted"] * (gate["errors"] > unpredicted)
+    about += [_left_out_text(unscored, "without a score")] * bool(unscored)
     return about + [ran_text(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
+
+
+def _left_out_text(number: int, which: str) -> str:
+    return f"{number:,} {which} {'is' if number == 1 else 'are'} left out"
 
 
 def ran_text(ran: int, number: int | None) -> str:
@@ -405,12 +412,14 @@ class GateEvidence:
             if unreadable_file is not None:
                 ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
-                ok, reason = False, self._why_nothing(existing_values)
+                ok, reason = False, self._why_nothing(existing_values, measurement)
             elif rule.needs_baseline and value is None:
-                ok, reason = None, rule.why_nothing(gate) if ran else NO_CASE
+                ok, reason = None, rule.why_not_evaluated(gate, measurement) if ran else NO_CASE
             elif value is None or rest != 0:
                 ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
                 reason = ran_text(ran, number) if ok is None else ""
+            elif ok and (why := rule.why_not_evaluated(gate, measurement)):
+                ok, reason = None, why
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
     def _decided(self, decision: EarlyDecision) -> GateMeasurement:
@@ -423,9 +432,9 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _why_nothing(self, existing_values: Mapping[str, Collection[str]]) -> str:
+    def _why_nothing(self, existing_values: Mapping[str, Collection[str]], measurement: GateMeasurement) -> str:
         """Return why a gate has no value though none of its cases was left out."""
         for group, value in conditions_of(self.gate["where"]).items():
             if value not in existing_values[group]:
                 return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
-        return self._rule.why_nothing(self.gate) if self._is_evaluated else NO_CASE
+        return self._rule.why_not_evaluated(self.gate, measurement) if self._is_evaluated else NO_CASE

@@ -37,7 +37,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
     whole_number,
 )
-from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.metrics import METRICS, better_of, greatest_score
 from pytest_queryeval.results.aggregation import measures_of
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, flip_kind
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
@@ -88,8 +88,8 @@ class LimitsRule(GateRule):
         return "" if has_unit_scores else "its scores are not from 0 to 1"
 
     def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
-        metric, fingerprint = gate["metric"], case["fingerprint"]
-        if case["outcome"] == "error" and fingerprint is not None and metric in fingerprint["metrics"]:
+        metric = gate["metric"]
+        if case["outcome"] == "error" and requests(case, metric):
             return 0.0
         score = score_of(metric, case)
         return None if score is None else min(max(score, 0.0), 1.0)
@@ -105,31 +105,46 @@ class LimitsRule(GateRule):
         return result_between(gate, total / n_all, max(value, (total + most * cases_not_run) / n_all))
 
 
+def requests(case: CaseReport, metric: str) -> bool:
+    """Return whether a case requests a metric."""
+    return case["fingerprint"] is not None and metric in case["fingerprint"]["metrics"]
+
+
+def is_without_prediction(case: CaseReport) -> bool:
+    """Return whether a case is in error only because the system gave no answer: its golds did run."""
+    has_golds = case["fingerprint"] is not None and case["fingerprint"].get("gold_answers") is not None
+    return case["prediction"] is None and (has_golds or not case.get("answerable", True))
+
+
 class ScoreEvidence:
     """The scores of a metric, or what cases add to `pass_rate`."""
 
     def __init__(self, metric: str) -> None:
         self._metric = metric
         self._scores = array("d")
-        self._errors = 0
+        self._errors = self._unpredicted = self._unscored = 0
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
         """Add the score of a case, if it has one."""
         score = score_of(self._metric, case)
         if score is not None:
             self._scores.append(score)
-        self._errors += case["outcome"] == "error" and self._metric != PASS_RATE
+        elif case["outcome"] == "error":
+            self._errors += 1
+            self._unpredicted += is_without_prediction(case)
+        elif case["outcome"] not in ("skipped", "not_run"):
+            self._unscored += requests(case, self._metric)
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
         """Return the mean."""
         value = math.fsum(self._scores) / len(self._scores) if self._scores else None
         is_met = value is not None and limits_of(gate).admits(value)
-        return {"value": value, "n": len(self._scores), "errors": self._errors}, is_met
-
-
-def greatest_score(metric: str) -> float | None:
-    """Return the greatest score of a metric; None if it is not known."""
-    return 1.0 if metric in RUN_METRICS else METRICS[metric].max_score if metric in METRICS else None
+        measurement: GateMeasurement = {"value": value, "n": len(self._scores), "errors": self._errors}
+        if self._unpredicted:
+            measurement["unpredicted"] = self._unpredicted
+        if self._unscored:
+            measurement["unscored"] = self._unscored
+        return measurement, is_met
 
 
 LIMITS = LimitsRule()
@@ -171,7 +186,12 @@ class NoRegression(GateRule):
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         settings = fields["no_regression"]
-        metric = settings["metric"]
+        metric, greatest = settings["metric"], greatest_score(settings["metric"])
+        if greatest is not None and settings.get("max_drop", 0.0) >= greatest:
+            change = "drop" if better_of(metric) == "higher" else "rise"
+            raise problem(
+                f"this gate cannot be missed: no {change} of '{metric}' is above {greatest:g}: lower max_drop"
+            )
         return {
             **requirement(metric),
             "no_regression": {"alpha": settings.get("alpha", ALPHA), "max_drop": settings.get("max_drop", 0.0)},
@@ -184,6 +204,21 @@ class NoRegression(GateRule):
 
     def evidence(self, gate: PendingGate) -> ScorePairs:
         return ScorePairs(gate["metric"])
+
+    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return also why the pairs could show no drop, whatever the scores of the run."""
+        if measurement["value"] is None:
+            return super().why_not_evaluated(gate, measurement)
+        pairs, able, needed = measurement["n"], measurement["able_to_drop"], pairs_needed(gate)
+        before, max_drop = measurement["before"], gate["no_regression"]["max_drop"]
+        change = "drop" if gate["better"] == "higher" else "rise"
+        if max_drop and abs(before - worst_score(gate)) <= max_drop:
+            return f"the baseline is {format_score(before)}, so no {change} can be above {max_drop:g}: lower max_drop"
+        if able >= needed:
+            return ""
+        if able == pairs:
+            return f"{pluralize(pairs, 'pair')} cannot show a {change}: the gate needs {needed}"
+        return f"only {able:,} of {pluralize(pairs, 'pair')} could {change}: the gate needs {needed}"
 
     def subject(self, gate: PendingGate) -> str:
         return f"regression of {gate['metric']}"
@@ -227,6 +262,7 @@ class ScorePairs:
         from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
 
         oriented = pairs.oriented(gate["better"])
+        worst = worst_score(gate)
         p = fall_p(oriented)
         measurement: GateMeasurement = {
             "value": pairs.change,
@@ -236,8 +272,22 @@ class ScorePairs:
             "after": mean(pairs.after),
             "p": p,
             "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
+            "able_to_drop": sum(pair != (worst, worst) for pair in zip(pairs.before, pairs.after, strict=True)),
         }
         return measurement, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
+
+
+def worst_score(gate: PendingGate) -> float:
+    """Return the worst score of the metric of a gate that compares with a baseline; infinite if there is none."""
+    greatest = greatest_score(gate["metric"])
+    if gate["better"] == "higher":
+        return -math.inf if greatest is None else 0.0
+    return math.inf if greatest is None else greatest
+
+
+def pairs_needed(gate: PendingGate) -> int:
+    """Return from how many pairs on a drop of all of them is no chance at the level of the gate."""
+    return math.ceil(-math.log2(gate["no_regression"]["alpha"]))
 
 
 def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
@@ -362,8 +412,8 @@ class SumRule(GateRule):
         most = METRICS[gate["metric"]].max_score if gate["metric"] in METRICS else None
         return None if most is None else result_between(gate, value, value + most * cases_not_run)
 
-    def why_nothing(self, gate: PendingGate) -> str:
-        return f"no case has a value of {gate['metric']}"
+    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        return f"no case has a value of {gate['metric']}" if measurement["value"] is None else ""
 
     def cases_text(self, gate: GateReport) -> str:
         if gate["n"] == gate["ran"]:

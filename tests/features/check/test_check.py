@@ -46,6 +46,7 @@ cases:
   - {id: again, question: "All  names", gold: SELECT name FROM product WHERE price > 0}
   - {id: column, gold: SELECT year FROM product, compare: {gold_columns: [month]}}
   - {id: other, question: Each name, gold: "select NAME from Product -- all"}
+  - {id: lax, gold: SELECT sku FROM product, thresholds: {execution_accuracy: 0, execution_seconds: {max: 9}}}
 """.replace('"select NAME from Product -- all"', '"select NAME from Product /* all */"')
 PLANTED = [
     ("unused-source", "queryeval.yaml", 7, None),
@@ -61,6 +62,7 @@ PLANTED = [
     ("duplicate-question", "s.queryeval.yaml", 12, "again"),
     ("unknown-column", "s.queryeval.yaml", 13, "column"),
     ("duplicate-gold", "s.queryeval.yaml", 14, "other"),
+    ("nothing-required", "s.queryeval.yaml", 15, None),
 ]
 
 
@@ -254,7 +256,7 @@ def test_lines_name_place_level_rule_case_problem_and_remedy(check, capsys):
         "s.queryeval.yaml:4: error [gold-fails] case 'fails': gold query failed (invalid): no such column: nme"
         ": did you mean 'name'?"
     )
-    assert lines[-1] == "4 errors, 9 warnings in 12 cases"
+    assert lines[-1] == "4 errors, 10 warnings in 13 cases"
 
 
 def test_without_running_only_the_texts_are_examined(check):
@@ -264,7 +266,8 @@ def test_without_running_only_the_texts_are_examined(check):
 
     rules_met = {finding["rule"] for finding in findings}
     assert status == 1
-    assert rules_met == {"unused-source", "stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
+    of_texts = {"stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
+    assert rules_met == {*of_texts, "unused-source", "nothing-required"}
 
 
 def test_long_runs_tell_their_progress_on_standard_error(check, capsys, monkeypatch):
@@ -489,7 +492,13 @@ def test_stored_answers_are_examined_without_a_run(check):
         ("report_rows: 5", "report_rows: 6\n", "report_rows"),
         ("predictor: {file: {path: a.csv}}", "predictor: {file: {path: b.csv}}\n", "predictor"),
         ("requires: duckdb", "requires: duckdb\n", None),
-        ("thresholds: {execution_accuracy: 1}", "thresholds: {}\n", "thresholds: execution_accuracy"),
+        ("thresholds: {execution_accuracy: 1}", "thresholds: {soft_f1: 1}\n", "thresholds: execution_accuracy"),
+        ("thresholds: {execution_accuracy: 1}", "thresholds: {queries: {max: 5}}\n", None),
+        (
+            "thresholds: {execution_accuracy: 1}",
+            "thresholds: {execution_accuracy: 0.5}\n",
+            "thresholds: execution_accuracy",
+        ),
         ("metrics: [macro_precision, soft_f1]", "", "metrics: macro_precision"),
     ],
 )
@@ -498,6 +507,48 @@ def test_settings_without_effect_are_found(check, folder, suite, stale):
 
     assert [finding["message"].split("`")[1] for finding in findings] == ([stale] if stale else [])
     assert [finding["rule"] for finding in findings] == ["stale-setting"] * len(findings)
+
+
+GATED = "gates: [{metric: execution_accuracy, min: 0.5, where: {tag: core}}]"
+
+
+@pytest.mark.feature("json")
+@pytest.mark.parametrize(
+    ("folder", "suite", "message"),
+    [
+        ("", "", None),
+        ("thresholds: {queries: {max: 5}}", "", None),
+        (
+            "thresholds: {execution_accuracy: 0}",
+            "",
+            "of the answers to 2 cases: write `thresholds: {execution_accuracy: 1}`",
+        ),
+        ("thresholds: {execution_accuracy: {max: 1}}", "", "of the answers to 2 cases"),
+        ("thresholds: {execution_accuracy: {max: 0.5}}", "", None),
+        ("thresholds: {execution_accuracy: null}", "", "of the answers to 2 cases"),
+        ("thresholds: {}", "thresholds: {queries: {max: 5}}\n", "of the answers to 2 cases"),
+        ("", "thresholds: {}\n", "of the answers to 2 cases"),
+        ("thresholds: {}\ngates: [{metric: soft_f1, min: 0.5}]", "", None),
+        ("thresholds: {}\ngates: [{metric: pass_rate, min: 0.5}]", "", "of the answers to 2 cases"),
+        ("thresholds: {}\ngates: [{metric: execution_seconds, max: 5}]", "", "of the answers to 2 cases"),
+        (f"thresholds: {{}}\n{GATED}", "", "of the answers to 1 case:"),
+        ("on_miss: xfail", "", "with `on_miss: xfail`, 2 cases are in no gate, so their failures decide nothing"),
+        (f"on_miss: xfail\n{GATED}", "", "with `on_miss: xfail`, 1 case is in no gate, so its failures decide nothing"),
+        (
+            "gates: [{metric: soft_f1, max: 0.5}]",
+            "",
+            "only how good 'soft_f1' may be, because higher is better: write `min`",
+        ),
+        ("thresholds: {}\ncheck: {ignore: {nothing-required: a benchmark}}", "", None),
+    ],
+)
+def test_answers_of_which_nothing_is_required_are_found(check, folder, suite, message):
+    of_cases = cases("gold: SELECT name FROM product, tags: [core]", "gold: SELECT sku FROM product")
+    findings = check(suite + of_cases, "--no-run", "--strict", folder=f"{ONE}{folder}\n")[1]
+
+    found = [finding["message"] for finding in findings if finding["rule"] == "nothing-required"]
+    assert len(found) == (message is not None)
+    assert all(message in text for text in found)
 
 
 STATED = "gold_table: {columns: [a], rows: [[1]]}, predicted_table: {columns: [a], rows: [[1]]}"
@@ -524,7 +575,8 @@ def test_settings_that_cannot_matter_as_the_suite_stands_are_found(check, settin
     name = setting.partition(":")[0]
     message = f"`{name}` has no effect on any case below, because {why}: remove it"
     of_suite = [finding for finding in findings if finding["path"] == "s.queryeval.yaml"]
-    assert [(finding["rule"], finding["line"], finding["message"]) for finding in of_suite] == [
+    stale = [finding for finding in of_suite if finding["rule"] != "nothing-required"]
+    assert [(finding["rule"], finding["line"], finding["message"]) for finding in stale] == [
         ("stale-setting", 1, message)
     ]
     assert status == 1
@@ -533,7 +585,9 @@ def test_settings_that_cannot_matter_as_the_suite_stands_are_found(check, settin
 def test_settings_of_a_case_are_judged_too(check):
     keys = f"{STATED}, allow_empty: true, xfail: later, thresholds: {{}}, trials: 2"
 
-    assert rules(check(cases(keys), folder=ONE)[1]) == [("stale-setting", "c0")] * 3
+    findings = check(cases(keys), folder=ONE)[1]
+
+    assert rules(findings) == [("nothing-required", None), *[("stale-setting", "c0")] * 3]
 
 
 def test_settings_of_a_folder_are_not_judged_by_one_of_its_files(check, capsys):

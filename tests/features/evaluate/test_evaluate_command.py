@@ -408,7 +408,9 @@ def test_what_weakens_a_suite_is_told(folder, evaluate):
     status, _, output = evaluate(".")
 
     assert status == 0
-    assert output.err.startswith("queryeval evaluate: s.queryeval.yaml:4: with `on_miss: xfail` and no gate, ")
+    assert output.err.startswith(
+        "queryeval evaluate: s.queryeval.yaml:4: nothing-required: with `on_miss: xfail`, 1 case is in "
+    )
 
 
 def test_a_suite_whose_extra_is_missing_is_left_out(folder, evaluate, monkeypatch):

@@ -1,0 +1,107 @@
+"""Which wrong answers thresholds and gates notice, and which decide nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from pytest_queryeval.core.errors import Finding, Location
+from pytest_queryeval.core.gates import Gate, limits_of
+from pytest_queryeval.core.groups import ScopeIndex, values_of
+from pytest_queryeval.core.metric import RUN_METRICS
+from pytest_queryeval.core.model import PASS_RATE, Case, Threshold
+from pytest_queryeval.core.report import PendingGate
+from pytest_queryeval.metrics import METRICS, better_of, can_be_missed
+from pytest_queryeval.results.gates import rule_of, with_gate_metrics
+from pytest_queryeval.text.formatting import pluralize
+
+RULE = "nothing-required"
+
+
+def undecided_cases(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) -> Iterator[Case]:
+    """Yield the cases whose wrong answers decide nothing: no threshold fails them, and no gate of theirs counts them.
+
+    Each case comes with the path of its file; the gates are those above it. Skipped cases are left out.
+    """
+    named_cases = [(case, path) for case, path in cases if case.skip is None and not case.withdrawal]
+    required = [gate.required for gate in gates]
+    index = ScopeIndex(("", gate["where"]) for gate in required)
+    for case, (_, path) in zip(with_gate_metrics(named_cases, gates), named_cases, strict=True):
+        if case.settings.on_miss == "fail" and is_answer_required(case):
+            continue
+        if not any(_counts(required[number], case) for number in index.scopes_of("", partial(values_of, case, path))):
+            yield case
+
+
+def is_answer_required(case: Case) -> bool:
+    """Return whether an answer to a case can miss a threshold of a metric of answers."""
+    return any(
+        METRICS[name].group == "answers" and can_be_missed(name, threshold)
+        for name, threshold in case.settings.thresholds.items()
+    )
+
+
+def _counts(gate: PendingGate, case: Case) -> bool:
+    """Return whether a wrong answer to a case that the gate is about can make the gate be missed."""
+    metric = gate["metric"]
+    if _useful_limit(gate):
+        return False
+    if metric in METRICS:
+        return METRICS[metric].group == "answers" and metric in case.settings.requested_metrics
+    judges = RUN_METRICS[metric].judges if metric in RUN_METRICS else None
+    return is_answer_required(case) if judges is None else judges(case)
+
+
+def _useful_limit(gate: PendingGate) -> str:
+    """Return the limit that a gate lacks to be missed by a system that gets worse; empty if it lacks none."""
+    if not rule_of(gate).has_limits:
+        return ""
+    limits, is_higher_better = limits_of(gate), better_of(gate["metric"]) == "higher"
+    relevant = Threshold(minimum=limits.minimum) if is_higher_better else Threshold(maximum=limits.maximum)
+    is_limited = relevant != Threshold() and can_be_missed(gate["metric"], relevant)
+    return "" if is_limited else "min" if is_higher_better else "max"
+
+
+def lenient_gates(gates: Iterable[Gate], silenced: str = "") -> Iterator[Finding]:
+    """Yield a finding for each gate that only limits how good a system may be."""
+    for gate in gates:
+        if limit := _useful_limit(gate.required):
+            better = better_of(gate.required["metric"])
+            message = (
+                f"the gate limits only how good '{gate.required['metric']}' may be, because {better} is better: "
+                f"write `{limit}`"
+            )
+            yield Finding(rule=RULE, location=gate.location, message=message, silenced=silenced)
+
+
+def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
+    """Yield a finding for each place where `on_miss: xfail` is stated for some of these cases, which no gate counts."""
+    by_place: defaultdict[tuple[Location | None, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        by_place[case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")].append(case)
+    for (place, silenced), ungated in by_place.items():
+        number = pluralize(len(ungated), "case")
+        verb, whose = ("is", "its") if len(ungated) == 1 else ("are", "their")
+        problem = f"with `on_miss: xfail`, {number} {verb} in no gate, so {whose} failures decide nothing"
+        message = f"{problem}: {gate_remedy(shared_metric(ungated) or PASS_RATE)}"
+        yield Finding(rule=RULE, location=place or ungated[0].location, message=message, silenced=silenced)
+
+
+def shared_metric(cases: Sequence[Case]) -> str:
+    """Return the first metric of which a gate, or a threshold, can require at least 0.9 of all cases; else empty."""
+    names = cases[0].settings.requested_metrics
+    shares = (name for name in names if "[" not in name and METRICS[name].max_score == 1)
+    return next(
+        (
+            name
+            for name in shares
+            if METRICS[name].better == "higher" and all(name in case.settings.requested_metrics for case in cases)
+        ),
+        "",
+    )
+
+
+def gate_remedy(metric: str) -> str:
+    """Return how to add a gate on a metric."""
+    return f"add `gates: [{{metric: {metric}, min: 0.9}}]` to a queryeval.yaml"
