@@ -26,6 +26,7 @@ from pytest_queryeval.core.table import (
     Cell,
     DatasetSelection,
     DimensionSelection,
+    FrozenMapping,
     Literal,
     Row,
     Selection,
@@ -33,6 +34,7 @@ from pytest_queryeval.core.table import (
     Term,
     Tie,
     TripleTerm,
+    freeze_cell,
 )
 
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -69,9 +71,9 @@ def encode(value: Any) -> JsonValue:
             text = str.__str__(value)
             # Where halves of a surrogate pair meet, JSON would make one character of them.
             return {"$parts": [*_SPLIT_PAIR.split(text)]} if not text.isascii() and _SPLIT_PAIR.search(text) else text
-        case list():
+        case list() | tuple():
             return [encode(item) for item in value]
-        case dict():
+        case dict() | FrozenMapping():
             return _encode_object(value)
     for tag, form in _FORMS.items():
         if isinstance(value, form.type):
@@ -81,7 +83,7 @@ def encode(value: Any) -> JsonValue:
 
 def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
     if not all(isinstance(key, str) for key in items):
-        raise TypeError("an object with a key that is not text")
+        return {"$mapping": [[encode(key), encode(item)] for key, item in items.items()]}
     if any(key.startswith("$") or encode(key) != key for key in items):
         return {"$object": [[encode(key), encode(item)] for key, item in items.items()]}
     return {key: encode(item) for key, item in items.items()}
@@ -106,9 +108,7 @@ def decode(value: Any) -> Any:
 
 def decode_cell(value: Any) -> Cell:
     """Return the cell that was encoded; raise ValueError for anything else."""
-    cell: Cell = decode(value)
-    if isinstance(cell, list | dict):
-        raise ValueError("a list or an object as a cell")
+    cell: Cell = freeze_cell(decode(value))
     return cell
 
 
@@ -175,6 +175,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "$float": _decode_float,
     "$parts": lambda parts: "".join(map(decode_text, parts)),
     "$object": lambda items: {decode_text(key): decode(item) for key, item in items},
+    "$mapping": lambda items: {decode_cell(key): decode_cell(item) for key, item in items},
 }
 
 
@@ -381,8 +382,16 @@ def _comparable(cell: Any) -> Any:
             return _comparable_number(text) if datatype and not language else text, datatype, language
         case TripleTerm():
             return tuple(map(_comparable, cell.parts))
+        case tuple() | FrozenMapping():
+            return _comparable_parts(cell)
         case _:
             return json.dumps(to_jsonable(cell), sort_keys=True)
+
+
+def _comparable_parts(cell: tuple[Cell, ...] | FrozenMapping) -> list[Any]:
+    if isinstance(cell, tuple):
+        return list(map(_comparable, cell))
+    return sorted(((_comparable(key), _comparable(item)) for key, item in cell.items()), key=ascii)
 
 
 def _comparable_number(text: str) -> float | str:

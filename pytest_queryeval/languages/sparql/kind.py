@@ -6,6 +6,7 @@ from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql import GRAPH_COLUMNS, csv_term, graph_table, stated_term
@@ -31,11 +32,11 @@ class Sparql(QueryLanguage):
     )
     text_numbers = True
 
-    def stated_cell(self, cell: Cell) -> Cell:
-        return stated_term(cell)
+    def stated_cell(self, node: Node) -> Cell:
+        return stated_term(scalar(node))
 
-    def csv_cell(self, cell: Cell) -> Cell:
-        return csv_term(cell)  # SPARQL CSV results write IRIs bare
+    def csv_cell(self, node: Node) -> Cell:
+        return csv_term(scalar(node))  # SPARQL CSV results write IRIs bare
 
     def read_file(self, node: Node) -> QueryOrAnswer:
         readers = table_readers(self.stated_cell, self.csv_cell)

@@ -14,8 +14,9 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import display_cell
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Cell, Row, Table
+from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
@@ -287,6 +288,8 @@ def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
 @lru_cache(maxsize=8_192, typed=True)
 def _literal(cell: Cell, dialect: str) -> str:
     """Return a cell as a SQL literal; what all dialects write alike is written without sqlglot, which is slow."""
+    if isinstance(cell, tuple | FrozenMapping):
+        cell = str(display_cell(cell))  # a text that databases read as a list or a struct
     match cell:
         case None:
             return "NULL"
