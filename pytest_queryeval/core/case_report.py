@@ -89,6 +89,8 @@ class PredictionReport(TypedDict):
     seconds: float
     metadata: dict[str, JsonValue]
     """What the system stated about the call."""
+    recorded: NotRequired[bool]
+    """Present if a recording had the answer, so that the system was not called."""
     abstained: NotRequired[bool]
     """Whether the system abstained; present, like `reason`, if it did."""
     reason: NotRequired[str]
@@ -362,6 +364,8 @@ class CaseReport(TypedDict):
     """Present if the case is the turn of a conversation about queries."""
     evidence: str
     outcome: Outcome
+    reruns: NotRequired[int]
+    """How many times another plugin ran the case again; the last run counts. Present if it did."""
     scores: dict[str, float | None]
     """By metric; None if a metric does not apply."""
     joint_scores: NotRequired[dict[str, float | None]]

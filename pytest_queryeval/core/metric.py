@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -124,6 +124,13 @@ class Metric:
         if self.better == "higher":
             return 0.0
         return None if self.max_score is None or math.isinf(self.max_score) else self.max_score
+
+    def range_problem(self, score: float) -> str:
+        """Return why the metric cannot have a score; empty if it can, or if nothing limits its scores."""
+        if self.max_score is None or math.isinf(self.max_score):
+            return ""
+        is_possible = Threshold(minimum=0.0, maximum=self.max_score).admits(score)
+        return "" if is_possible else f"{score:g} is outside its range, 0 to {self.max_score:g}"
 
     def applies_to(self, kind: str, answer_type: type) -> bool:
         """Return whether cases of this kind, whose answers are of this type, can be scored."""

@@ -418,6 +418,8 @@ class Prediction:
     metadata: Mapping[str, Any]
     steps: Sequence[Step] | None
     """What the system did until it answered, in order; None if it does not say."""
+    is_recorded: bool = False
+    """Whether a recording had it, so that the system was not called."""
 
     def __init__(
         self,

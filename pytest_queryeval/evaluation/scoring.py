@@ -130,7 +130,12 @@ class Scoring:
         if metric.counts is not None and score is not None and is_answered:
             key, count = metric.counts
             self._count({key: count(gold, predicted, **injected)})
-        return None if score is None else _finite(name, score)
+        if score is None:
+            return None
+        number = _finite(name, score)
+        if problem := metric.range_problem(number):
+            raise QueryEvalError(f"the score of metric '{name}': {problem}; `max_score` declares a greater range")
+        return number
 
     def _injected_argument(self, name: str) -> Any:
         match name:

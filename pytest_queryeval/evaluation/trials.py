@@ -19,6 +19,7 @@ from pytest_queryeval.core.model import (
     Threshold,
     ThresholdViolation,
     Trial,
+    TrialsRule,
 )
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
@@ -132,7 +133,7 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
         is_unanswered = None not in [trial.predicted.error for trial in trials]
         fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
     else:
-        fails = not _is_met(case, passed, n)
+        fails = not meets_rule(case.settings.trials_rule, passed, n)
         violations = shown_trial.violations if fails else ()
     for name in case.settings.trials_scores:
         scores[name] = _OF_TRIALS[name](n, n, passed)
@@ -224,8 +225,9 @@ def pass_hat(k: int, trials: int, passed: int) -> float:
 _OF_TRIALS = dict(zip(TRIALS_SCORES, (pass_at, pass_hat), strict=True))
 
 
-def _is_met(case: Case, passed: int, trials: int) -> bool:
-    match case.settings.trials_rule:
+def meets_rule(rule: TrialsRule, passed: int, trials: int) -> bool:
+    """Return whether so many passed trials are enough by `all`, `any` or a share."""
+    match rule:
         case "all":
             return passed == trials
         case "any":

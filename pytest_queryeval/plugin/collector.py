@@ -76,6 +76,8 @@ class ReportCollector:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
+            if (earlier_run := self.cases.get(report.nodeid)) is not None:
+                result["reruns"] = earlier_run.get("reruns", 0) + 1
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run
         elif report.failed and is_suite_node(report.nodeid):
@@ -199,6 +201,8 @@ class ReportCollector:
         environment: Environment = {"pytest": pytest.__version__, "engines": engines}
         if reruns := getattr(option, "reruns", None):  # of pytest-rerunfailures
             environment["reruns"] = reruns
+        if len(self._worker_summaries) > 1:
+            environment["workers"] = len(self._worker_summaries)
         return report_of_run(
             cases,
             gates,

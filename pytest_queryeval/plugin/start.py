@@ -61,7 +61,9 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     layout = run.option_values.excel_layout
     try:
         run.options.check()
-        targets = report_targets(names, option="--queryeval-report", folder=folder, layout=layout)
+        targets = report_targets(
+            names, option="--queryeval-report", folder=folder, layout=layout, baseline=run.options.baseline_path
+        )
     except QueryEvalError as error:
         name, colon, problem = str(error).partition(":")
         setting = name.removeprefix("--").replace("-", "_")

@@ -301,6 +301,8 @@ def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> P
     }
     if isinstance(prediction.content, Abstention):
         prediction_report |= {"abstained": True, "reason": truncate(prediction.content.reason, MESSAGE_CHARACTERS)}
+    if prediction.is_recorded:
+        prediction_report["recorded"] = True
     if prediction.steps is not None:
         steps = bounded_steps(prediction.steps, by=prediction.predictor, characters=characters)
         prediction_report["steps"] = [step_json(step) for step in steps]

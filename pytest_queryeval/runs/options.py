@@ -226,13 +226,18 @@ class RunOptions(OptionValues):
 
         return RECORDINGS[DEFAULT_RECORDING](self.folder / place, replay=bool(self.replay), root=self.root)
 
+    @property
+    def baseline_path(self) -> Path | None:
+        """The file of the baseline."""
+        return self.folder / self.baseline if self.baseline else None
+
     @cached_property
     def baseline_report(self) -> Report | None:
         """The report to compare with, read before this run writes its own; None without the option."""
-        if not self.baseline:
+        if self.baseline_path is None:
             return None
         try:
-            return read_report(self.folder / self.baseline)
+            return read_report(self.baseline_path)
         except ReportError as error:
             raise QueryEvalError(f"{self.prefix}baseline: {error}") from error
 

@@ -79,7 +79,13 @@ def run(arguments: argparse.Namespace) -> Result:
         **{option.name: getattr(arguments, option.name) for option in OPTIONS},
     )
     options.check()
-    targets = report_targets(options.report or (), option="--report", folder=Path(), layout=options.excel_layout)
+    targets = report_targets(
+        options.report or (),
+        option="--report",
+        folder=Path(),
+        layout=options.excel_layout,
+        baseline=options.baseline_path,
+    )
     executor = _executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)
