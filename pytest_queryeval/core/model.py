@@ -418,7 +418,7 @@ class Prediction:
     metadata: Mapping[str, Any]
     steps: Sequence[Step] | None
     """What the system did until it answered, in order; None if it does not say."""
-    is_recorded: bool = False
+    is_recorded: bool
     """Whether a recording had it, so that the system was not called."""
 
     def __init__(
@@ -430,6 +430,7 @@ class Prediction:
         seconds: float = 0.0,
         metadata: Mapping[str, Any] | None = None,
         steps: Sequence[Step] | None = None,
+        is_recorded: bool = False,
     ) -> None:
         """Set the fields; `content` is an earlier name of `answer`."""
         for name, value in (
@@ -438,6 +439,7 @@ class Prediction:
             ("seconds", seconds),
             ("metadata", {} if metadata is None else metadata),
             ("steps", steps),
+            ("is_recorded", is_recorded),
         ):
             object.__setattr__(self, name, value)
 
