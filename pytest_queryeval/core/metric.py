@@ -82,6 +82,8 @@ class Metric:
     scored even if the predicted query fails. With `predictions` it gets predicted's execution and its `Prediction`
     instead, even without an answer.
     """
+    header: bool = False
+    """Whether it needs the columns of answers alone: of a case without a source it gets those that queries select."""
     rewrite: tuple[Rewrite, Rewrite] | None = None
     """Functions that rewrite gold and predicted before scoring; a query with a changed text is run again."""
     rewrite_note: Rewrite | None = None
@@ -158,6 +160,7 @@ def metric(
     answers: type | None = Table,
     kinds: frozenset[str] | None = None,
     input: MetricInput = "answers",  # noqa: A002 (it is the field of `Metric`)
+    header: bool = False,
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
     check: Check = unchecked,
@@ -175,6 +178,7 @@ def metric(
         "answers": answers,
         "kinds": kinds,
         "input": input,
+        "header": header,
         "rewrite": rewrite,
         "rewrite_note": rewrite_note,
         "check": check,

@@ -152,6 +152,13 @@ class Kind(ABC):
         """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
         return None
 
+    def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
+        """Return the columns of any answer to a query; None if its text does not name them.
+
+        Raise `ValueError` for a text that is not a query.
+        """
+        return None
+
     def reads_no_data(self, query: str, dialect: str) -> bool:
         """Return whether a query is known to read nothing of its source."""
         return False

@@ -9,7 +9,7 @@ from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
-from pytest_queryeval.languages.sparql import GRAPH_COLUMNS, csv_term, graph_table, stated_term
+from pytest_queryeval.languages.sparql import ASK_COLUMNS, GRAPH_COLUMNS, csv_term, graph_table, refusal, stated_term
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
 from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query, unclosed_bracket
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
@@ -77,6 +77,14 @@ class Sparql(QueryLanguage):
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         plan = self.order_plan(query, table, case)
         return plan.queries[0] if plan is not None and plan.ordered and plan.queries else None
+
+    def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
+        outline = read_query(query)
+        if failure := refusal(outline):
+            raise ValueError(failure.message)
+        if outline.gives_graph:
+            return GRAPH_COLUMNS
+        return ASK_COLUMNS if outline.form == "ASK" else None if outline.selects_all else outline.columns
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         outline = read_query(query)

@@ -267,6 +267,17 @@ class QueryOutline:
         return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the variables that a SELECT names, without `?`."""
+        head = self.tokens[: self.first_clause]
+        names = (
+            token.text[1:]
+            for previous_token, token in pairwise(head)
+            if token.kind == "variable" and (token.depth == 0 or (token.depth == 1 and previous_token.is_word("AS")))
+        )
+        return tuple(dict.fromkeys(names))
+
+    @property
     def states_dataset(self) -> bool:
         """Return whether it sets its graphs with FROM."""
         return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
