@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_queryeval.plugin.stash import RUN, is_suite_node
-from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
+from pytest_queryeval.plugin.terminal import MIN_VERBOSITY
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_report import CaseReport
@@ -47,6 +47,8 @@ class ReportCollector:
 
     def pytest_sessionstart(self) -> None:
         """Replace the hook by which pytest writes its junit.xml."""
+        from pytest_queryeval.plugin.junit import junit_plugin
+
         if junit := junit_plugin(self.config):
             write, manager = junit.pytest_sessionfinish, self.config.pluginmanager
             junit.pytest_sessionfinish = lambda session: self._write_junit(session, write)
@@ -119,6 +121,8 @@ class ReportCollector:
             self.unused = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["unused"]))
         self.has_suites = has_suites
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        from pytest_queryeval.plugin.junit import record_in_junit
+
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
         if self.targets is not None:
@@ -133,12 +137,16 @@ class ReportCollector:
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
         """Have pytest write its junit.xml; if it cannot, as on a full disk, the run still ends with its verdict."""
+        from pytest_queryeval.plugin.junit import add_gates
+
+        path = Path(session.config.option.xmlpath)
         try:
             write()
+            if self.report is not None:
+                add_gates(self.config, self.report, self.targets)
         except OSError as error:
             if self.report is None:
                 raise
-            path = Path(session.config.option.xmlpath)
             if error.filename is None and path.is_file():  # opened, and written in part
                 with suppress(OSError):
                     path.unlink()

@@ -17,6 +17,7 @@ from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.prediction_call import SpendLimitReached
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
 from pytest_queryeval.languages import difficulty_of
+from pytest_queryeval.plugin.options import JUNIT_PROPERTIES
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.plugin.terminal import error_key
 from pytest_queryeval.results.case_json import case_json, result_json
@@ -103,6 +104,8 @@ class CaseItem(pytest.Item):
         if fault:  # outside the `except` block, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
+        if not self.config.getini(JUNIT_PROPERTIES):
+            return
         scores = result.scores.items()
         self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
         if self.case.review is not None:
