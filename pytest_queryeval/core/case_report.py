@@ -95,6 +95,8 @@ class PredictionReport(TypedDict):
     """Whether the system abstained; present, like `reason`, if it did."""
     reason: NotRequired[str]
     """Why it abstained, empty if it did not say."""
+    missing: NotRequired[bool]
+    """Whether a file of predictions has none, which counts as failed; present if so."""
     steps: NotRequired[list[StepReport]]
     """What it did until it answered, in order; present if it said so. Those of trials are cut shorter."""
 

@@ -47,7 +47,10 @@ class AddedAnswer(ABC):
 
 
 Answer: TypeAlias = Table | JsonAnswer | Selection | AddedAnswer
-FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained"]
+FailureKind: TypeAlias = Literal[
+    "invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained", "missing"
+]
+TEXTLESS_FAILURES: tuple[FailureKind, ...] = ("abstained", "missing")  # of predictions that have no text
 # The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
@@ -175,7 +178,15 @@ class Abstention:
     reason: str = ""
 
 
-PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | str | dict[str, Any] | list[Any] | int | float
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a query has no answer: the query's own fault, never the source's."""
+
+    kind: FailureKind
+    message: str
+
+
+PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | Failure | str | dict[str, Any] | list[Any] | int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,20 +455,17 @@ class Prediction:
             object.__setattr__(self, name, value)
 
     @property
-    def content(self) -> QueryOrAnswer | Abstention:
+    def content(self) -> QueryOrAnswer | Abstention | Failure:
         """The answer as it is executed: a text is that of a query, a value is its JSON."""
-        if isinstance(self.answer, QueryOrAnswer | Abstention):
+        if isinstance(self.answer, QueryOrAnswer | Abstention | Failure):
             return self.answer
         is_text = isinstance(self.answer, str)
         return QueryOrAnswer(query=str(self.answer) if is_text else json.dumps(self.answer, ensure_ascii=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a query has no answer: the query's own fault, never the source's."""
-
-    kind: FailureKind
-    message: str
+@dataclass(frozen=True, slots=True, init=False)
+class StoredPrediction(Prediction):
+    """An answer that exists already and is that of every trial, so that there is one trial only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -580,6 +588,11 @@ class CaseResult:
     """None if no decision changes what the case is scored by."""
     gold_answers_digest: str | None = None
     """A digest of the answers of all golds; None for a case that is not answerable."""
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether several trials were asked for, and a stored answer is not that of all of them."""
+        return self.case.settings.trials > 1 and not isinstance(self.shown.prediction, StoredPrediction)
 
     @property
     def outcome(self) -> Outcome:

@@ -29,6 +29,7 @@ from pytest_queryeval.core.model import (
     Failure,
     Prediction,
     QueryOrAnswer,
+    StoredPrediction,
     Trial,
     UnreviewedResult,
 )
@@ -70,6 +71,8 @@ ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.anal
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
     """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
 
+    Of a `StoredPrediction` there is one trial.
+
     Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
     the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
     and has a threshold; `EngineError` if an analysis shows that the engine is at fault. `progress` then holds the state
@@ -85,7 +88,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         progress.prediction = None
         progress.prediction = _predict(case, session, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
-        if test is not None and test.add_trial(trials[-1]):
+        if isinstance(progress.prediction, StoredPrediction) or (test is not None and test.add_trial(trials[-1])):
             break
     result = result_of(case, trials, progress.gold_answers)
     if case.withdrawal:
@@ -279,11 +282,14 @@ def _score(
     )
 
 
-def _execute_prediction(content: QueryOrAnswer | Abstention, case: Case, session: Session) -> Execution:
+def _execute_prediction(content: QueryOrAnswer | Abstention | Failure, case: Case, session: Session) -> Execution:
     """Execute a prediction, without the text that a model wrote around its query.
 
-    An abstention fails as an empty query does, unless the case is not answerable; then nothing is run.
+    A missing prediction and an abstention fail as an empty query does. If the case is not answerable, nothing is run,
+    and an abstention does not fail.
     """
+    if isinstance(content, Failure):
+        return Execution(query="", error=content)
     if isinstance(content, Abstention):
         failure = Failure(kind="abstained", message=content.reason or "without a reason")
         return Execution(query="", error=failure) if case.answerable else Execution(query=None)

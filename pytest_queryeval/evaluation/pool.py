@@ -159,10 +159,10 @@ class PredictorPool:
                 return self._runner(spec).progress.concurrency
         return None
 
-    def unused(self) -> list[str]:
-        """Return a sentence for each predictor with stored answers that belong to no registered case."""
+    def remarks(self) -> list[str]:
+        """Return sentences on stored answers that belong to no registered case, or that look as if so."""
         stored = [predictor for predictor in self._stored.values() if isinstance(predictor, RegistersCases)]
-        return [sentence for predictor in stored for sentence in predictor.unused()]
+        return [sentence for predictor in stored for sentence in predictor.remarks()]
 
     def stop(self) -> None:
         """Cancel all calls under way and begin no more, without waiting for their end."""

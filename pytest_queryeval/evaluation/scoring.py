@@ -79,7 +79,7 @@ class Scoring:
             self.reasons[name] = TWO_SOURCES
             return None
         if metric.input == "predictions":
-            return self._score(name, requested, self.predicted, self._prediction)
+            return self._score_prediction(name, requested)
         if isinstance(gold_answer := self.gold.answer, AddedAnswer):
             predicted_answer = self.predicted.answer
             is_equal = predicted_answer is not None and gold_answer.equals(predicted_answer, self._case)
@@ -130,6 +130,12 @@ class Scoring:
             return
         if table_pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
+
+    def _score_prediction(self, name: str, requested: RequestedMetric) -> float | None:
+        """Return the score of what is known of the call; without a prediction the worst one, of resources None."""
+        if isinstance(self._prediction.content, Failure):
+            return requested.metric.worst_score if requested.metric.group == "answers" else None
+        return self._score(name, requested, self.predicted, self._prediction)
 
     def _score(self, name: str, requested: RequestedMetric, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None if one of its inputs is missing."""

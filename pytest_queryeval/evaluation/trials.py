@@ -16,6 +16,7 @@ from pytest_queryeval.core.model import (
     TRIALS_SCORES,
     Case,
     CaseResult,
+    StoredPrediction,
     Threshold,
     ThresholdViolation,
     Trial,
@@ -120,8 +121,8 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
     or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
-    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early,
-    only the one that is the verdict.
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the one that is the
+    verdict; neither for a `StoredPrediction`.
     """
     shown_trial = next((trial for trial in trials if trial.passed is False), trials[0])
     scores, violations = dict(trials[0].scores), trials[0].violations
@@ -135,8 +136,8 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
     else:
         fails = not meets_rule(case.settings.trials_rule, passed, n)
         violations = shown_trial.violations if fails else ()
-    for name in case.settings.trials_scores:
-        scores[name] = _OF_TRIALS[name](n, n, passed)
+    if not isinstance(shown_trial.prediction, StoredPrediction):
+        scores |= {name: _OF_TRIALS[name](n, n, passed) for name in case.settings.trials_scores}
     gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)

@@ -23,6 +23,7 @@ FAILURE_LABELS: Mapping[FailureKind, CauseLabel] = {
     "empty": "empty",
     "rejected": "rejected",
     "abstained": "abstained",
+    "missing": "missing",
 }
 
 

@@ -40,7 +40,7 @@ class ReportCollector:
         self.is_interrupted = False
         self.written: list[Path] = []
         self.problems: list[str] = []
-        self.unused: list[str] = []
+        self.remarks: list[str] = []
         self._worker_summaries: list[WorkerSummary] = []
         self._to_run: set[str] = set()
         self._started = self._last_progress = time.monotonic()
@@ -118,7 +118,7 @@ class ReportCollector:
         if self.config.option.collectonly or not (self.cases or is_wanted):
             return
         if not any(summary["selected"] for summary in summaries):  # else predictions of deselected cases would be named
-            self.unused = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["unused"]))
+            self.remarks = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["remarks"]))
         self.has_suites = has_suites
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         from pytest_queryeval.plugin.junit import record_in_junit
@@ -179,7 +179,7 @@ class ReportCollector:
             width, folder = shutil.get_terminal_size().columns, Path.cwd()
             for line, markup in summary_lines(self.report, width=width, verbosity=verbosity):
                 terminalreporter.write_line(log_line(line), **markup)
-            for line in self.unused:
+            for line in self.remarks:
                 terminalreporter.write_line(log_line(line))
             for path in self.written:
                 display_path = path.relative_to(folder) if path.is_relative_to(folder) else path

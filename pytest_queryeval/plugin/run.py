@@ -50,7 +50,7 @@ class WorkerSummary(TypedDict):
     """The message of a usage error; empty if there is none."""
     engine_versions: dict[str, str]
     """The versions of engines by name."""
-    unused: list[str]
+    remarks: list[str]
     """Sentences on predictions that no case used."""
 
 
@@ -266,7 +266,9 @@ class Run:
             "has_suites": self.has_suites,
             "misuse": self.misuse,
             "engine_versions": self.engine_versions,
-            "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
+            "remarks": self._session.predictors.remarks()
+            if self._session and not self.config.option.collectonly
+            else [],
         }
 
 

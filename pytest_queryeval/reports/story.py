@@ -25,6 +25,7 @@ from pytest_queryeval.core.case_report import (
 )
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import TEXTLESS_FAILURES
 from pytest_queryeval.core.steps import count_steps
 from pytest_queryeval.metrics import follows_compare
 from pytest_queryeval.results.verdict import failure_text, first_line
@@ -396,7 +397,7 @@ def notes(case: CaseReport) -> Iterator[Note]:
     if isinstance(violations, list):
         yield from (Note("violation", str(violation)) for violation in violations)
     error = _error(case)
-    if isinstance(texts, dict) and not (error is not None and error["kind"] == "abstained"):
+    if isinstance(texts, dict) and not (error is not None and error["kind"] in TEXTLESS_FAILURES):
         parts = [f"predicted cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
         if isinstance(differing_parts := texts.get("differs"), list) and differing_parts:
             parts.append(f"differ in {', '.join(map(str, differing_parts))}")

@@ -22,12 +22,14 @@ from pytest_queryeval.core.case_report import (
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import report_cell, to_jsonable
 from pytest_queryeval.core.model import (
+    TEXTLESS_FAILURES,
     Abstention,
     AddedAnswer,
     Case,
     CaseResult,
     Challenge,
     Execution,
+    Failure,
     Outcome,
     Prediction,
     QueryOrAnswer,
@@ -210,7 +212,7 @@ def result_json(
             "difference": difference,
             "cause": _cause(result),
             "prediction": _prediction(shown_trial.prediction),
-            "trials": _trials(result) if case.settings.trials > 1 else [],
+            "trials": _trials(result) if result.has_trials else [],
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
@@ -278,9 +280,9 @@ def _trials(result: CaseResult) -> list[TrialReport]:
 
 
 def _query(execution: Execution, case: Case) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table or an abstention."""
+    """Return the query, or as text an answer that was given as a value; None for a table, and where there is none."""
     query = execution.query
-    if execution.error is not None and execution.error.kind == "abstained":
+    if execution.error is not None and execution.error.kind in TEXTLESS_FAILURES:
         return None
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
@@ -303,6 +305,8 @@ def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> P
         prediction_report |= {"abstained": True, "reason": truncate(prediction.content.reason, MESSAGE_CHARACTERS)}
     if prediction.is_recorded:
         prediction_report["recorded"] = True
+    if isinstance(prediction.content, Failure):
+        prediction_report["missing"] = True
     if prediction.steps is not None:
         steps = bounded_steps(prediction.steps, by=prediction.predictor, characters=characters)
         prediction_report["steps"] = [step_json(step) for step in steps]

@@ -329,7 +329,7 @@ def headline(result: CaseResult) -> str:
         )
         if result.difference is not None and result.difference.summary:
             reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
-    if result.case.settings.trials == 1:
+    if not result.has_trials:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"

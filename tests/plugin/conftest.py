@@ -227,10 +227,10 @@ def _check_case(case: dict[str, Any]) -> None:
         return
     assert case["gold"] is None if "answerable" in case else case["gold"].keys() == GOLD
     assert case["predicted"].keys() == PREDICTED
-    assert case["prediction"].keys() - {"steps", "recorded"} == {"source", "seconds", "metadata"}
+    assert case["prediction"].keys() - {"steps", "recorded", "missing"} == {"source", "seconds", "metadata"}
     assert all(missed.keys() == {"metric", "min", "max", "value"} for missed in case["violations"])
     if error := case["predicted"]["error"]:
-        assert error["kind"] in ("invalid", "timeout", "unsafe", "too_large", "empty", "rejected")
+        assert error["kind"] in ("invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "missing")
 
 
 def _inline(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -190,6 +191,44 @@ def test_a_gate_may_ask_that_all_trials_pass(suite, write, run_and_parse, servic
 
     assert [(gate["metric"], gate["ok"]) for gate in run.report["gates"]] == [("pass_hat_k", False)]
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("named", ["suite", "command line"])
+def test_a_missing_prediction_is_a_failure_where_the_file_says_so(suite, write, run_and_parse, named):
+    write("preds.jsonl", f'{{"id": "good", "predicted": "{GOLD}", "seconds": 3}}\n')
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.6}, {metric: prediction_seconds, max: 3}]\n")
+    metrics = ["execution_accuracy", "soft_f1", "exact_set_match", "prediction_seconds"]
+    settings = {} if named == "command line" else {"predictor": {"file": {"path": "preds.jsonl", "missing": "fail"}}}
+    suite(unpredicted("good"), unpredicted("gone"), metrics=metrics, on_miss="xfail", trials=3, **settings)
+
+    run = run_and_parse(*(["--queryeval-predictor=preds.jsonl?missing=fail"] if named == "command line" else []))
+
+    gone = run.case("gone")
+    assert run.outcomes == {"good": "passed", "gone": "missed"}
+    assert gone["predicted"]["error"] == {
+        "kind": "missing",
+        "message": "preds.jsonl: no prediction for 'gone' (1 of 2 cases has none): add it",
+    }
+    assert gone["scores"] == dict.fromkeys(metrics[:3], 0.0) | {"prediction_seconds": None}
+    assert [(gate["value"], gate["ok"]) for gate in run.report["gates"]] == [(0.5, False), (3.0, True)]
+    assert run.report["causes"] == {"missing": 1}
+    assert (gone["prediction"]["missing"], gone["trials"]) == (True, [])
+    assert "prediction failed (missing): preds.jsonl: no prediction for 'gone'" in gone["message"]
+
+
+def test_one_stored_answer_is_no_several_trials(suite, write, run_and_parse):
+    entries = [{"id": "one", "predicted": GOLD}, *({"id": "three", "trial": n, "predicted": GOLD} for n in (1, 2, 3))]
+    write("preds.jsonl", "\n".join(map(json.dumps, entries)))
+    suite(unpredicted("one"), unpredicted("three"), case("stated"), predictor="preds.jsonl", trials=3)
+
+    run = run_and_parse()
+
+    trials_scores = {"pass_at_k", "pass_hat_k"}
+    scored = {case["id"]: len(case["trials"]) for case in run.report["cases"] if trials_scores <= case["scores"].keys()}
+    assert scored == {"three": 3}
+    assert [case["trials"] for case in run.report["cases"] if not trials_scores & case["scores"].keys()] == [[], []]
+    assert run.report["trials"]["cases"] == 1
+    assert set(run.outcomes.values()) == {"passed"}
 
 
 def test_predictions_that_nobody_asked_for_are_named(suite, write, run):
