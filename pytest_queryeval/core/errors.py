@@ -251,6 +251,8 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "duplicate-question": "warning",
     "duplicate-gold": "warning",
     "unused-source": "warning",
+    "missing-question": "warning",
+    "unread-column": "warning",
     "review-conflict": "warning",
     "review-future": "warning",
     "review-stale": "warning",

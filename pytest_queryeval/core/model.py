@@ -336,6 +336,8 @@ class Case:
     """The values of keys that features and other packages add, by the names of the keys."""
     row: Location | None = None
     """The place of a case in a table; `location` is where the suite names that table."""
+    no_question: str = field(default="", compare=False)
+    """What to do about a missing question, for systems that are asked; empty if there is a question, or messages."""
     suite: Path | None = None
     """The file of its suite, which may name other files with cases; None if it is that of `location`."""
     review: Review | None = None

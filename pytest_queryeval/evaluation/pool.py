@@ -73,6 +73,8 @@ class PredictorPool:
                 return with_plain_contents(self._stored_predictions(spec).predict(case, trial))
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
+        if self._lacks_question(case):
+            raise PredictorError(case.no_question)
         call = self._call(case, trial)
         if self._is_replay:
             return cast("Prediction", call.find_recorded())  # raises if there is no recorded prediction
@@ -142,6 +144,7 @@ class PredictorPool:
                     calls = (
                         self._call(case, trial + 1)
                         for case in predictor_cases
+                        if not case.no_question
                         for trial in range(case.settings.trials if all_trials or not case.settings.stops_trials else 1)
                     )
                     self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
@@ -149,7 +152,9 @@ class PredictorPool:
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would return without waiting for a prefetched call."""
         runner = self._runners.get(_spec_of(case).key)
-        return runner is None or isinstance(runner, PredictorError) or runner.has_answer(case, trial)
+        if runner is None or isinstance(runner, PredictorError) or self._lacks_question(case):
+            return True
+        return runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
         """Return how many calls of its predictor are made at once; None if it is not called, or cannot be opened."""
@@ -182,6 +187,9 @@ class PredictorPool:
                 stack.callback(runner.join, deadline)
             for close in (*(runner.shutdown for runner in runners), *(predictor.close for predictor in stored)):
                 stack.callback(close)
+
+    def _lacks_question(self, case: Case) -> bool:
+        return bool(case.no_question) and self._is_called(_spec_of(case))
 
     def _is_called(self, spec: PredictorSpec) -> bool:
         return PREDICTORS[spec.kind].calls and not self._is_replay

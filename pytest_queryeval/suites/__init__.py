@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case
@@ -53,7 +54,7 @@ class Suite:
     values: Values
     """The values of keys that apply to all of its cases."""
     findings: tuple[Finding, ...] = ()
-    """What keys that change the suite found in the files that they name."""
+    """What was found in the tables that it names, and by keys that change it in the files that those name."""
 
 
 def is_suite_file(path: Path) -> bool:
@@ -143,7 +144,7 @@ def load_suite(
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
     gated = metrics_of_gates(chain)
     content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction, gated=gated)
-    cases, values = content or ([], {})
+    cases, values, findings = content or ([], {}, ())
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
@@ -155,7 +156,7 @@ def load_suite(
         for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
-    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
+    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values, findings=tuple(findings))
     for name in values if apply_changes else ():
         if (change := KEYS[name].change) is not None:
             suite = problems.attempt(change, values[name], suite) or suite
@@ -190,10 +191,18 @@ def suites_below(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
 
 
+class SuiteContent(NamedTuple):
+    """The cases of a file, the values of keys that apply to it, and what was found in the tables that it names."""
+
+    cases: list[Case]
+    values: Values
+    findings: Iterable[Finding]
+
+
 def _jsonl_cases(
     file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> tuple[list[Case], Values]:
-    """Return the cases of a file, and the values of keys that apply to it."""
+) -> SuiteContent:
+    """Return what a file contains."""
     reader = CaseReader(shared, problems, require_prediction=require_prediction, gated=gated)
     cases: list[Case] = []
     for node in read_jsonl(file):
@@ -201,13 +210,13 @@ def _jsonl_cases(
             problems.append(node)
         else:
             cases += reader.read(node)
-    return cases, shared
+    return SuiteContent(cases, shared, reader.findings)
 
 
 def _yaml_cases(
     file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> tuple[list[Case], Values]:
-    """Return the cases of a file, and the values of keys that apply to it."""
+) -> SuiteContent:
+    """Return what a file contains."""
     document = read_yaml(file)
     problems.extend(document.problems)
     top = document.root
@@ -238,7 +247,7 @@ def _yaml_cases(
     cases: list[Case] = []
     try:
         for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
-            cases += reader.read(node, values["cases"].location)
+            cases += reader.read(node, values["cases"])
     except (CaseError, SuiteError) as error:
         problems.keep(error)
     if len(reader.kinds) == 1:
@@ -246,7 +255,7 @@ def _yaml_cases(
         requested = {name for case_settings in shared_settings for name in case_settings.requested_metrics}
         computed = None if problems else requested.union(gated)
         check_effects(top, values, KINDS[reader.kinds.pop()], problems, computed=computed)
-    return cases, settings
+    return SuiteContent(cases, settings, reader.findings)
 
 
 def _as_case_file(file: File) -> str:

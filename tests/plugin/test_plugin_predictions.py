@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from answering import Answering
@@ -156,13 +157,54 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
     assert "pytest_queryeval_predict raised OSError: no model (conftest.py:2)" in run.case("a")["message"]
 
 
-def test_cases_that_ask_their_predictor_nothing_warn_once_for_each_file(suite, write, run):
-    write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
-    questions = unpredicted("c", question="How many?")
-    suite(unpredicted("a"), unpredicted("b"), questions, predictor="predict.py:predict")
+ASKED = "def predict(case):\n    open('asked', 'a').write('x')\n    return 'SELECT 1'\n"
 
-    message = "*case 'a' asks the predictor nothing (so does 1 more case): add `question`*"
-    run("-Wdefault").stdout.fnmatch_lines([message])
+
+def test_a_case_without_a_question_is_an_error_and_its_system_is_not_asked(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    suite(unpredicted("a", question=" ", metadata={"x": 1}), case("b", question=""), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"a": "error", "b": "passed"}
+    assert run.case("a")["message"].startswith("case 'a' has no question: add `question` (a.queryeval.yaml:5)")
+    assert not Path("asked").exists()
+
+
+def test_stored_predictions_and_conversations_need_no_question(suite, write, run_and_parse):
+    write("p.jsonl", json.dumps({"id": "a", "predicted": GOLD}))
+    suite(unpredicted("a", question=""), predictor="p.jsonl")
+
+    assert run_and_parse().outcomes == {"a": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("header", "cases", "remedy"),
+    [
+        ("Natural language question", "{file: q.csv}", "columns: {question: Natural language question}"),
+        ("Prompt", "{file: q.csv}", "columns: {question: Prompt}"),
+        ("question: EN, short", "{file: q.csv}", 'columns: {question: "question: EN, short"}'),
+        ("Natural language question", "q.csv", "cases: {file: q.csv, columns: {question: Natural language question}}"),
+    ],
+)
+def test_a_table_whose_questions_have_another_header_says_so_once(run, write, header, cases, remedy):
+    write("predict.py", ASKED)
+    write("shop.sql", "CREATE TABLE t (a)")
+    write("q.csv", f'id,"{header}",gold\n' + "".join(f"c{n},How many?,SELECT {n}\n" for n in range(5)))
+    top = "kind: sql\nsource: {sqlite: {script: shop.sql}}\npredictor: predict.py:predict\n"
+    write("s.queryeval.yaml", f"{top}cases: {cases}\n")
+    message = f"q.csv has no column 'question'; did you mean '{header}'? Write {remedy}"
+
+    result = run()
+
+    result.assert_outcomes(errors=5)
+    assert message in result.stdout.str()
+    assert "same error in 2 more cases" in result.stdout.str()
+    assert not Path("asked").exists()
+    write(
+        "s.queryeval.yaml", f"{top}{remedy if remedy.startswith('cases') else 'cases: {file: q.csv, ' + remedy + '}'}\n"
+    )
+    run().assert_outcomes(passed=1, failed=4)
 
 
 def test_without_a_hook_a_case_needs_a_predictor(suite, run):

@@ -12,6 +12,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates.reach import (
     RULE,
     gate_remedy,
@@ -165,6 +166,19 @@ def _thresholds_of(levels: CaseLevels) -> Location:
     return nodes[-1].location if nodes else levels.case.location
 
 
+def missing_question(suites: Suites) -> Iterator[Finding]:
+    """Find cases without a question that their system is asked; where none is stated, in tables only."""
+    cases_by_remedy: dict[tuple[Location, str], list[Case]] = {}
+    for levels in _to_run(suites):
+        case, predictor = levels.case, levels.case.settings.predictor
+        is_asked = case.row is not None if predictor is None else PREDICTORS[predictor.kind].calls
+        if case.no_question and case.predicted is None and is_asked:
+            cases_by_remedy.setdefault((case.location, case.no_question), []).append(case)
+    for (location, remedy), cases in cases_by_remedy.items():
+        others = f" (of {pluralize(len(cases), 'case')})" if len(cases) > 1 else ""
+        yield case_finding("missing-question", cases[0], f"{remedy}{others}", location)
+
+
 def duplicate_question(suites: Suites) -> Iterator[Finding]:
     """Find cases that ask the same as another one: text, evidence, conversation, source and schema are the same."""
     first: dict[Hashable, CaseLevels] = {}
@@ -217,6 +231,7 @@ SUITE_RULES: Mapping[str, SuiteRule] = {
     "unknown-column": unknown_column,
     "unused-source": unused_source,
     "nothing-required": nothing_required,
+    "missing-question": missing_question,
     "duplicate-question": duplicate_question,
     "duplicate-gold": duplicate_gold,
 }
