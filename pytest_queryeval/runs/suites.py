@@ -85,6 +85,7 @@ class RunSuites:
             root=Path(path.anchor),
             folders=self._folders,
             require_prediction=not self._has_predictor,
+            check_files=True,
             check_predictors=self.options.predictor is None and not self.options.replay,
         )
 

@@ -89,13 +89,15 @@ def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Locatio
         yield f"{rule}: {about}{first.message}{more}", first.location
 
 
-def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:
+def load_suites(
+    path: str | Path, *, root: Path | None = None, require_prediction: bool = True, check_files: bool = False
+) -> tuple[Suite, ...]:
     """Return one suite file, or all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
-    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without
-    `require_prediction`, a case may lack both `predicted` and a predictor. A file that requires an extra that is not
-    installed is left out, with a `QueryEvalWarning`.
+    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without `require_prediction`,
+    a case may lack both `predicted` and a predictor. `check_files` looks for files that keys name. A file that requires
+    an extra that is not installed is left out, with a `QueryEvalWarning`.
     """
     start = file_at(path).path
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
@@ -108,7 +110,12 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     for file in files:
         try:
             suite = problems.attempt(
-                load_suite, file, root=root, folders=folders, require_prediction=require_prediction
+                load_suite,
+                file,
+                root=root,
+                folders=folders,
+                require_prediction=require_prediction,
+                check_files=check_files,
             )
         except MissingExtraError as error:
             warnings.warn(f"{file}: {error}", QueryEvalWarning, stacklevel=2)
@@ -124,16 +131,18 @@ def load_suite(
     root: Path,
     folders: FolderCache | None = None,
     require_prediction: bool = True,
+    check_files: bool = False,
     check_predictors: bool = False,
     apply_changes: bool = True,
 ) -> Suite:
     """Return one suite file with the folder settings that apply to it.
 
-    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
-    local files and functions of the predictors that will answer the cases. Without `apply_changes`, keys that change a
-    suite, such as `reviews`, have no effect. Raise `SuiteError` with all
-    problems of the file, or with those of the folder settings above it; `MissingExtraError` if the file is to be
-    skipped, since an extra that it requires is not installed.
+    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_files` looks for files that
+    keys name, and `check_predictors` for the local files and functions of the predictors that will answer the cases.
+    Without `apply_changes`, keys that change a suite, such as `reviews`, have no effect.
+
+    Raise `SuiteError` with all problems of the file, or with those of the folder settings above it;
+    `MissingExtraError` if the file is to be skipped, since an extra that it requires is not installed.
     """
     file = file_at(path)
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
@@ -157,6 +166,9 @@ def load_suite(
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values, findings=tuple(findings))
+    for name in values if check_files else ():
+        problems.attempt(KEYS[name].check_files, values[name])
+    problems.raise_any()
     for name in values if apply_changes else ():
         if (change := KEYS[name].change) is not None:
             suite = problems.attempt(change, values[name], suite) or suite

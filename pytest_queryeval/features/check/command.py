@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `SuiteError` for suites that cannot be read.
     """
-    suites, left_out = read_suites(arguments.path)
+    suites, left_out = read_suites(arguments.path, check_files=True)
     for why in left_out:
         _tell(f"not checked: {why}")
     start = file_at(arguments.path).path
