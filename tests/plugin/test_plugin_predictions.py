@@ -157,7 +157,7 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
     assert "pytest_queryeval_predict raised OSError: no model (conftest.py:2)" in run.case("a")["message"]
 
 
-ASKED = "def predict(case):\n    open('asked', 'a').write('x')\n    return 'SELECT 1'\n"
+ASKED = "import pathlib\ndef predict(case):\n    pathlib.Path('asked').touch()\n    return 'SELECT 0'\n"
 
 
 def test_a_case_without_a_question_is_an_error_and_its_system_is_not_asked(suite, write, run_and_parse):
