@@ -437,7 +437,7 @@ def _in_order(mapping):
 
 
 def narrowed(schema):
-    """The keys of a schema that can be made up, with metrics of the kind sql and limits that they can reach."""
+    """The keys of a schema that can be made up, with metrics of the kind sql and limits that scores can miss."""
     definitions = {name: json.loads(json.dumps(of)) for name, of in schema["definitions"].items()}
     definitions["metrics"]["items"] = {"enum": SQL_METRICS}
     properties = definitions["thresholds"]["properties"]
@@ -451,8 +451,10 @@ def narrowed(schema):
     if "gates" in definitions:
         gate = definitions["gates"]["items"]["properties"]
         gate["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
-        gate["min"] = gate["max"] = {"type": "number", "minimum": 0, "maximum": 1}
-        gate["no_regression"]["properties"]["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
+        gate["min"] = gate["max"] = {"type": "number", "minimum": 0.01, "maximum": 0.99}
+        gate["sum"]["properties"] = {"max": gate["sum"]["properties"]["max"]}
+        drop = {"type": "number", "minimum": 0, "maximum": 0.99}
+        gate["no_regression"]["properties"] |= {"metric": {"enum": ["pass_rate", *SQL_METRICS]}, "max_drop": drop}
     if "env_file" in definitions:
         definitions["env_file"] = {"enum": ["absent.env"]}  # a made-up name may be that of a folder
     for name in ("gold", "predicted"):
