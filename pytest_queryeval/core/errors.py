@@ -251,6 +251,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "duplicate-question": "warning",
     "duplicate-gold": "warning",
     "unused-source": "warning",
+    "unknown-where": "warning",
     "missing-question": "warning",
     "unread-column": "warning",
     "review-conflict": "warning",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
+from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import entries
+from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates.reach import (
@@ -117,6 +119,32 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
                 hint = did_you_mean(path[3], {name for names in column_names for name in names}) or ": correct the name"
                 message = f"`{': '.join(path)}`: no gold below has this column{hint}"
                 yield level.finding("unknown-column", node, message)
+
+
+def unknown_where(suites: Suites) -> Iterator[Finding]:
+    """Find values in the `where` of gates that no case below their folder has."""
+    for level in suites.levels():
+        gates = entries(level.node).get("gates")
+        known_values: dict[str, set[str]] = {}
+        for name, node in _conditions_of(gates) if gates is not None else ():
+            if name not in known_values:
+                paths = (
+                    (case.case, os.path.relpath(case.case.location.path).replace(os.sep, "/")) for case in level.cases
+                )
+                known_values[name] = {value for case, path in paths for value in GROUPS[name].values(case, path)}
+            if (value := text(node)) not in known_values[name]:
+                hint = did_you_mean(value, known_values[name]) or ": correct it, or remove it"
+                yield level.finding("unknown-where", node, f"no case below has the {name} '{value}'{hint}")
+
+
+def _conditions_of(gates: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the groups that gates name, with their values, also those under `not`."""
+    for gate in items(gates):
+        where = entries(gate).get("where")
+        conditions = dict(entries(where)) if where is not None else {}
+        excluded = conditions.pop("not", None)
+        yield from conditions.items()
+        yield from entries(excluded).items() if excluded is not None else ()
 
 
 def unused_source(suites: Suites) -> Iterator[Finding]:
@@ -230,6 +258,7 @@ SUITE_RULES: Mapping[str, SuiteRule] = {
     "stale-setting": stale_setting,
     "unknown-column": unknown_column,
     "unused-source": unused_source,
+    "unknown-where": unknown_where,
     "nothing-required": nothing_required,
     "missing-question": missing_question,
     "duplicate-question": duplicate_question,

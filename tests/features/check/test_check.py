@@ -631,6 +631,27 @@ def test_a_table_without_questions_is_found_once_unless_no_system_is_asked(check
 
 
 @pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("{tag: nightyl}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
+        ("{not: {tag: nightyl}}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
+        ("{tag: nightly, not: {kind: sparql}}", "no case below has the kind 'sparql': choose from sql"),
+        ("{tag: nightly, file: s.queryeval.yaml, not: {difficulty: easy}}", None),
+        ("{file: t.queryeval.yaml}", "no case below has the file 't.queryeval.yaml': did you mean 's.queryeval.yaml'?"),
+    ],
+)
+def test_values_of_a_gate_that_no_case_has_are_found(check, where, message):
+    suite = cases("gold: SELECT name FROM product, tags: [nightly]", "gold: SELECT sku FROM product, difficulty: easy")
+    folder = f"{ONE}gates: [{{metric: pass_rate, min: 0.5, where: {where}}}]\n"
+
+    findings = check(suite, "--no-run", folder=folder)[1]
+
+    assert [(finding["rule"], finding["message"]) for finding in findings] == [("unknown-where", message)] * bool(
+        message
+    )
+
+
+@pytest.mark.parametrize(
     ("header", "how", "message"),
     [
         ("xfail", "", "column 'xfail' is not read: name it under `metadata`, or move the cases to YAML for `xfail`"),
