@@ -635,7 +635,7 @@ def test_a_table_without_questions_is_found_once_unless_no_system_is_asked(check
     [
         ("{tag: nightyl}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
         ("{not: {tag: nightyl}}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
-        ("{tag: nightly, not: {kind: sparql}}", "no case below has the kind 'sparql': choose from sql"),
+        ("{tag: nightly, not: {kind: sparql}}", "no case below has the kind 'sparql': did you mean 'sql'?"),
         ("{tag: nightly, file: s.queryeval.yaml, not: {difficulty: easy}}", None),
         ("{file: t.queryeval.yaml}", "no case below has the file 't.queryeval.yaml': did you mean 's.queryeval.yaml'?"),
     ],
