@@ -82,6 +82,8 @@ def _with_keys(
     None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
     """
     key_variables = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
+    if query.form_index > 0:  # behind named subqueries
+        return None
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not key_variables <= set(columns):
         return None
     clause = query.first_clause
