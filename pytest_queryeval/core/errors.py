@@ -252,6 +252,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "duplicate-gold": "warning",
     "unused-source": "warning",
     "unknown-where": "warning",
+    "uncollected-suite": "warning",
     "missing-question": "warning",
     "unread-column": "warning",
     "review-conflict": "warning",

@@ -114,7 +114,7 @@ def rules(findings):
 def test_every_rule_has_a_function_with_a_description():
     rules_of_check = {**GOLD_RULES, **SUITE_RULES}
 
-    found_in_reading = {"review-conflict", "review-future", "review-stale", "unread-column"}
+    found_in_reading = {"review-conflict", "review-future", "review-stale", "unread-column", "uncollected-suite"}
     assert rules_of_check.keys() == CHECK_RULES.keys() - found_in_reading
     assert all(rule.__doc__.startswith("Find ") for rule in rules_of_check.values())
 
@@ -628,6 +628,31 @@ def test_a_table_without_questions_is_found_once_unless_no_system_is_asked(check
     assert [finding["rule"] for finding in findings] == ["missing-question"] * bool(found)
     assert all(finding["message"] == f"{found}{{question: User question}} (of 2 cases)" for finding in findings)
     assert status == bool(found)
+
+
+OTHER = ONE + cases("gold: SELECT sku FROM product")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("dist/a.queryeval.yaml", OTHER, "pytest skips folders named 'dist'"),
+        ("a/build/a.queryeval.yaml", OTHER, "pytest skips folders named 'build'"),
+        ("shop.yaml", OTHER, "looks like a suite, and no command reads it: rename it to shop.queryeval.yaml"),
+        ("a.queryeval.YAML", OTHER, "rename it to a.queryeval.yaml"),
+        ("b.jsonl", '{"id": "a", "question": "?", "gold": "SELECT 1"}', "rename it to b.queryeval.jsonl"),
+        ("p.jsonl", '{"id": "a", "predicted": "SELECT 1"}', None),
+        ("chart.yaml", "kind: Deployment\nspec: {cases: 1}\n", None),
+        ("ours/a.queryeval.yaml", OTHER, None),
+    ],
+)
+def test_suites_that_pytest_does_not_collect_are_found(check, name, text, message):
+    write(text, name)
+    write(SHOP, str(Path(name).parent / "shop.sql"))
+    findings = check(cases("gold: SELECT name FROM product"), "--no-run", folder=ONE)[1]
+
+    assert [finding["rule"] for finding in findings if finding["path"] == name] == ["uncollected-suite"] * bool(message)
+    assert all(message in finding["message"] for finding in findings if finding["rule"] == "uncollected-suite")
 
 
 @pytest.mark.parametrize(
