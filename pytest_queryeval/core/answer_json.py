@@ -282,21 +282,24 @@ def _decode_term(entry: Sequence[Any]) -> Term:
 
 def encode_challenge(challenge: Challenge) -> JsonObject:
     """Return a challenge as values that JSON has; raise TypeError for a cell that JSON cannot hold."""
-    refutation = challenge.refutation
     return {
         "verdict": challenge.verdict,
         "tried": challenge.tried,
         "rules": list(challenge.rules),
         "reason": encode(challenge.reason),
-        "refutation": None
-        if refutation is None
-        else {
-            "script": encode_lines(refutation.script),
-            "size": refutation.size,
-            "gold": encode_answer(refutation.gold),
-            "predicted": encode_answer(refutation.predicted),
-            "unlike": refutation.is_unlike,
-        },
+        "refutation": _encode_refutation(challenge.refutation),
+        "ruled_out": _encode_refutation(challenge.ruled_out),
+    }
+
+
+def _encode_refutation(refutation: Refutation | None) -> JsonObject | None:
+    if refutation is None:
+        return None
+    return {
+        "script": encode_lines(refutation.script),
+        "size": refutation.size,
+        "gold": encode_answer(refutation.gold),
+        "predicted": encode_answer(refutation.predicted),
     }
 
 
@@ -305,16 +308,21 @@ def decode_challenge(entry: Entry) -> Challenge:
     verdict: ChallengeVerdict = entry["verdict"]
     if verdict not in _VERDICTS or (verdict == "refuted") != (entry["refutation"] is not None):
         raise ValueError("an unknown verdict, or one without its counterexample")
+    if verdict == "refuted" and "ruled_out" not in entry:
+        raise ValueError("an earlier version refuted what the data may rule out: remove it, and record again")
     return Challenge(
         verdict=verdict,
         tried=int(entry["tried"]),
         rules=tuple(map(decode_text, entry["rules"])),
         reason=decode_text(entry["reason"]),
-        refutation=None if entry["refutation"] is None else _decode_refutation(entry["refutation"]),
+        refutation=_decode_refutation(entry["refutation"]),
+        ruled_out=_decode_refutation(entry.get("ruled_out")),
     )
 
 
-def _decode_refutation(entry: Entry) -> Refutation:
+def _decode_refutation(entry: Entry | None) -> Refutation | None:
+    if entry is None:
+        return None
     gold, predicted = decode_answer(entry["gold"]), decode_answer(entry["predicted"])
     if not isinstance(gold, Table) or not isinstance(predicted, Table):
         raise ValueError("a counterexample without two tables")
@@ -323,7 +331,6 @@ def _decode_refutation(entry: Entry) -> Refutation:
         size=int(entry["size"]),
         gold=gold,
         predicted=predicted,
-        is_unlike=entry["unlike"] is True,
     )
 
 

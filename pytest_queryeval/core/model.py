@@ -546,8 +546,6 @@ class Refutation:
     gold: Table
     """What gold answers there."""
     predicted: Table
-    is_unlike: bool
-    """Whether the database breaks what the data of the source keeps without declaring it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -556,12 +554,15 @@ class Challenge:
 
     verdict: ChallengeVerdict
     """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
-    small database; `stands`: in none that was tried; `unchallenged`: there is no small database to try.
+    small database that satisfies what the data of the source does; `stands`: in none of these that was tried;
+    `unchallenged`: there is no small database to try.
     """
     tried: int = 0
     """In how many small databases both queries ran."""
     refutation: Refutation | None = None
     """Present if the verdict is `refuted`."""
+    ruled_out: Refutation | None = None
+    """A small database that violates what the data of the source satisfies; perhaps, if the verdict is `stands`."""
     rules: tuple[str, ...] = ()
     """The rules of a proof."""
     reason: str = ""

@@ -22,6 +22,7 @@ from pytest_queryeval.core.case_report import (
     QueryReport,
     Row,
     StepReport,
+    by_data,
 )
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.json_value import JsonValue
@@ -235,7 +236,7 @@ def _compare_text(case: CaseReport) -> str:
 
 
 def _challenge(challenge: ChallengeReport) -> StoryChallenge:
-    counterexample = challenge["counterexample"]
+    counterexample = by_data(challenge).counterexample
     if counterexample is None:
         return StoryChallenge(summary=challenge_text(challenge))
     return StoryChallenge(
@@ -248,15 +249,18 @@ def _challenge(challenge: ChallengeReport) -> StoryChallenge:
 
 def challenge_text(challenge: ChallengeReport) -> str:
     """Return what came of a challenge in a sentence."""
-    match challenge["verdict"]:
+    verdict, refutation, ruled_out = by_data(challenge)
+    match verdict:
         case "same":
             return "the same query as gold"
         case "proved":
             return f"proved to be the same as gold: {', '.join(challenge.get('rules', ()))}"
         case "refuted":
-            rows = pluralize(challenge["counterexample"]["rows"] if challenge["counterexample"] else 0, "row")
-            unlike = ", which are unlike those of the source" if challenge["unlike"] else ""
-            return f"refuted: the answers differ on a database of {rows}{unlike}"
+            rows = pluralize(refutation["rows"] if refutation else 0, "row")
+            return f"refuted: the answers differ on a database of {rows}"
+        case "stands" if ruled_out is not None:
+            rows = pluralize(ruled_out["rows"], "row")
+            return f"stands: the answers differ on a database of {rows}, but it violates what your data satisfies"
         case "stands":
             return f"stands: no difference found in {challenge['tried']} small databases"
         case "unchallenged":

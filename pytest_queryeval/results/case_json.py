@@ -16,6 +16,7 @@ from pytest_queryeval.core.case_report import (
     FailureReport,
     PredictionReport,
     QueryReport,
+    RefutationReport,
     TrialReport,
     ViolationReport,
 )
@@ -33,6 +34,7 @@ from pytest_queryeval.core.model import (
     Outcome,
     Prediction,
     QueryOrAnswer,
+    Refutation,
     ThresholdViolation,
 )
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
@@ -378,23 +380,26 @@ def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
     challenge_report: ChallengeReport = {
         "verdict": challenge.verdict,
         "tried": challenge.tried,
-        "counterexample": None,
-        "unlike": False,
+        "counterexample": _refutation(challenge.refutation, case),
+        "unlike": _refutation(challenge.ruled_out, case),
     }
-    if (refutation := challenge.refutation) is not None:
-        labels, limit = ShortLabels(), case.settings.report_rows
-        challenge_report["counterexample"] = {
-            "script": refutation.script,
-            "rows": refutation.size,
-            "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
-            "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
-        }
-        challenge_report["unlike"] = refutation.is_unlike
     if challenge.rules:
         challenge_report["rules"] = list(challenge.rules)
     if challenge.reason:
         challenge_report["reason"] = one_line(challenge.reason, MESSAGE_CHARACTERS)
     return challenge_report
+
+
+def _refutation(refutation: Refutation | None, case: Case) -> RefutationReport | None:
+    if refutation is None:
+        return None
+    labels, limit = ShortLabels(), case.settings.report_rows
+    return {
+        "script": refutation.script,
+        "rows": refutation.size,
+        "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
+        "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
+    }
 
 
 def _row(row: Row, labels: ShortLabels) -> case_report.Row:
