@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, is_suite_node
+from pytest_queryeval.plugin.stash import RUN, is_listing, is_suite_node
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ReportCollector:
         has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
         is_usage_error = session.exitstatus == pytest.ExitCode.USAGE_ERROR  # which never replaces an earlier report
         is_wanted = not is_usage_error and bool(has_suites or self.config.getoption("queryeval_report"))
-        if self.config.option.collectonly or not (self.cases or is_wanted):
+        if is_listing(self.config) or not (self.cases or is_wanted):
             return
         if not any(summary["selected"] for summary in summaries):  # else predictions of deselected cases would be named
             self.remarks = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["remarks"]))

@@ -18,7 +18,7 @@ from pytest_queryeval.evaluation.prediction_call import SpendLimitReached
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.options import JUNIT_PROPERTIES
-from pytest_queryeval.plugin.stash import RUN
+from pytest_queryeval.plugin.stash import RUN, is_listing
 from pytest_queryeval.plugin.terminal import error_key
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.verdict import headline
@@ -85,6 +85,8 @@ class CaseItem(pytest.Item):
         self.result, self.scored, self.progress, self.error_key = None, None, CaseProgress(), None
         self.is_left_out = False
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
+        if is_listing(self.config):  # as under --setup-plan
+            return
         fault = ""
         try:
             result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)

@@ -6,7 +6,7 @@ import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -197,10 +197,28 @@ def suite_files(path: Path) -> list[Path]:
 
 
 def suites_below(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, except those in hidden folders."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    """Yield the suite files below a folder, except those in hidden folders, each once if links lead to it as well."""
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        folders[:] = [name for name in folders if not leads_back(Path(place, name), folder, _is_hidden)]
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
+
+
+def leads_back(folder: Path, root: Path, is_skipped: Callable[[str], bool]) -> bool:
+    """Return whether a folder is a link to one whose suites are found without it: around the root, or below it.
+
+    `is_skipped` says in which folders below the root, by their names, no suite is looked for.
+    """
+    if not folder.is_symlink():
+        return False
+    target, real_root = (Path(os.path.realpath(path)) for path in (folder, root))
+    if real_root.is_relative_to(target):
+        return True
+    return target.is_relative_to(real_root) and not any(map(is_skipped, target.relative_to(real_root).parts))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 class SuiteContent(NamedTuple):

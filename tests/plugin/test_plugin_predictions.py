@@ -103,15 +103,6 @@ def test_cases_that_were_left_out_are_not_asked_for(suite, run_and_parse, servic
 
 
 @pytest.mark.feature("http_predictor")
-def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
-    suite(*cases(), predictor={"http": service.url})
-
-    run("--collect-only", "-q")
-
-    assert service.asked == []
-
-
-@pytest.mark.feature("http_predictor")
 def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
     with Answering(lambda request: time.sleep(100 if request["id"] == "hangs" else 0) or GOLD) as service:
         write("conftest.py", TOUCH)

@@ -294,13 +294,6 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
     assert last_line(without) == f"{NO_VERDICT}regressions: no baseline was given and 1 more{NAME_IT}"
 
 
-def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):
-    result = run("--collect-only", "-q")
-
-    assert "queryeval:" not in result.stdout.str()
-    assert result.ret == 0
-
-
 def test_gates_of_a_run_without_a_case_of_their_folder_are_not_there(suites, write, run_and_parse):
     write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
 
