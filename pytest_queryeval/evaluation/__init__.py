@@ -40,9 +40,10 @@ from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import AFTER_PROSE
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe
+from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe, truncate_middle
 
 MESSAGE_CHARACTERS = 200
+FAULT_CHARACTERS = 2_000
 
 
 @dataclass(slots=True)
@@ -162,8 +163,12 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 
 def fault_text(case: Case, fault: Exception) -> str:
-    """Return the message of a fault with its location; indent further lines so that CI services do not obey them."""
-    first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
+    """Return the message of a fault, shortened, with its location.
+
+    Further lines are indented so that CI services do not obey them.
+    """
+    text = truncate_middle(str(fault), FAULT_CHARACTERS)
+    first_line, *more_lines = terminal_safe(text).splitlines() or [""]
     return "\n".join(
         (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))
     )

@@ -74,6 +74,13 @@ class ReportCollector:
         if summary := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
             self._worker_summaries.append(summary)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
+        """Say in the report of a case that its worker ended; pytest-xdist names the worker and the case only."""
+        if is_suite_node(report.nodeid):
+            worker = f"worker {report.node.gateway.id}"
+            report.longrepr = f"the {worker} of pytest-xdist ended while it ran this case: run the case with -n 0"
+
     @pytest.hookimpl(trylast=True)  # pytest ends its line about the test first
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
@@ -268,8 +275,8 @@ def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
     with suppress(SuiteError):
         case = next((case for case in run.suites.read(run.config.rootpath / path).cases if case.id == name), None)
         if case is not None:
-            return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
-    return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
+            return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=str(report.longrepr))
+    return unknown_case(nodeid=report.nodeid, message=str(report.longrepr))
 
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.variables import MissingExtraError
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.formatting import log_line, one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
@@ -40,7 +41,13 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
 
 
 class SuiteFile(pytest.File):
-    """A suite file."""
+    """A suite file, whose name and node id are printable: they stand in terminals and in junit.xml."""
+
+    def __init__(self, *, path: Path, parent: pytest.Collector, **kwargs: Any) -> None:
+        relative_path = Path(os.path.relpath(path, parent.config.rootpath)).as_posix()
+        if not relative_path.isprintable():
+            kwargs |= {"name": log_line(path.name), "nodeid": log_line(relative_path)}
+        super().__init__(path=path, parent=parent, **kwargs)
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each case; raise `CollectError` with every problem of the file."""
@@ -147,7 +154,8 @@ class CaseItem(pytest.Item):
 
     def _point_at_case(self, crash: Any, message: str) -> None:
         """Set the location and message that the short summary, JUnit and annotations of CI services show."""
-        crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
+        location = self.case.location
+        crash.path, crash.lineno, crash.message = utf8_safe(str(location.path)), location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the file and line of the case, with lines from 0, and its name, the headline of a failure.
@@ -158,6 +166,7 @@ class CaseItem(pytest.Item):
         headline = f"{self.name} " if "." in self.name else self.name
         location = self.case.location
         path = self.path if self.case.suite in (None, location.path) else Path.cwd() / location.path
+        path = path if str(path).isprintable() else Path(log_line(str(path)))
         return path, max(location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:

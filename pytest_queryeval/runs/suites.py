@@ -19,6 +19,7 @@ from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache
 from pytest_queryeval.suites.variables import MissingExtraError
+from pytest_queryeval.text.formatting import utf8_safe
 
 
 class RunSuites:
@@ -95,7 +96,7 @@ class RunSuites:
             relative_path = Path.cwd() / path
             with suppress(ValueError):  # on another drive
                 relative_path = Path(os.path.relpath(relative_path, self.options.root))
-            self._relative[path] = relative_path.as_posix()
+            self._relative[path] = utf8_safe(relative_path.as_posix())
         return self._relative[path]
 
     @property

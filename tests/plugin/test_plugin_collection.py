@@ -88,6 +88,23 @@ def test_a_case_is_collected_once_whatever_links_lead_to_it(pytester, suite, wri
     assert [gate["cases"] for gate in (*by_pytest["gates"], *by_command["gates"])] == [len(paths)] * 2
 
 
+@pytest.mark.parametrize("folder", ["", "d\x1b/"])
+@pytest.mark.parametrize(
+    ("name", "shown"), [("es\x1bc", r"es\x1bc"), ("by\udcfftes", r"by\udcfftes"), ("li\nne", "li ne")], ids=ascii
+)
+def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(
+    suite, run_and_parse, workers, name, shown, folder
+):
+    suite(case("good"), case("bad", WRONG), name=f"{folder}{name}.queryeval.yaml")
+
+    run = run_and_parse(*workers)
+
+    path = folder.replace("\x1b", r"\x1b") + f"{shown}.queryeval.yaml"
+    assert [case["nodeid"] for case in run.report["cases"]] == [f"{path}::good", f"{path}::bad"]
+    assert {testcase.get("classname") for testcase in run.junit.iter("testcase")} == {path.replace("/", ".")}
+    assert f"FAILED {path}::bad" in run.text
+
+
 def test_items_of_other_plugins_may_have_a_case_of_their_own(suite, write, run_and_parse):
     write("conftest.py", OTHER_PLUGIN)
     write("a.other", "")
