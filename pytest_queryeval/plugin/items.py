@@ -113,8 +113,10 @@ class CaseItem(pytest.Item):
         if fault:  # outside the `except` block, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
-        if not self.config.getini(JUNIT_PROPERTIES):
-            return
+        if self.config.getini(JUNIT_PROPERTIES):
+            self._add_properties(result)
+
+    def _add_properties(self, result: CaseResult) -> None:
         scores = result.scores.items()
         self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
         if self.case.review is not None:
