@@ -332,6 +332,8 @@ class Environment(TypedDict, total=False):
     """Versions of engines by name."""
     replay: bool
     """Present if answers were replayed from a recording."""
+    challenge: bool
+    """Present if right answers were to be challenged."""
     reruns: int
     """Present if failed cases are run again."""
     workers: int

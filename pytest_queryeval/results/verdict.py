@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
-from pytest_queryeval.core.model import CaseResult
+from pytest_queryeval.core.model import CHALLENGED_ACCURACY, CaseResult
 from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
@@ -229,6 +229,10 @@ def run_conditions(report: Report) -> Iterator[str]:
     totals, gates, spend = report["totals"], report["gates"], report.get("spend")
     if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
         yield f"the spend limit counted nothing, because no call stated a number {_spent_number(report)}"
+    if spend is not None and not spend["calls"]:
+        yield "the spend limit counted nothing, because no call was made"
+    if report["environment"].get("challenge") and CHALLENGED_ACCURACY not in report["metrics"] and totals["cases"]:
+        yield "no answer was challenged"
     if recorded := report.get("recorded"):
         yield f"{recorded['answers']:,} of {pluralize(recorded['of'], 'answer')} from the recording"
     in_part = [

@@ -120,6 +120,8 @@ def report_of_run(
     }
     if options.replay:
         about["environment"]["replay"] = True
+    if options.challenge:
+        about["environment"]["challenge"] = True
     if stop is not None:
         about["stop"] = stop.report()
     if spend is not None:
