@@ -266,8 +266,7 @@ def test_junit_is_written_where_gitlab_looks_for_it(evaluated):
     project, _ = evaluated("gitlab", GOOD)
 
     junit = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"])
-    cases, gates = junit.getroot()
-    assert (len(cases.findall("testcase")), gates.get("name")) == (len(CASES), "queryeval.gates")
+    assert len(list(junit.iter("testcase"))) == len(CASES)
 
 
 @pytest.mark.parametrize(("service", "system", "broken"), [("gitlab", GOOD, 0), ("github", WORSE, 6)])

@@ -479,7 +479,6 @@ def test_unknown_predictors_are_reported():
         top_problem("predictor: {python: 'a:b', concurrency: 0}")
         == "concurrency: expected a whole number from 1 on, found '0'"
     )
-    assert top_problem("predictor: python") == "'python' needs settings: write `{python: ...}`"
 
 
 def test_a_prediction_in_the_case_comes_before_the_predictor():

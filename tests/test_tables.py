@@ -316,7 +316,10 @@ def test_empty_cells_behind_the_last_column_are_ignored():
 
 
 def test_an_open_quote_is_an_error():
-    assert problem(separated('id,gold\na,"x\n')) == "a.csv:2: unexpected end of data"
+    assert (
+        problem(separated('id,gold\na,"x\n'))
+        == "a.csv, row 2, column 'gold': nothing closes the double quote that opens this cell"
+    )
 
 
 def test_long_cells_are_read_up_to_a_limit():

@@ -69,6 +69,8 @@ def scalar(node: Node) -> bool | int | float | str | None:
         return value
     if value in _LITERALS:
         return _LITERALS[value]
+    if value == "None" and node.file.is_yaml:
+        raise node.problem("None is a word of Python: write null, or 'None' in quotes if it is a text")
     match = _NUMBER.fullmatch(value)
     if match is None:
         return value

@@ -24,6 +24,8 @@ _WITHIN_QUOTES = {"'": ", with '' for each ' in it", '"': ', with \\" for each "
 _DASHES = re.compile(r" *(?:- +)*")
 _KEY = re.compile(r" *(?:- +)*(?P<key>[A-Za-z_]\w*) *:(?:\s|$)")
 _BLOCK = re.compile(r".*:[ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_BAD_ESCAPE = re.compile(r"""\\(?:u[dD][89a-fA-F]|[^0abtnvfre "/\\N_LPxuU\t])""")
+_DASH_WITHOUT_SPACE = re.compile(r" *-(?=[\[{\w])")
 _PREFIX = re.compile(r" *PREFIX\s+[\w.-]*:\s", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -77,19 +79,46 @@ def syntax_error(problem: str, context: str, place: Place, start: Place, text: s
     `problem` is what the parser says of `place`, and `context` of what it was reading, which begins at `start`.
     """
     failure = _Failure(problem, context, [*_LINE_END.split(text), ""], place, start)
-    raw = ", ".join(filter(None, (problem, context)))
-    place, problem = next(filter(None, (rule(failure) for rule in _RULES)), (place, raw))
+    unknown = place, "it cannot be read from here: see the indentation, the quotes and the brackets before this place"
+    place, problem = next(filter(None, (rule(failure) for rule in _RULES)), unknown)
     return file.problem(f"not YAML: {problem}", place.line + 1, place.column + 1)
 
 
-def character_error(reason: str, text: str, file: File) -> CaseError:
+def character_error(text: str, file: File) -> CaseError:
     """Return the error of a text with a character that YAML does not allow."""
     character = _UNPRINTABLE.search(text)
     if character is None:
-        return file.problem(f"not YAML: {reason}")
+        return file.problem("not YAML: it has a character that YAML does not allow")
     before = text[: character.start()]
-    problem = f"not YAML: {reason}: delete U+{ord(character.group()):04X}"
+    problem = f"not YAML: a character that YAML does not allow: delete U+{ord(character.group()):04X}"
     return file.problem(problem, before.count("\n") + 1, character.start() - before.rfind("\n"))
+
+
+def _end_of_text(failure: _Failure) -> tuple[Place, str] | None:
+    """Find a list or a mapping in brackets that is open at the end of the text, where parsers differ in the place."""
+    rest = [failure.lines[failure.place.line][failure.place.column :], *failure.lines[failure.place.line + 1 :]]
+    if "flow" not in failure.context or any(line.strip() for line in rest):
+        return None
+    opening = failure.lines[failure.start.line][failure.start.column : failure.start.column + 1]
+    if opening in _CLOSING:
+        hint = _quote_hint(failure.lines, failure.start.line, f"close it by {_CLOSING[opening]}")
+        return failure.start, f"the {opening} that opens here is not closed: {hint}"
+    last = next(number for number in reversed(range(len(failure.lines))) if failure.lines[number].strip())
+    return Place(last, len(failure.lines[last].rstrip())), "the text ends too early: a value is missing, and a } or a ]"
+
+
+def _special_beginning(failure: _Failure) -> tuple[Place, str] | None:
+    """Find a line that begins like a directive, a value that begins like a tag, and text behind the whole value."""
+    line, problem = failure.place.line, ""
+    if "directive" in failure.context:
+        problem = "a line cannot begin with %: indent it, or quote the text"
+    elif "tag" in failure.context:
+        problem = "a plain value cannot begin with !: quote the value"
+    elif "document start" in failure.problem:
+        problem = "text follows the end of the only value: remove it, or write `key: value` in all lines"
+    elif "unexpected ':'" in failure.problem:
+        problem = "a colon without a space behind it: write `: `, or quote the text"
+    return (Place(line, failure.place.column), problem) if problem else None
 
 
 def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
@@ -115,10 +144,18 @@ def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
     line, column = failure.start
     if "escape" in failure.problem:
         hint = _quote_hint(failure.lines, line, "use single quotes")
-        return failure.place, f"an escape that YAML does not know: {hint}"
+        return _escape_at(failure), f"an escape that YAML does not know: {hint}"
     hint = _quote_hint(failure.lines, line, "leave it out")
     quote = failure.lines[line][column : column + 1]
     return failure.start, f"the quote {quote} that opens here is not closed: close it, or {hint}"
+
+
+def _escape_at(failure: _Failure) -> Place:
+    """Return the place of the backslash of an escape, of which the parsers name different characters."""
+    line, column = failure.place
+    escapes = list(_BAD_ESCAPE.finditer(failure.lines[line]))
+    near = min(escapes, key=lambda escape: abs(escape.start() - column), default=None)
+    return failure.place if near is None else Place(line, near.start())
 
 
 def _text_behind_block_mark(failure: _Failure) -> tuple[Place, str] | None:
@@ -164,6 +201,8 @@ def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
         return None
     lines, place = failure.lines, failure.place
     colon = place, f"a plain value cannot hold `: `: {_quote_hint(lines, place.line)}"
+    if dash := _DASH_WITHOUT_SPACE.match(lines[place.line]):
+        return Place(place.line, dash.end()), "an item begins with `- `: put a space behind the -"
     if _has_colon(failure.before):
         return colon
     key = next((number for number in reversed(range(place.line)) if _has_colon(lines[number])), None)
@@ -214,6 +253,7 @@ def _indented_start(failure: _Failure) -> tuple[Place, str] | None:
 
 _RULES: Sequence[_Rule] = (
     _foreign_line,
+    _end_of_text,
     _prefix_behind_block,
     _quoted_scalar,
     _text_behind_block_mark,
@@ -224,6 +264,7 @@ _RULES: Sequence[_Rule] = (
     _behind_the_end,
     _indentation,
     _indented_start,
+    _special_beginning,
 )
 
 

@@ -18,6 +18,8 @@ from yaml.events import (
     SequenceEndEvent,
     StreamEndEvent,
 )
+from yaml.scanner import ScannerError
+from yaml.tokens import ScalarToken
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
@@ -26,9 +28,77 @@ from pytest_queryeval.documents.yaml_errors import Place, character_error, synta
 MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000
 
+
+class PythonParser(yaml.BaseLoader):
+    """The parser in Python, which reads `?` and tabs within plain values as libyaml does, and YAML 1.2 says."""
+
+    def scan_plain(self) -> Any:
+        """Read a plain value; libyaml ends one at the same characters."""
+        chunks: list[str] = []
+        spaces: list[str] = []
+        start = end = self.get_mark()
+        while self.peek() != "#" and (length := self._plain_length()):
+            self.allow_simple_key = False
+            chunks += [*spaces, self.prefix(length)]
+            self.forward(length)
+            end = self.get_mark()
+            if self.flow_level and self.peek() == ":" and self.peek(1) in ",?[]{}":
+                raise ScannerError("while scanning a plain scalar", start, "found unexpected ':'", end)
+            spaces = self.scan_plain_spaces(self.indent + 1, start) or []
+            if not spaces or (not self.flow_level and self.column < self.indent + 1):
+                break
+        return ScalarToken("".join(chunks), True, start, end)
+
+    def _plain_length(self) -> int:
+        ends_behind_colon = f"{_ENDS},?[]{{}}" if self.flow_level else _ENDS
+        length = 0
+        while True:
+            character = self.peek(length)
+            if character in _ENDS or (self.flow_level and character in ",[]{}"):
+                return length
+            if character == ":" and self.peek(length + 1) in ends_behind_colon:
+                return length
+            length += 1
+
+    def scan_plain_spaces(self, indent: int, start_mark: Any) -> Any:
+        """Read the blanks behind a part of a plain value, tabs as well."""
+        length = 0
+        while self.peek(length) in (" ", "\t"):
+            length += 1
+        if "\t" in self.prefix(length) and self.peek(length) not in _LINE_ENDS:
+            blanks = self.prefix(length)
+            self.forward(length)
+            return [blanks]
+        while self.peek() == "\t":
+            self.forward()
+        return super().scan_plain_spaces(indent, start_mark)
+
+    def scan_flow_scalar_non_spaces(self, double: bool, start_mark: Any) -> Any:
+        """Read a part of a text in quotes; refuse half of a surrogate pair, which YAML does not have."""
+        before = self.get_mark()
+        chunks = super().scan_flow_scalar_non_spaces(double, start_mark)
+        if any("\ud800" <= character <= "\udfff" for character in "".join(chunks)):
+            raise ScannerError("while scanning a double-quoted scalar", start_mark, "found an unknown escape", before)
+        return chunks
+
+    def scan_to_next_token(self) -> None:
+        """Skip blanks before a token; tabs only where no key of a block can begin."""
+        super().scan_to_next_token()
+        while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
+            self.forward()
+            super().scan_to_next_token()
+
+
 # The parser of libyaml is 7 times as fast as the one in Python, which is used where PyYAML was built without it.
-_PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_PARSER: Any = getattr(yaml, "CBaseLoader", PythonParser)
+_LINE_ENDS = "\0\r\n\x85\u2028\u2029"
+_ENDS = f"{_LINE_ENDS} \t"
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
+# The escapes of a surrogate pair, and those of two characters for private use, by which `_mask` replaces them.
+_PAIR_ESCAPE = re.compile(r"(?<!\\)(?P<before>(?:\\\\)*)\\ud(?P<high>[89ab][0-9a-f]{2})\\ud(?P<low>[c-f][0-9a-f]{2})")
+_MASKED_ESCAPE = re.compile(r"\\ue([0-3][0-9a-f]{2})\\ue([4-7][0-9a-f]{2})")
+_MASKED_PAIR = re.compile("[\ue000-\ue3ff][\ue400-\ue7ff]")
+_MASKED_DIGITS, _UNMASKED_DIGITS = str.maketrans("89abcdef", "01234567"), str.maketrans("01234567", "89abcdef")
 _COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
 # A text in quotes, in which nothing is a comment, or a comment of SQL or SPARQL up to the end of its line.
 _QUOTED_OR_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?P<comment>(?:--|(?<!\S)#)[^\n]*)""")
@@ -46,6 +116,8 @@ def read_yaml(file: File) -> Document:
 
 def parse_yaml(text: str, file: File) -> Document:
     """Read YAML text of a file; raise `CaseError` as `read_yaml` does."""
+    if "\ufeff" in text:  # which one parser counts as a character, and the other does not
+        raise character_error(text, file)
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:
@@ -55,9 +127,32 @@ def parse_yaml(text: str, file: File) -> Document:
         start = place if error.context_mark is None else _place(error.context_mark)
         raise syntax_error(error.problem or "", error.context or "", place, start, text, file) from error
     except yaml.reader.ReaderError as error:
-        raise character_error(error.reason, text, file) from error
+        raise character_error(text, file) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the parser in Python fails so on \U escapes
         raise file.problem(f"not YAML: {error}") from error
+
+
+def _mask(pair: re.Match[str]) -> str:
+    """Return the escapes of a surrogate pair, as json.dump writes them, as those of two characters for private use.
+
+    YAML has no surrogates. The text keeps its length, so that places stay the same.
+    """
+    high, low = (half[0].translate(_MASKED_DIGITS) + half[1:] for half in pair.group("high", "low"))
+    return f"{pair['before']}\\ue{high}\\ue{low}"
+
+
+def _unmask(event: Any) -> Any:
+    """Return an event with surrogate pairs as the characters that they stand for; only double quotes have escapes."""
+    if type(event) is ScalarEvent and event.style == '"':
+        event.value = _MASKED_PAIR.sub(
+            lambda pair: chr(0x10000 + ((ord(pair[0][0]) - 0xE000) << 10) + ord(pair[0][1]) - 0xE400), event.value
+        )
+    elif type(event) is ScalarEvent:
+        event.value = _MASKED_ESCAPE.sub(
+            lambda pair: "".join(f"\\ud{half[0].translate(_UNMASKED_DIGITS)}{half[1:]}" for half in pair.groups()),
+            event.value,
+        )
+    return event
 
 
 class _Composer:
@@ -66,7 +161,9 @@ class _Composer:
     def __init__(self, text: str, file: File) -> None:
         self._text = text
         self._file = file
-        self._next = _PARSER(text).get_event
+        masked_text = _PAIR_ESCAPE.sub(_mask, text) if "\\ud" in text else text
+        read_event = _PARSER(masked_text).get_event
+        self._next = read_event if masked_text == text else lambda: _unmask(read_event())
         self._anchors: dict[str, tuple[Node, int, int] | None] = {}
         self._problems: list[CaseError] = []
         self._size = 0

@@ -28,6 +28,9 @@ from pytest_queryeval.suites.variables import expanded_settings, expanded_text, 
 from pytest_queryeval.text.redaction import mask_credentials
 
 _FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
+_PROVIDERS = frozenset(
+    ("anthropic", "azure", "bedrock", "cohere", "deepseek", "gemini", "google", "groq", "huggingface", "litellm")
+) | {"mistral", "ollama", "openai", "openrouter", "together", "vertex_ai", "vllm", "xai"}
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
 
 
@@ -75,7 +78,7 @@ def read_predictor(node: Node) -> PredictorSpec:
     if kind is None:
         source_text = mask_credentials(str(node.value))
         if source_text in PREDICTORS:
-            raise node.problem(f"'{source_text}' needs settings: write `{{{source_text}: ...}}`")
+            raise node.problem(f"'{source_text}' needs settings: write {_FORMS}")
         hint = _hint(source_text, node.file.folder)
         if not hint:
             near = nearest(source_text, PREDICTORS.names())
@@ -94,11 +97,20 @@ def _hint(text: str, folder: Path) -> str:
     """Return how to name a program, or a function of which the text has only the file or a dotted name."""
     if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
+    if ":" in text or text.lower() in _PROVIDERS:
+        return ": a function of yours calls the model: write FILE.py:FUNCTION"
     if text.endswith(".py"):
         return f": name its function, {text}:predict"
     module, _, name = text.rpartition(".")
     file = f"{module.replace('.', '/')}.py"
     return f": did you mean '{file}:{name}'?" if module and os.path.isfile(folder / file) else ""  # noqa: PTH113
+
+
+def _names_model(text: str) -> bool:
+    """Return whether a text is like openai:gpt-4o, as other tools name models, and not a function."""
+    module, _, name = text.rpartition(":")
+    is_name = re.fullmatch(r"[\w.]+", name) is not None and not re.search(r"\d\.\d", name)
+    return not _HOST_AND_PORT.match(text) and not module.endswith(".py") and (module in _PROVIDERS or not is_name)
 
 
 def check_predictor_files(spec: PredictorSpec) -> None:
@@ -120,7 +132,7 @@ def _predictor_of(text: str) -> str | None:
     if is_known(text) or is_known(text.partition("?")[0]):
         return "file"
     if ":" in text:
-        return "python"
+        return None if _names_model(text) else "python"
     return text if text in PREDICTORS and not PREDICTORS[text].text_setting else None
 
 
@@ -160,24 +172,12 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
             {**nodes, SEND_SCHEMA: predictor_entries[SEND_SCHEMA]},
         )
     _check_predictor(kind, settings, nodes, settings_node)
-    _check_call_settings(kind, predictor_entries)
     calls = {
         name: CALL_SETTINGS[name](value) for name, value in predictor_entries.items() if name not in (kind, SEND_SCHEMA)
     }
     return PredictorSpec(
         kind=kind, settings=settings, folder=node.file.folder, location=settings_node.location, **calls
     )
-
-
-def _check_call_settings(kind: str, predictor_entries: Mapping[str, Node]) -> None:
-    """Raise `CaseError` for a setting of calls that a predictor has no use for."""
-    predictor = PREDICTORS[kind]
-    for name in ("concurrency", "timeout", "retries"):
-        if name in predictor_entries and not predictor.calls:
-            raise predictor_entries[name].problem(f"`{name}` has no effect, because '{kind}' calls nothing: remove it")
-    if not predictor.threads and "concurrency" in predictor_entries and predictor_entries["concurrency"].value != "1":
-        why = f"'{kind}' answers one case after the other"
-        raise predictor_entries["concurrency"].problem(f"`concurrency` has no effect, because {why}: remove it")
 
 
 def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:

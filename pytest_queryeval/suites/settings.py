@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean, nearest
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, nearest
 from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.metric import MetricGroup
 from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
@@ -24,13 +23,13 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
 
 # Names that other tools use for a key.
+FOLDER_FILE = "queryeval.yaml"
 SYNONYMS = {
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
     **dict.fromkeys(
@@ -42,12 +41,24 @@ SYNONYMS = {
     "hint": "evidence",
     "hardness": "difficulty",
     **dict.fromkeys(("model", "system"), "predictor"),
-    "tests": "cases",
+    **dict.fromkeys(("tests", "questions", "examples", "items", "tasks"), "cases"),
+}
+# Keys of other tools, by what to write instead.
+_INSTEAD = {
+    "parametrize": "write a case for each value",
+    "dialect": "write `options: {sql: {dialect: NAME}}`",
+    "tolerance": "write `compare: {numbers: {abs: 0.01}}`",
+    **dict.fromkeys(("ordered", "order"), "write `compare: {row_order: strict}`"),
+    **dict.fromkeys(
+        ("extends", "include", "import"), f"shared settings belong in a {FOLDER_FILE}, which suites below it inherit"
+    ),
+    **dict.fromkeys(
+        ("description", "title", "comment", "notes", "author", "version"), "write it as a comment, behind `# `"
+    ),
 }
 _CLOSE = 0.85  # the share of equal characters from which a name counts as a misspelt key, whatever its words mean
 # Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
-FOLDER_FILE = "queryeval.yaml"
 # The fields of `Settings` that are the value of the key with their name; `resolve` computes the others.
 STATED_SETTINGS = frozenset(settings_field.name for settings_field in fields(Settings)) - {
     *("kind", "source", "gold_source", "metrics", "thresholds", "policy", "dialect", "gold_dialect"),
@@ -93,8 +104,12 @@ def _allowed_at(level: Level) -> list[str]:
 def _intended_key(name: str, level: Level) -> str:
     """Return the key of a level that an unknown name probably stands for, as `gold` for `expected_sql`; else ""."""
     allowed_keys = _allowed_at(level)
+    if name.lower() in SYNONYMS and SYNONYMS[name.lower()] in allowed_keys:
+        return SYNONYMS[name.lower()]
     if get_close_matches(name.lower(), allowed_keys, n=1, cutoff=_CLOSE):
         return nearest(name, allowed_keys)
+    if name.lower() in _INSTEAD:
+        return ""
     if synonyms := get_close_matches(name.lower(), SYNONYMS, n=1, cutoff=_CLOSE):
         intended_key = SYNONYMS[synonyms[0]]
         return intended_key if intended_key in allowed_keys else ""
@@ -102,20 +117,6 @@ def _intended_key(name: str, level: Level) -> str:
     words = {*name.lower().split("_")} - {"name", "key"}
     intended_key = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
     return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)
-
-
-def unread_key(header: str) -> str:
-    """Return the key that a header names which no table of cases reads, or misspells; empty if it does not."""
-    if header.lower() in KEYS:
-        return header.lower()
-    return next(iter(get_close_matches(header.lower(), COLUMNS, n=1, cutoff=_CLOSE)), "")
-
-
-def likely_header(key: str, headers: Iterable[str]) -> str:
-    """Return the header of a table that probably stands for a key of cases; empty if none does."""
-    names = {header: re.sub(r"\W+", "_", header.lower()) for header in headers}
-    exact = (header for header, name in names.items() if key in name.split("_"))
-    return next(exact, "") or next((header for header, name in names.items() if _intended_key(name, "case") == key), "")
 
 
 def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
@@ -129,8 +130,10 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
         hint = f": '{rival}' is there already: remove one of them"
         if rival in GOLD_FORMS and not stated_keys & PREDICTED_FORMS.keys():
             hint += ", or write 'predicted' if it is the prediction"
+    elif name.lower() in _INSTEAD:
+        hint = f": {_INSTEAD[name.lower()]}"
     else:
-        hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _allowed_at(level))
+        hint = f": did you mean '{intended}'?" if intended else ": docs/suites.md lists the keys"
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):

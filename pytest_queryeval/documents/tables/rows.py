@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File
@@ -24,26 +25,33 @@ MAX_COLUMNS = 1000
 MAX_HEADER_CHARACTERS = 80  # in messages
 ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
-# The numbers of rows with their cells; a missing cell is None.
-NumberedRows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
+
+class BadRow(NamedTuple):
+    """A row that cannot be split into cells: the problem, and the column that has it, from 1 on."""
+
+    problem: str
+    column: int
+
+
+# The numbers of rows with their cells, of which a missing one is None.
+NumberedRows: TypeAlias = Iterator[tuple[int, Sequence[Any] | BadRow]]
 # Returns a cell as text, "" where it is empty; raises `ValueError` with the problem of a cell.
 CellText: TypeAlias = Callable[[Any], str]
 # Returns the cells of a row, by its number, as many as the header has; raises `CaseError` if they do not fit.
 FitRow: TypeAlias = Callable[[int, Sequence[Any], int], Sequence[Any]]
 _ROWS_AT_ONCE = 1000
+_QUOTED_CELL = re.compile(r'"(?:[^"]|"")*+"')
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile(File):
     """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
 
-    With `number_lines`, rows are numbered and located by line, as in text files. `unread` are the headers of columns
-    that nothing reads, although no setting says so.
+    With `number_lines`, rows are numbered and located by line, as in text files.
     """
 
     sheet: str = ""
     headers: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
     number_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:
@@ -69,14 +77,20 @@ class TableSettingError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that is not empty; `number` is what a spreadsheet shows beside it. Cells are converted when read."""
+    """A row that is not empty; `number` is what a spreadsheet shows beside it. Cells are converted when read.
+
+    Reading a cell raises the `fault` of a row that has one.
+    """
 
     number: int
     table: Table
     cells: Sequence[Any]
+    fault: CaseError | None = None
 
     def text(self, header: str) -> str:
         """Return a cell as a spreadsheet displays it, "" where it is empty; raise `CaseError` if it has no value."""
+        if self.fault is not None:
+            raise self.fault
         place = self.table.places[header]
         try:
             return self.table.cell_text(self.cells[place])
@@ -111,9 +125,21 @@ class Table:
         """Yield the rows below the header that are not empty, once; raise `CaseError` if reading fails."""
         places, width = self.places.values(), len(self.file.headers)
         for number, cells in self.numbered_rows:
-            fitted = self.fit(number, cells, width)
+            try:
+                fitted = self.fit(number, self._split(number, cells), width)
+            except CaseError as error:
+                yield Row(number, self, (), error)
+                continue
             if not all(_is_blank(fitted[place]) for place in places):
                 yield Row(number, self, fitted)
+
+    def _split(self, number: int, cells: Sequence[Any] | BadRow) -> Sequence[Any]:
+        """Return the cells of a row; raise `CaseError` if it has none."""
+        if not isinstance(cells, BadRow):
+            return cells
+        is_named = self.file.number_lines and cells.column <= len(self.file.headers)
+        name = f"column '{self.file.headers[cells.column - 1]}': " if is_named else ""
+        raise self.file.problem(f"{name}{cells.problem}", number, cells.column)
 
     def column(self, header: str) -> int:
         """Return the number of a column, from 1 on."""
@@ -146,7 +172,7 @@ class Table:
         """
         lowered = {header.lower() for header in headers}
         for number, cells in islice(self.numbered_rows, ROWS_SEARCHED):
-            if lowered <= {str(cell).strip().lower() for cell in cells}:
+            if not isinstance(cells, BadRow) and lowered <= {str(cell).strip().lower() for cell in cells}:
                 names = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
                 missing = f"there is no column {names}" if len(headers) == 1 else f"there are no columns {names}"
                 remedy = f"row {number} looks like the header: {setting.replace('{}', str(number), 1)}"
@@ -165,12 +191,14 @@ def table_of(
 
     Raise `CaseError` if there is none.
     """
-    fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_rows)
-    rows_with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))
+    rows_with_text = ((number, cells) for number, cells in numbered_rows if not all(map(_is_blank, cells)))
     number, cells = next((row for row in rows_with_text if row[0] >= (header_row or 0)), (0, ()))
     if header_row is not None and number != header_row:
         empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
         raise TableSettingError("header_row", file.location(), f"{empty}: name the row that holds the headers")
+    if isinstance(cells, BadRow):
+        raise file.problem(cells.problem, number, cells.column)
+    cells = fit(number, cells, len(cells))
     if not number:
         raise file.problem("has no header row: write the names of the columns into the first row")
     if len(cells) > MAX_COLUMNS:
@@ -224,31 +252,66 @@ def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row
     """Open a file of rows whose cells are separated by `delimiter`."""
     table_file = TableFile(file.path, file.shown, number_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
-        lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        yield table_of(table_file, _numbered_rows(lines, table_file), str, header_row, partial(_fit, table_file))
+        yield table_of(
+            table_file, _numbered_rows(stream, delimiter, table_file), str, header_row, partial(_fit, table_file)
+        )
 
 
-def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
+def _numbered_rows(stream: Iterable[str], delimiter: str, file: TableFile) -> NumberedRows:
+    row_lines: list[str] = []  # of the row that is being read
+
+    def read_lines() -> Iterator[str]:
+        for line in stream:
+            row_lines.append(line)
+            yield line
+
+    lines = csv.reader(read_lines(), delimiter=delimiter, strict=True)
+
+    def read_row() -> Sequence[str] | BadRow | None:
+        row_lines.clear()
+        try:
+            return next(lines, None)
+        except csv.Error as error:
+            return _bad_row("".join(row_lines), delimiter) or BadRow(str(error), 1)
+
     number, next_line = 0, 1
     while True:
         # The limit, 131,072 characters by default, holds for the whole process.
         before = csv.field_size_limit(MAX_CELL_CHARACTERS)
         try:
-            rows = [(lines.line_num, cells) for cells in islice(lines, _ROWS_AT_ONCE)]
+            rows = [(lines.line_num, cells) for cells in islice(iter(read_row, None), _ROWS_AT_ONCE)]
         except UnicodeDecodeError:
             File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
             raise
-        except csv.Error as error:
-            raise replace(file, number_lines=True).problem(str(error), lines.line_num) from error
         finally:
             csv.field_size_limit(before)
         for last_line, cells in rows:
             number = next_line if file.number_lines else number + 1
             next_line = last_line + 1
-            if any(map(str.strip, cells)):
+            if isinstance(cells, BadRow) or any(map(str.strip, cells)):
                 yield number, cells
         if not rows:
             return
+
+
+def _bad_row(text: str, delimiter: str) -> BadRow | None:
+    """Return the first double quote in the text of a row that neither opens nor ends a cell; None if there is none.
+
+    >>> _bad_row('a,"SELECT "name" FROM t",b', ",")
+    BadRow(problem='a double quote within a cell in quotes is written twice, as in ""name""', column=2)
+    """
+    place, column = 0, 1
+    while place < len(text):
+        if text[place] == '"':
+            cell = _QUOTED_CELL.match(text, place)
+            if cell is None:
+                return BadRow("nothing closes the double quote that opens this cell", column)
+            place = cell.end()
+            if text[place : place + 1] not in (delimiter, "\r", "\n", ""):
+                return BadRow('a double quote within a cell in quotes is written twice, as in ""name""', column)
+        place = text.find(delimiter, place) + 1 or len(text)
+        column += 1
+    return None
 
 
 def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:

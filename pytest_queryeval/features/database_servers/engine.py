@@ -127,8 +127,10 @@ def check(settings: Settings) -> None:
         raise SettingError("url", "needs a url")
     backend, driver = _parts(settings["url"])
     _check_scheme(backend, driver)
-    if backend in FILE_BACKENDS and may_hold_credentials(settings["url"].partition("://")[2]):
-        raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
+    if backend in FILE_BACKENDS:  # their files are read by their engines, without SQLAlchemy
+        if may_hold_credentials(settings["url"].partition("://")[2]):
+            raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
+        return
     for name, _ in parse_qsl(settings["url"].partition("?")[2]) if backend == "snowflake" else ():
         if name not in SESSION_PARAMETERS and (parameter := nearest(name, SESSION_PARAMETERS)):
             problem = f"a parameter of the URL resembles '{parameter}', and Snowflake would ignore it"

@@ -79,13 +79,7 @@ def run(arguments: argparse.Namespace) -> Result:
         **{option.name: getattr(arguments, option.name) for option in OPTIONS},
     )
     options.check()
-    targets = report_targets(
-        options.report or (),
-        option="--report",
-        folder=Path(),
-        layout=options.excel_layout,
-        baseline=options.baseline_path,
-    )
+    targets = report_targets(options.report or (), option="--report", folder=Path(), layout=options.excel_layout)
     executor = _executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)
@@ -121,7 +115,7 @@ def run(arguments: argparse.Namespace) -> Result:
     )
     written_files = targets.write(report)
     faults = [*evaluation.faults, *written_files.problems]
-    remarks = [] if is_selected else evaluation.remarks
+    unused = [] if is_selected else evaluation.unused
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity, command="evaluate")
@@ -130,7 +124,7 @@ def run(arguments: argparse.Namespace) -> Result:
         status=INTERRUPTED if evaluation.is_interrupted else status,
         lines=[
             *(text for text, _ in summary),
-            *remarks,
+            *unused,
             *(f"report: {path}" for path in written_files.paths),
             *faults,
             line,
@@ -148,7 +142,7 @@ class _Done(NamedTuple):
     is_interrupted: bool
     faults: Sequence[str]
     """Why the others were not."""
-    remarks: Sequence[str]
+    unused: Sequence[str]
     """Sentences on predictions that belong to no case."""
 
 
@@ -172,7 +166,7 @@ def _evaluate(
             is_interrupted = True
         except (ExecutorBroken, ReportError) as error:
             faults.append(f"the run has stopped: {error}")
-        return _Done(case_reports, is_interrupted, faults, session.predictors.remarks())
+        return _Done(case_reports, is_interrupted, faults, session.predictors.unused())
 
 
 def _results(

@@ -48,7 +48,6 @@ Reason: TypeAlias = Literal[
 ]
 _ANSWERED: PredictionReport = {"source": "", "seconds": 0.0, "metadata": {}}
 _ABSTAINED: PredictionReport = {**_ANSWERED, "abstained": True}
-_MISSING: PredictionReport = {**_ANSWERED, "missing": True}
 
 
 class Mean(TypedDict):
@@ -143,13 +142,9 @@ class Leaderboard(TypedDict):
 
 
 def strip_prediction(prediction: PredictionReport | None) -> PredictionReport | None:
-    """Return a prediction without all but that it is an answer, an abstention, or missing; None if there is none."""
-    return None if prediction is None else _stripped(prediction)
-
-
-def _stripped(prediction: PredictionReport) -> PredictionReport:
-    if prediction.get("missing"):
-        return _MISSING
+    """Return a prediction without all but that it is an answer or an abstention; None if there is none."""
+    if prediction is None:
+        return None
     return _ABSTAINED if prediction.get("abstained") else _ANSWERED
 
 
@@ -161,7 +156,7 @@ def strip_trials(case: CaseReport) -> list[TrialReport]:
             "scores": trial["scores"],
             "violations": [],
             "predicted": {"query": None, "error": None, "seconds": 0.0},
-            "prediction": _stripped(trial["prediction"]),
+            "prediction": _ABSTAINED if trial["prediction"].get("abstained") else _ANSWERED,
         }
         for trial in case["trials"]
     ]

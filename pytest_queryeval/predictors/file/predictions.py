@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Step, is_seconds
 from pytest_queryeval.core.steps import read_steps
@@ -28,13 +28,12 @@ from pytest_queryeval.predictors.answer import (
     read_abstention,
 )
 from pytest_queryeval.text.formatting import one_line
-from pytest_queryeval.text.redaction import MARK
 
+# Names that systems give to the key of the query.
+QUERY_KEYS = ("sql", "query", "sparql", "predicted_sql", "generated_sql", "prediction", "answer", "output", "response")
 MAX_BYTES = 256 * MEBIBYTE
-QUESTION = "question"
-KEY_FIELDS = ("id", QUESTION)
-SUITE = "suite"
-FIELDS = (*KEY_FIELDS, SUITE, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
+KEY_FIELDS = ("id", "question")
+FIELDS = (*KEY_FIELDS, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -90,12 +89,6 @@ class Entry:
     location: Location
     key: str
     """The id or the question of the case."""
-    suite: str
-    """The file of its suite, or the end of its path; empty if it is not stated."""
-    question: str
-    """The question of the case; empty if it is not stated."""
-    database: str
-    """The database that BIRD's files name behind a query; empty for none."""
     trial: int
     """From 1; 0 if the answer serves all trials."""
     answer: JsonValue | Abstention
@@ -116,13 +109,7 @@ def read_lines(file: File) -> list[str]:
     """Return the lines of a file of plain text, without their ends; raises `CaseError` if it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r") for line in lines]
-
-
-def split_marker(answer: str) -> tuple[str, str]:
-    """Return a query, and the name of the database that BIRD's files have behind it; empty without one."""
-    query, _, database = answer.partition(BIRD_MARKER)
-    return query, database.strip()
+    return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
 
 
 def normalize_key(key: str, key_name: str) -> str:
@@ -143,9 +130,11 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
         if answer in row:
             problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
         else:
-            hint = "" if answer != PREDICTED else ", or its name under `columns: {predicted: NAME}`"
-            near = did_you_mean(answer, [one_line(key, 40) for key in row])
-            problem = f"a prediction needs `{answer}`{hint}{near}"
+            names = [one_line(key, 40) for key in row]
+            name = nearest(answer, names) or next((key for key in QUERY_KEYS if key in row), "NAME")
+            naming = f", or another name: write `columns: {{predicted: {name}}}`"
+            hint = naming if answer == PREDICTED else did_you_mean(answer, names)
+            problem = f"a prediction needs `{answer}`{hint}"
         raise file.problem(problem, line)
     seconds = fields.get("seconds", 0.0)
     if not is_seconds(seconds):
@@ -156,22 +145,10 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
     names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
     metadata = {name: value for name, value in row.items() if name not in names}
-    database = ""
     if isinstance(content, str):
-        content, database = split_marker(content)
-    question, suite = fields.get("question"), fields.get(SUITE)
-    return Entry(
-        location=file.location(line),
-        key=_key(row, file, line, key_name, columns.name(key_name)),
-        suite=suite if isinstance(suite, str) else "",
-        question=question if isinstance(question, str) else "",
-        database=database,
-        trial=trial,
-        answer=content,
-        seconds=float(seconds),
-        metadata=metadata,
-        steps=steps,
-    )
+        content = content.partition(BIRD_MARKER)[0]
+    key = _key(row, file, line, key_name, columns.name(key_name))
+    return Entry(file.location(line), key, trial, content, float(seconds), metadata, steps)
 
 
 def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, name: str) -> str:
@@ -250,7 +227,7 @@ class _Scanner:
     def end(self) -> None:
         """Raise `CaseError` if more comes."""
         if self._place < len(self._text):
-            raise self.problem("not JSON: more text behind the end")
+            raise self.problem("not JSON: more text behind the end: if a line is an object, name the file .jsonl")
 
     def problem(self, text: str) -> CaseError:
         """Return an error at the line that is being read."""
@@ -293,7 +270,8 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
             row = value if is_row else {answer: value}
             yield file, line, {**row, columns.name(columns.key or "id"): key}
     else:
-        raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
+        remedy = 'write [{"id": …, "predicted": …}], or {ID: QUERY}; queries alone, one a line, stand in a file .txt'
+        raise scanner.problem(f"expected a list of predictions, or a mapping from ids to answers: {remedy}")
     scanner.end()
 
 
@@ -312,7 +290,7 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
             return
         _check_header(table, columns)
         guard = _guard(layout)
-        texts = {columns.name(of) for of in (*KEY_FIELDS, SUITE, PREDICTED)}
+        texts = {columns.name(of) for of in (*KEY_FIELDS, PREDICTED)}
         for row in table.rows():
             values: dict[str, JsonValue] = {}
             for name, cell in row.values.items():
@@ -374,14 +352,7 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
             abstention = {ABSTAINED: True, REASON: reason}
         elif not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
-        values: dict[str, JsonValue] = {
-            "id": row.text(run.id).removeprefix(guard),
-            **(abstention or {PREDICTED: answer}),
-        }
-        if QUESTION in table.places:
-            question = row.text(QUESTION).removeprefix(guard)
-            is_whole = MARK not in question and not _RUN_TRUNCATED.fullmatch(question)
-            values |= {QUESTION: question} if is_whole else {}
+        values = {"id": row.text(run.id).removeprefix(guard), **(abstention or {PREDICTED: answer})}
         if seconds := row.text(run.seconds):
             values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values

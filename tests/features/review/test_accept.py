@@ -281,8 +281,7 @@ def test_several_trials_are_refused(report, capsys):
     write(
         "import itertools\nturns = itertools.count()\ndef predict(case):\n    return f'SELECT {next(turns)}'\n", "p.py"
     )
-    case = "{id: a, question: Which?, gold: SELECT name FROM product}"
-    write(f"{HEAD}predictor: p.py:predict\ntrials: 2\ncases:\n  - {case}\n")
+    write(f"{HEAD}predictor: p.py:predict\ntrials: 2\ncases:\n  - {{id: a, gold: SELECT name FROM product}}\n")
 
     (line,) = refusal(capsys, report(), "a")
 

@@ -277,7 +277,7 @@ def test_table_without_what_a_query_needs_is_told(folder, capsys, table, reason)
             "shop.yaml: is not a semantic model with verified queries: expected a list `verified_queries`",
         ),
         ("[1]\n", "shop.yaml: is not a semantic model with verified queries: expected a list `tables`"),
-        ("a: [\n", "shop.yaml:2:1: "),
+        ("a: [\n", "shop.yaml:1:5: "),
     ],
 )
 def test_file_that_is_no_semantic_model_is_refused(folder, capsys, text, problem):
