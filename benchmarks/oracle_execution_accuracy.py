@@ -19,7 +19,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from equality_oracle import DUCKDB, POSTGRES, SQLITE, Pool, wrong_verdicts
+from equality_oracle import DUCKDB, GENERATED, POSTGRES, SQLITE, Pool, wrong_verdicts
 from postgres import find_programs, running
 
 
@@ -28,10 +28,10 @@ def main() -> None:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     with tempfile.TemporaryDirectory() as name, Session() as session:
         folder = Path(name)
-        sqlite3.connect(folder / "empty.sqlite").executescript("CREATE TABLE t (c); DROP TABLE t").close()
+        sqlite3.connect(folder / "empty.sqlite").executescript(GENERATED).close()
         sqlite = Source(name="sqlite", engine="sqlite", settings={"path": "empty.sqlite"}, folder=folder)
         duckdb = Source(name="duckdb", engine="duckdb", settings={"script": "empty.sql"}, folder=folder)
-        (folder / "empty.sql").write_text("CREATE TABLE t (c INTEGER);")
+        (folder / "empty.sql").write_text(GENERATED)
         pools = {"SQLite": pool(session, sqlite, SQLITE), "DuckDB": pool(session, duckdb, DUCKDB)}
         if programs := find_programs():
             with tempfile.TemporaryDirectory() as data, running(programs, Path(data)) as cluster:

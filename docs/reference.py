@@ -16,6 +16,7 @@ from pytest_queryeval.documents.values import Reader
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.plugin.options import JUNIT_SETTINGS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, TABLE_DESCRIPTIONS
@@ -160,7 +161,8 @@ def options() -> str:
         "`[tool.pytest.ini_options]` in `pyproject.toml`; they hold where the option is not given."
     )
     header = ("`pytest`", "setting of `pytest`", "`queryeval evaluate`", "meaning")
-    return f"{introduction}\n\n{_table(header, map(_option_row, OPTIONS))}\n"
+    rows = [*map(_option_row, OPTIONS), *(("", f"`{name}`", "", text) for name, (_, text) in JUNIT_SETTINGS.items())]
+    return f"{introduction}\n\n{_table(header, rows)}\n"
 
 
 def _option_row(option: Option) -> tuple[str, ...]:

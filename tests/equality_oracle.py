@@ -7,6 +7,7 @@ accepted, under any pairing at all, and what must be, where exactly equal rows a
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections import Counter
@@ -18,7 +19,7 @@ from functools import partial
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from pytest_queryeval.core.table import Table, Tie
+from pytest_queryeval.core.table import FrozenMapping, Table, Tie
 
 Cell = Any
 Row = tuple[Cell, ...]
@@ -47,7 +48,13 @@ SQLITE = (
     f"SELECT column1 FROM (VALUES {', '.join(f'({text})' for text in TEXTS)})",
     f"SELECT column1 FROM (VALUES {', '.join(f'({text!r})' for text in (*DAYS, *MOMENT_TEXTS))})",
     "SELECT NULL UNION ALL SELECT x'00ff' UNION ALL SELECT 1 = 1 UNION ALL SELECT 9e999",
+    "SELECT doubled FROM made UNION ALL SELECT fivefold FROM made",
 )
+# A table with generated columns, for SQLite and DuckDB.
+GENERATED = """
+CREATE TABLE made (a REAL, doubled REAL GENERATED ALWAYS AS (a * 2) VIRTUAL, fivefold REAL GENERATED ALWAYS AS (a * 5));
+INSERT INTO made (a) VALUES (0.2), (1.0), (0.25000001);
+"""
 TYPED = (
     *(f"SELECT CAST(c AS bigint) FROM (VALUES {', '.join(f'({n})' for n in (*NUMBERS, *LARGE))}) AS t (c)",),
     f"SELECT CAST(c AS decimal(38, 0)) FROM (VALUES {', '.join(f'({n})' for n in HUGE)}) AS t (c)",
@@ -68,12 +75,66 @@ TYPED = (
     "SELECT CAST('10:30:00' AS time) UNION ALL SELECT CAST('10:30:00.5' AS time)",
     "SELECT true UNION ALL SELECT false UNION ALL SELECT NULL",
 )
-DUCKDB = (*TYPED, "SELECT CAST(170141183460469231731687303715884105727 AS hugeint)", "SELECT CAST(1.1 AS float)")
+LISTED = {
+    "bigint[]": ("[1, 2]", "[2, 1]", "[1]", "[]", "[1, NULL]", "[1000000]", "[1000001]", "[9007199254740993]"),
+    "double[]": (
+        "[1, 2]",
+        "[1.0000004, 2]",
+        "[1.0000012, 2]",
+        "['nan']",
+        "[1000000]",
+        "[0.3]",
+        "[0.30000000000000004]",
+    ),
+    "decimal(38, 2)[]": ("[1, 2]", "[12345678901234567.89]", "[12345678901234567.88]", "[1, NULL]", "[0.3]"),
+    "decimal(20, 6)[]": ("[0.333333]", "[0.333334]", "[1, 2]"),
+    "varchar[]": ("['1', '2']", "['NaN']", "['2024-01-01']", "['2024-01-01T10:30:00']", "['[1, 2]']", "['a', NULL]"),
+    "date[]": ("['2024-01-01']", "['2024-02-29']"),
+    "timestamp[]": ("['2024-01-01 00:00:00']", "['2024-01-01 10:30:00']"),
+    "bigint[][]": ("[[1, 2]]", "[[1], [2]]", "[[], NULL]"),
+    "double[][]": ("[[1, 2]]", "[[1], [2.0000004]]", "[[1], [2]]"),
+    "struct(a bigint, b varchar)": ("{'a': 1, 'b': 'x'}", "{'a': 1, 'b': NULL}", "{'a': 2, 'b': 'x'}"),
+    "struct(b varchar, a double)": ("{'b': 'x', 'a': 1}", "{'b': 'x', 'a': 2.0000004}", "{'b': 'x', 'a': 2.0000016}"),
+    "map(varchar, bigint)": ("MAP {'a': 1, 'b': 2}", "MAP {'b': 2, 'a': 1}", "MAP {'1': 2}", "MAP {}"),
+    "map(bigint, double)": ("MAP {1: 2, 2: 2.0000004}", "MAP {1: 2.0000004, 2: 2}", "MAP {1: 2}"),
+    "map(double, varchar)": ("MAP {1: 'a', 1.0000006: 'b'}", "MAP {1.0000006: 'a', 1.0000012: 'b'}", "MAP {1: '2'}"),
+    "map(date, bigint[])": ("MAP {DATE '2024-01-01': [1, 2]}",),
+    "map(varchar, double[])": ("MAP {'2024-01-01': [1.0000004, 2]}", "MAP {'2024-01-01': [1, 2]}"),
+}
+JSON_TEXTS = (
+    "[1, 2]",
+    "[1,2]",
+    "[1.0000004, 2]",
+    "[NaN]",
+    '["2024-01-01"]',
+    '{"a": 1, "b": "x"}',
+    '{"1": 2}',
+    "[[1], [2]]",
+    "{}",
+)
+NESTED = (
+    *(" UNION ALL ".join(f"SELECT CAST({written} AS {kind})" for written in values) for kind, values in LISTED.items()),
+    f"SELECT c FROM (VALUES {', '.join(f'({text!r})' for text in JSON_TEXTS)}) AS t (c)",
+)
+DUCKDB = (
+    *TYPED,
+    *NESTED,
+    "SELECT CAST(170141183460469231731687303715884105727 AS hugeint)",
+    "SELECT CAST(1.1 AS float)",
+    "SELECT doubled FROM made UNION ALL SELECT fivefold FROM made",
+)
 POSTGRES = (
     *TYPED,
     "SELECT c FROM (VALUES (1.10), (1.1), (0.333333), (0.33333333), (1e30), (1e30 + 1)) AS t (c)",
     "SELECT 1 / 3.0 UNION ALL SELECT 2 / 3.0 UNION ALL SELECT 1 / 3.0::numeric(20, 10) UNION ALL SELECT 'NaN'::numeric",
     "SELECT CAST(c AS real) FROM (VALUES (1.1), (16777217)) AS t (c)",
+    "SELECT ARRAY[1, 2] UNION ALL SELECT ARRAY[2, 1] UNION ALL SELECT ARRAY[1, NULL] UNION ALL SELECT '{}'::int[]",
+    "SELECT ARRAY[1.1, 2]::float8[] UNION ALL SELECT ARRAY[1.0000004, 2]::float8[] UNION ALL SELECT '{NaN}'::float8[]",
+    "SELECT ARRAY[1.10, 2] UNION ALL SELECT ARRAY[0.333333, 2] UNION ALL SELECT ARRAY[ARRAY[1], ARRAY[2]]",
+    "SELECT ARRAY['1', '2'] UNION ALL SELECT ARRAY['NaN', '2024-01-01'] UNION ALL SELECT ARRAY['2024-01-01']",
+    "SELECT ARRAY[date '2024-01-01'] UNION ALL SELECT ARRAY[date '2024-02-29']",
+    "SELECT c::jsonb FROM (VALUES ('[1, 2.0]'), ('{\"a\": [1.10], \"b\": null}'), ('[\"2024-01-01\"]')) AS t (c)",
+    "SELECT c FROM (VALUES ('[1, 2]'), ('{\"b\": null, \"a\": [1.1]}'), ('[1.0000004, 2]')) AS t (c)",
 )
 
 
@@ -227,8 +288,12 @@ def _can_pair_exact_first(equal: CellsEqual, golds: Sequence[Row], rows: Sequenc
     return _can_pair(equal, left_golds, left_rows)
 
 
-def _exactly(row: Row) -> tuple[Any, ...]:
-    return tuple(_number(cell) if _number(cell) is not None else (type(cell).__name__, str(cell)) for cell in row)
+def _exactly(cell: Cell) -> Any:
+    if isinstance(cell, tuple):
+        return tuple(map(_exactly, cell))
+    if isinstance(cell, FrozenMapping):
+        return frozenset((_exactly(key), _exactly(value)) for key, value in cell.items())
+    return _number(cell) if _number(cell) is not None else (type(cell).__name__, str(cell))
 
 
 def _number(cell: Cell) -> Fraction | None:
@@ -248,8 +313,38 @@ def cells_equal(x: Cell, y: Cell, rel: float | None = None, span: float | None =
         return x == y
     if isinstance(x, str) or isinstance(y, str):
         text, value = (x, y) if isinstance(x, str) else (y, x)
+        if isinstance(value, tuple | FrozenMapping):
+            return cells_equal(_json(text), value, rel, span)
         return isinstance(value, date | time) and _reads_as(text, value)
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(cells_equal(left, right, rel, span) for left, right in zip(x, y, strict=True))
+    if isinstance(x, FrozenMapping) and isinstance(y, FrozenMapping):
+        return len(x) == len(y) and any(
+            all(
+                _keys_equal(left, right, rel, span) and cells_equal(x[left], y[right], rel, span)
+                for left, right in zip(x, keys, strict=True)
+            )
+            for keys in permutations(y)
+        )
     return type(x) is type(y) and _zoned(x) == _zoned(y) and bool(x == y)
+
+
+def _keys_equal(x: Cell, y: Cell, rel: float | None, span: float | None) -> bool:
+    """Return whether two keys are equal: a text also equals the number that it spells, as JSON has only such keys."""
+    if isinstance(x, str) != isinstance(y, str):
+        text, value = (x, y) if isinstance(x, str) else (y, x)
+        if isinstance(value, int | float | Decimal):
+            spelled = _json(text, of=int | Decimal)
+            return spelled is not None and cells_equal(spelled, value, rel, span)
+    return cells_equal(x, y, rel, span)
+
+
+def _json(text: str, of: Any = list | dict) -> Cell:
+    try:
+        value = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return None
+    return Table(columns=("c",), rows=[(value,)]).rows[0][0] if isinstance(value, of) else None
 
 
 def _zoned(value: Cell) -> bool:

@@ -89,6 +89,7 @@ OWNERS = {
         "features.causes.sql.repairs",
         "features.transfer.importers.cortex",
         "languages.sql.compared_texts",
+        "languages.sql.clauses",
         "languages.sql.order",
         "languages.sql",
         "languages.sql.rewriting",

@@ -512,8 +512,16 @@ def regression(*, alpha=0.05, max_drop=0.0):
 
 
 def of_gates(before, after):
-    """What is named where a folder had one list of gates and has another."""
-    return [change["what"] for change in comparison(told(case(), gates=before), told(case(), gates=after))["changes"]]
+    """What is named as loosened where a folder had one list of gates and has another; the reverse is tightened."""
+
+    def named(before, after, words):
+        changes = comparison(told(case(), gates=before), told(case(), gates=after))["changes"]
+        return [change["what"] for change in changes if change["what"].startswith(words)]
+
+    loosened = named(before, after, "gate removed or loosened: ")
+    tightened = named(after, before, "gate added or tightened: ")
+    assert [name.partition(": ")[2] for name in tightened] == [name.partition(": ")[2] for name in loosened]
+    return loosened
 
 
 @pytest.mark.parametrize(
@@ -679,10 +687,12 @@ def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text(
 
 
 def test_recorded_answers_and_reruns_are_named():
-    once, again = told(case(), environment={}), told(case(), environment={"replay": True, "reruns": 2})
+    answer = {"source": "p", "seconds": 1.0, "metadata": {}}
+    once = told(case(prediction=answer), environment={})
+    again = told(case(prediction={**answer, "recorded": True}), environment={"reruns": 2})
 
     named = [change["what"] for change in comparison(once, again)["changes"]]
 
-    assert named == ["answers were replayed, and no system was called", "reruns of a case: 0 became 2"]
+    assert named == ["answers taken from a recording", "reruns of a case: 0 became 2"]
     assert comparison(again, again)["changes"] == []
     assert [change["what"] for change in comparison(again, once)["changes"]] == ["reruns of a case: 2 became 0"]

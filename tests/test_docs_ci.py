@@ -266,7 +266,8 @@ def test_junit_is_written_where_gitlab_looks_for_it(evaluated):
     project, _ = evaluated("gitlab", GOOD)
 
     junit = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"])
-    assert len(list(junit.iter("testcase"))) == len(CASES)
+    cases, gates = junit.getroot()
+    assert (len(cases.findall("testcase")), gates.get("name")) == (len(CASES), "queryeval.gates")
 
 
 @pytest.mark.parametrize(("service", "system", "broken"), [("gitlab", GOOD, 0), ("github", WORSE, 6)])

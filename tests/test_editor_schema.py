@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from suites import write
 
 import pytest_queryeval
-from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.errors import CaseError, SuiteError, capture_error
 from pytest_queryeval.core.metric import Metric, describe_metric
 from pytest_queryeval.core.shapes import NON_BLANK, VARIABLE, mapping_shape, shape_of
 from pytest_queryeval.documents.document import file_at
@@ -437,7 +437,7 @@ def _in_order(mapping):
 
 
 def narrowed(schema):
-    """The keys of a schema that can be made up, with metrics of the kind sql and limits that they can reach."""
+    """The keys of a schema that can be made up, with metrics of the kind sql and limits that scores can miss."""
     definitions = {name: json.loads(json.dumps(of)) for name, of in schema["definitions"].items()}
     definitions["metrics"]["items"] = {"enum": SQL_METRICS}
     properties = definitions["thresholds"]["properties"]
@@ -451,8 +451,10 @@ def narrowed(schema):
     if "gates" in definitions:
         gate = definitions["gates"]["items"]["properties"]
         gate["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
-        gate["min"] = gate["max"] = {"type": "number", "minimum": 0, "maximum": 1}
-        gate["no_regression"]["properties"]["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
+        gate["min"] = gate["max"] = {"type": "number", "minimum": 0.01, "maximum": 0.99}
+        gate["sum"]["properties"] = {"max": gate["sum"]["properties"]["max"]}
+        drop = {"type": "number", "minimum": 0, "maximum": 0.99}
+        gate["no_regression"]["properties"] |= {"metric": {"enum": ["pass_rate", *SQL_METRICS]}, "max_drop": drop}
     if "env_file" in definitions:
         definitions["env_file"] = {"enum": ["absent.env"]}  # a made-up name may be that of a folder
     for name in ("gold", "predicted"):
@@ -501,6 +503,9 @@ def test_suites_and_settings_made_up_from_the_schema_load(tmp_path_factory, file
         (place / name).write_text(json.dumps(content), encoding="utf-8")
         assume(objections(place / name) == [])
 
-    cases = load_cases(place)
-
-    assert len(cases) == len(files["s.queryeval.yaml"]["cases"])
+    cases = files["s.queryeval.yaml"]["cases"]
+    result = capture_error(lambda: load_cases(place), SuiteError)
+    if not isinstance(result, SuiteError):
+        assert len(result) == len(cases)
+    else:  # a schema cannot tell what has an effect
+        assert [problem for problem in result.problems if "has no effect" not in problem.problem] == []

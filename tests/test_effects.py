@@ -75,6 +75,24 @@ def test_what_some_cases_of_a_suite_use_and_what_a_folder_states_is_accepted_and
     assert (json.settings.policy.case, json.settings.source, [*json.extra]) == ("keep", None, ["json_schema"])
 
 
+@pytest.mark.parametrize(
+    ("predictor", "problem"),
+    [
+        ("{file: p.csv, concurrency: 2}", "`concurrency` has no effect, because 'file' calls nothing: remove it"),
+        ("{file: p.csv, timeout: 2}", "`timeout` has no effect, because 'file' calls nothing: remove it"),
+        ("{inline: {}, retries: 2}", "`retries` has no effect, because 'inline' calls nothing: remove it"),
+        (
+            "{hook: {}, concurrency: 2}",
+            "`concurrency` has no effect, because 'hook' answers one case after the other: ",
+        ),
+    ],
+)
+def test_settings_of_calls_that_are_not_made_are_refused(predictor, problem):
+    (line,) = problems(f"predictor: {predictor}\n{SQL}")
+
+    assert problem in line
+
+
 def test_options_of_a_metric_that_only_a_gate_names_have_an_effect():
     write("gates: [{metric: r_ves, min: 0.5}]\n", "queryeval.yaml")
 

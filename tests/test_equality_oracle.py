@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 
 import pytest
-from equality_oracle import DUCKDB, POSTGRES, SQLITE, Pool, asymmetric_verdicts, cells_equal, wrong_verdicts
+from equality_oracle import DUCKDB, GENERATED, POSTGRES, SQLITE, Pool, asymmetric_verdicts, cells_equal, wrong_verdicts
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Policy, Table
@@ -28,10 +28,10 @@ def answers(session, source, queries):
 
 def source_of(engine, folder, request):
     if engine == "sqlite":
-        sqlite3.connect(folder / "empty.db").executescript("CREATE TABLE t (c); DROP TABLE t").close()
+        sqlite3.connect(folder / "empty.db").executescript(GENERATED).close()
         return Source(name="a", engine="sqlite", settings={"path": "empty.db"}, folder=folder)
     if engine == "duckdb":
-        (folder / "empty.sql").write_text("CREATE TABLE t (c INTEGER);")
+        (folder / "empty.sql").write_text(GENERATED)
         return Source(name="a", engine="duckdb", settings={"script": "empty.sql"}, folder=folder)
     cluster = request.getfixturevalue("cluster")
     return Source(name="a", engine="sqlalchemy", settings={"url": cluster.url()}, folder=folder)

@@ -12,10 +12,11 @@ from suites import case
 from pytest_queryeval.comparison.canonical import is_equal
 from pytest_queryeval.comparison.quantities import is_close, widest_tolerance
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
+from pytest_queryeval.core.sent_cells import decode_rows
 from pytest_queryeval.core.table import ColumnTolerance, Literal, Policy, Table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.sandbox.cells import decode_rows, encode_rows
+from pytest_queryeval.sandbox.cells import encode_rows
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 DEFAULT = Policy()

@@ -15,10 +15,11 @@ from spreadsheets import case as run_case
 from spreadsheets import make_report
 
 from pytest_queryeval.core.errors import Location, PredictorError, SettingError
-from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.core.model import Failure, PredictorSpec, Source
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.text.redaction import MARK
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")
 
@@ -345,7 +346,7 @@ def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite():
 
     (*_, third), (first, second, _) = cases("a", "b", "c"), cases("x", "y", "z", suite="t.queryeval.yaml")
     assert [predictor.predict(case, 2).content.query for case in (first, second, third)] == ["SELECT 1", "", "SELECT 3"]
-    assert predictor.unused() == ()
+    assert predictor.remarks() == ()
 
 
 @pytest.mark.parametrize(
@@ -376,10 +377,10 @@ def test_line_ends_and_a_byte_order_mark_are_no_part_of_plain_lines():
 def test_entries_that_no_case_asks_for_are_named_once():
     predictor = predictions(*({"id": name, "predicted": "x"} for name in ("b", "a", "c\x1b", "d")))
 
-    assert predictor.unused() == ()
+    assert predictor.remarks() == ()
     predictor.register_cases(cases("a", "e"))
 
-    assert predictor.unused() == ("preds.jsonl: 3 predictions were not used: b, c\\x1b, d",)
+    assert predictor.remarks() == ("preds.jsonl: 3 predictions were not used: b, c\\x1b, d",)
 
 
 def test_many_entries_that_no_case_asks_for_are_counted():
@@ -387,7 +388,7 @@ def test_many_entries_that_no_case_asks_for_are_counted():
 
     predictor.register_cases(cases("n0"))
 
-    (sentence,) = predictor.unused()
+    (sentence,) = predictor.remarks()
     assert sentence.startswith("preds.jsonl: 1,233 predictions were not used: n1, n2, ")
     assert sentence.endswith(", n10 and 1,223 more")
 
@@ -397,7 +398,7 @@ def test_nothing_is_said_where_every_entry_is_used():
 
     predictor.register_cases(cases("a"))
 
-    assert predictor.unused() == ()
+    assert predictor.remarks() == ()
 
 
 def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
@@ -405,7 +406,7 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
 
     predictor.register_cases(cases("singers-old", "singer-by-age"))
 
-    message = "preds.jsonl: no prediction for 'singer-by-age': did you mean 'singers-by-age'?"
+    message = "preds.jsonl: no prediction for 'singer-by-age' (1 of 2 cases has none): did you mean 'singers-by-age'?"
     assert no_answer(predictor, id="singer-by-age") == message
 
 
@@ -437,8 +438,154 @@ def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
 
     predictor.register_cases(cases("a", "b", "c"))
 
-    message = "preds.jsonl: no prediction for 'c': the file has predictions for other cases only: add one for this case"
-    assert no_answer(predictor, id="c") == message
+    assert no_answer(predictor, id="c") == (
+        "preds.jsonl: no prediction for 'c' (1 of 3 cases has none): add it, or count such cases as failed: "
+        "`missing: fail`"
+    )
+
+
+def test_the_nearest_ids_are_named_where_all_are_those_of_other_cases():
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in ("mean-1", "mean-2", "other")))
+
+    predictor.register_cases(cases("mean-1", "mean-2", "other", "mean-3"))
+
+    assert no_answer(predictor, id="mean-3").endswith(
+        "none): add it (nearest: 'mean-2', 'mean-1', each that of another case), or count such cases as failed: "
+        "`missing: fail`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "ids", "failure"),
+    [
+        ("error", "abc", None),
+        ("fail", "abc", "preds.jsonl: no prediction for 'c' (1 of 3 cases has none): add it"),
+        ("fail", "c", None),
+        ("fail", "cd", None),
+    ],
+)
+def test_a_missing_prediction_fails_its_case_unless_the_file_is_for_other_cases(missing, ids, failure):
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in "ab"), missing=missing)
+
+    predictor.register_cases(cases(*ids))
+
+    if failure is None:
+        assert no_answer(predictor, id="c").startswith("preds.jsonl: no prediction for 'c'")
+    else:
+        prediction = predictor.predict(make_case(id="c"), 1)
+        assert prediction.content == Failure(kind="missing", message=failure)
+
+
+def test_a_missing_trial_is_a_missing_prediction():
+    predictor = predictions({"id": "a", "predicted": "x", "trial": 1}, missing="fail")
+
+    assert predictor.predict(make_case(), 2).content.kind == "missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("p.jsonl", ['{"id": "a", "question": "How many?", "predicted": "x"}']),
+        ("p.json", ['{"a": {"question": "How many?", "predicted": "x"}}']),
+        ("p.csv", ["id,question,predicted", "a,How many?,x"]),
+    ],
+)
+def test_a_prediction_for_another_question_is_refused(name, lines):
+    predictor = predictions(*lines, name=name)
+
+    assert answered(predictor, question=" How  many?\n") == "x"
+    assert answered(predictor, question="") == "x"
+    assert no_answer(predictor, question="How much?").endswith(
+        ": 'a' was predicted for another question, 'How many?', not 'How much?': "
+        "predict it again, or correct the id or the question"
+    )
+
+
+@pytest.mark.parametrize("columns", [{}, {"columns": {"predicted": "predicted_query"}}])
+def test_a_run_whose_question_has_changed_since_is_refused(columns):
+    questions = {"c0": "=1+1?\x1b", "c1": "How many?"}
+    Path("report.csv").write_bytes(
+        render_csv(make_report(*(run_case(0, id=name, question=text) for name, text in questions.items())))
+    )
+    predictor = opened(path="report.csv", **columns)
+
+    assert [answered(predictor, id=name, question=text) for name, text in questions.items()]
+    assert "for another question" in no_answer(predictor, id="c1", question="How much?")
+
+
+def test_a_question_that_the_report_of_a_run_has_in_part_is_not_compared():
+    Path("report.csv").write_bytes(render_csv(make_report(run_case(1, question=f"Who is {MARK}?"))))
+
+    assert answered(opened(path="report.csv"), id="c1", question="Who is hunter2?")
+
+
+def in_suites(*paths):
+    return [make_case(location=Location(Path(path), 4)) for path in paths]
+
+
+def test_a_prediction_for_cases_of_two_suites_is_refused_unless_it_names_one():
+    first, second = in_suites("x/one.queryeval.yaml", "x/two.queryeval.yaml")
+    shared = predictions({"id": "a", "predicted": "x"})
+    shared.register_cases([first, second])
+
+    with pytest.raises(PredictorError) as refused:
+        shared.predict(first, 1)
+
+    assert str(refused.value) == (
+        "preds.jsonl:1: 'a' is a case of 2 suites, x/one.queryeval.yaml and x/two.queryeval.yaml: "
+        "add the field or column `suite` with the path of its suite, x/one.queryeval.yaml"
+    )
+    separate = predictions(
+        {"id": "a", "predicted": "1", "suite": "x/one.queryeval.yaml"}, {"id": "a", "predicted": "2", "suite": "two"}
+    )
+    separate.register_cases([first, second])
+    assert [separate.predict(case, 1).content.query for case in (first, second)] == ["1", "2"]
+    assert separate.remarks() == ()
+
+
+def test_the_rows_of_a_table_name_their_suites_in_a_column():
+    lines = "id,path,predicted", "a,one.queryeval.yaml,1", "a,gone.yaml,2"
+    predictor = predictions(*lines, name="p.csv", columns={"suite": "path"})
+    first, second = in_suites("one.queryeval.yaml", "two.queryeval.yaml")
+    predictor.register_cases([first, second])
+
+    assert predictor.predict(first, 1).content.query == "1"
+    with pytest.raises(
+        PredictorError, match=r"'a' .*: its predictions name other suites, such as 'one.queryeval.yaml'"
+    ):
+        predictor.predict(second, 1)
+    assert predictor.remarks() == ("p.csv: 1 prediction was not used: a",)
+
+
+def test_a_suite_that_two_paths_end_with_is_not_enough():
+    predictor = predictions({"id": "a", "predicted": "x", "suite": "s.queryeval.yaml"})
+    first, second = in_suites("x/s.queryeval.yaml", "y/s.queryeval.yaml")
+    predictor.register_cases([first, second])
+
+    with pytest.raises(PredictorError, match="'a' is a case of 2 suites"):
+        predictor.predict(first, 1)
+
+
+SHOP = Source(name="shop", engine="sqlite", settings={"path": "db/shop.sqlite"}, folder=Path())
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.sql"])
+def test_predictions_for_other_databases_are_named_at_the_end(name):
+    marked = [f"x\t----- bird -----\t{database}" for database in ("SHOP", "trips")]
+    entries = (
+        marked if name == "p.sql" else [{"id": id_, "predicted": text} for id_, text in zip("ab", marked, strict=True)]
+    )
+    predictor = predictions(*entries, name=name)
+
+    predictor.register_cases(
+        [make_case(id=id_, source=SHOP, location=Location(Path("s"), line)) for line, id_ in enumerate("ab", 4)]
+    )
+
+    (sentence,) = predictor.remarks()
+    assert sentence == (
+        f"{name}: 1 prediction names another database than the cases: 'trips' instead of 'shop' for 'b': "
+        "check that the file is for these cases"
+    )
 
 
 def test_a_value_is_no_query():

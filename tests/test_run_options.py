@@ -1,10 +1,14 @@
 """What the declarations of options have to agree with."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 import pytest_queryeval
+from pytest_queryeval.cli import main
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.reports import LAYOUTS
 from pytest_queryeval.results.gates import GateMode
@@ -33,3 +37,41 @@ def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_py
     sentence = re.search(r"their options are (.+?)\.\s", SCALE.read_text(encoding="utf-8"), re.DOTALL)[1]
 
     assert {*re.findall(r"`--([a-z-]+)`", sentence)} == {option.flag for option in OPTIONS if option.setting}
+
+
+SUITE = """kind: sql
+source: {sqlite: {script: a.sql}}
+thresholds: {}
+metrics: [valid_query]
+cases:
+  - {id: a, question: Which?, gold: SELECT 1, predicted_table: {columns: [a], rows: [[1]]}}
+"""
+
+
+JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 1}}]\n"
+
+
+@pytest.mark.feature("evaluate", "json", "challenge")
+@pytest.mark.parametrize(
+    ("option", "suite", "message"),
+    [
+        (
+            "--trials=3",
+            SUITE,
+            "--trials: the suites state what is predicted in every case: leave it out, or add --predictor",
+        ),
+        ("--concurrency=3", SUITE, "--concurrency: no case calls a predictor: leave it out"),
+        ("--spend=cost=3", SUITE, "the spend limit counted nothing, because no call was made"),
+        ("--challenge", JSON, "no answer was challenged"),
+    ],
+)
+def test_an_option_that_no_case_uses_is_named(tmp_path, monkeypatch, capsys, option, suite, message):
+    monkeypatch.chdir(tmp_path)
+    Path("a.sql").write_text("CREATE TABLE t (a)")
+    Path("s.queryeval.yaml").write_text(suite)
+
+    with suppress(SystemExit):
+        main(["evaluate", ".", option])
+
+    captured = capsys.readouterr()
+    assert message in captured.out + captured.err

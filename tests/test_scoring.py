@@ -109,7 +109,7 @@ def test_without_a_source_an_empty_prediction_fails(session, same_text):
     assert result.fails
 
 
-@pytest.mark.parametrize("asked", [{"thresholds": {"arity_f1": Threshold(minimum=1)}}, {"metrics": ("arity_f1",)}])
+@pytest.mark.parametrize("asked", [{"thresholds": {"soft_f1": Threshold(minimum=1)}}, {"metrics": ("soft_f1",)}])
 def test_without_a_source_a_metric_of_answers_is_an_error_of_the_case(session, same_text, asked):
     defaults = {"source": None, "metrics": BY_TEXT, "thresholds": {}}
 

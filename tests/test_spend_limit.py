@@ -120,7 +120,7 @@ def run_report(*outcomes, **about):
         ),
         (
             run_report("passed", sum=0.0, unstated=2, reached=False),
-            f"PASSED: 1 case: 1 passed (no case failed, no gate is set; {UNCOUNTED})",
+            f"PASSED: 1 case: 1 passed, {UNCOUNTED} (no case failed, no gate is set)",
         ),
         (
             run_report("failed", sum=0.0, unstated=2, reached=False) | {"measures": {"metadata[costs]": {}}},

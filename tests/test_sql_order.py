@@ -168,6 +168,52 @@ def test_keys_that_cannot_be_read_make_the_order_strict_and_are_said(judge) -> N
     assert result.details["notes"] == [NO_KEYS]
 
 
+# What sqlglot cannot read, or writes in a way that DuckDB does not run.
+UNPARSED, REWRITTEN = "x'61', name", "CAST(MAP {} AS MAP(VARCHAR, INTEGER)) AS m, name"
+
+
+@pytest.mark.feature("duckdb")
+@pytest.mark.parametrize("judge", ["duckdb"], indirect=True)
+@pytest.mark.parametrize("selected", [UNPARSED, REWRITTEN])
+@pytest.mark.parametrize(
+    ("clauses", "names", "right"),
+    [
+        ("ORDER BY score DESC LIMIT 1", ["bob"], True),
+        ("ORDER BY score DESC LIMIT 1", ["cy"], False),
+        ("ORDER BY score DESC -- top\nLIMIT 2 OFFSET 2;", ["eve", "cy"], True),
+        ("ORDER BY score DESC LIMIT 2 OFFSET 2", ["fay", "cy"], False),
+        ("ORDER BY score DESC", ["bob", "ann", "eve", "cy", "dee", "fay"], True),
+        ("ORDER BY score DESC", ["eve", "ann", "bob", "cy", "dee", "fay"], False),
+        ("ORDER BY (score) % 2 DESC NULLS LAST, length(name) LIMIT 1", ["eve"], False),
+        ("ORDER BY length(2::VARCHAR), 2 DESC LIMIT 1", ["fay"], True),
+        ("LIMIT 1", ["eve"], True),
+        ("LIMIT 1", ["zoe"], False),
+    ],
+)
+def test_the_text_of_gold_is_kept_where_the_parser_fails(judge, selected, clauses, names, right) -> None:
+    rows = " UNION ALL ".join(f"SELECT * FROM (SELECT {selected} FROM (SELECT '{name}' AS name))" for name in names)
+
+    assert judge(f"SELECT {selected} FROM player {clauses}", rows).scores["execution_accuracy"] == float(right)
+
+
+@pytest.mark.feature("duckdb")
+@pytest.mark.parametrize("judge", ["duckdb"], indirect=True)
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "FROM player SELECT x'61', name ORDER BY score DESC LIMIT 1",
+        "SELECT x'61', name FROM player ORDER BY score DESC LIMIT 1 OFFSET 0 + 0",
+        "SELECT 'a'::BLOB, name FROM player ORDER BY score DESC LIMIT 1 OFFSET 0 + 0",
+        "SELECT DISTINCT x'61', name FROM player ORDER BY length(name) LIMIT 1",
+    ],
+)
+def test_a_gold_that_cannot_be_rewritten_says_so(judge, gold: str) -> None:
+    result = judge(gold, "SELECT x'61', 'bob'")
+
+    assert result.scores["execution_accuracy"] == 0.0
+    assert any("LIMIT could not be read" in note for note in result.details["notes"])
+
+
 def test_order_can_be_ignored_and_can_be_strict(judge) -> None:
     reversed_order = "SELECT name FROM player ORDER BY score"
 

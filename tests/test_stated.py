@@ -165,9 +165,15 @@ def test_tables_need_columns_and_rows_and_nothing_else():
         problem("gold_table: [[1]]") == "gold_table: expected {columns: [NAME, …], rows: [[VALUE, …], …]}, found a list"
     )
     assert (
-        problem("gold_table: {columns: [a], rows: [[[1]]]}")
-        == "item of item of rows: expected text, found a list: write one text, in quotes if it begins with [ or {"
+        problem("gold_table: {columns: [[a]], rows: []}")
+        == "item of columns: expected text, found a list: write one text, in quotes if it begins with [ or {"
     )
+
+
+def test_cells_may_be_lists_and_mappings():
+    table = case("gold_table: {columns: [a, b], rows: [[[1, [x]], {k: 1.5}]]}").golds[0].answer
+
+    assert table.rows == [((1, ("x",)), {"k": 1.5})]
 
 
 def test_query_files_are_read_whole():

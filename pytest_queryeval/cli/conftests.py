@@ -29,12 +29,12 @@ CONFIGURATIONS = {
 }
 
 
-def read_suites(path: Path) -> tuple[Sequence[Suite], Sequence[str]]:
+def read_suites(path: Path, *, check_files: bool = False) -> tuple[Sequence[Suite], Sequence[str]]:
     """Return the suites at a path, and why others were skipped; raise `SuiteError` for one that cannot be read."""
     import_conftests(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", QueryEvalWarning)
-        suites = load_suites(path, require_prediction=False)
+        suites = load_suites(path, require_prediction=False, check_files=check_files)
     return suites, [str(warning.message) for warning in caught]
 
 

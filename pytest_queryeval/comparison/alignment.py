@@ -25,7 +25,7 @@ from pytest_queryeval.comparison.bounds import (
     kinds,
     search_budget,
 )
-from pytest_queryeval.comparison.canonical import is_comparable, quantity_of, tolerance_type
+from pytest_queryeval.comparison.canonical import Nested, is_comparable, quantity_of, skeleton_of, tolerance_type
 from pytest_queryeval.comparison.quantities import as_float, widest_tolerance
 from pytest_queryeval.core.table import Policy
 
@@ -95,7 +95,7 @@ class ColumnFits:
     def _values_of(self, side: TableColumns, classes: int, values: int) -> _Values:
         key = (side is self._gold, classes, values)
         if key not in self._values:
-            self._values[key] = _Values.of(side.codes[classes], side.values[values])
+            self._values[key] = _Values.of(side.codes[classes], side.values[values], self._policies[0])
         return self._values[key]
 
 
@@ -108,8 +108,8 @@ class _Values(NamedTuple):
     """Of values that are not numbers."""
 
     @classmethod
-    def of(cls, classes: Iterable[int], column: Iterable[Hashable]) -> _Values:
-        """Return the values of a column, with texts as what they read as."""
+    def of(cls, classes: Iterable[int], column: Iterable[Hashable], policy: Policy) -> _Values:
+        """Return the values of a column, with texts as what they read as; `policy` says how texts are read."""
         numbers: list[tuple[int, float]] = []
         counts: Counter[tuple[int, Hashable]] = Counter()
         for row_class, value in zip(classes, column, strict=True):
@@ -117,7 +117,7 @@ class _Values(NamedTuple):
             if isinstance(quantity, int | float | Decimal):
                 numbers.append((row_class, as_float(quantity)))
             else:
-                counts[row_class, quantity] += 1
+                counts[row_class, skeleton_of(quantity, policy) if isinstance(quantity, Nested) else quantity] += 1
         return cls(sorted(numbers), counts)
 
     def may_equal(self, column: _Values, policy: Policy) -> bool:

@@ -1,20 +1,24 @@
 """Canonical values of cells, and equality of two of them.
 
-A value may equal others without being the same: numbers, points in time, and texts of them.
+A value may equal others without being the same: numbers, points in time, lists and mappings, and texts of these.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, repeat
 from operator import ne
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
+from pytest_queryeval.comparison.graphs import maximum_matching
 from pytest_queryeval.comparison.quantities import (
     Number,
     Temporal,
@@ -25,10 +29,17 @@ from pytest_queryeval.comparison.quantities import (
     temporal_of,
     xsd_time,
 )
-from pytest_queryeval.core.table import Cell, Literal, Policy, Table, TripleTerm
-from pytest_queryeval.sandbox.cells import encode
+from pytest_queryeval.core.table import Cell, FrozenMapping, Literal, Policy, Table, TripleTerm, freeze_cell
 
-Quantity: TypeAlias = Number | Temporal
+
+class Nested(NamedTuple):
+    """A list, or a struct or map, of canonical values."""
+
+    parts: tuple[Hashable, ...] | frozenset[tuple[Hashable, Hashable]]
+    """The elements of a list; the pairs of a struct or map: of keys and values."""
+
+
+Quantity: TypeAlias = Number | Temporal | Nested
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -37,6 +48,8 @@ _PLAIN = frozenset((type(None), int, str, bytes))
 _NUMBERS = frozenset((int, float, Decimal))
 _MAY_BE_NAN = frozenset((float, Decimal))
 _TEMPORAL = frozenset((date, datetime, time))
+_NOT_NUMBERS = (Temporal, Nested)
+_OPENING = ("[", "{")  # of JSON texts that are not scalars
 _INTEGER_TYPES = frozenset(
     f"{XSD}{name}"
     for name in (
@@ -60,7 +73,7 @@ _NUMERIC_TYPES = _INTEGER_TYPES | _FLOAT_TYPES | {f"{XSD}decimal"}
 
 
 class QuantityText(str):
-    """A text that also equals the number or date that it spells, but no other text: "1.10" is not "1.1"."""
+    """A text that also equals the number, date or list that it spells, but no other text: "1.10" is not "1.1"."""
 
     __slots__ = ("quantity",)
     quantity: Quantity
@@ -80,7 +93,7 @@ class TypedNumber(NamedTuple):
     datatype: str
 
 
-Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | QuantityText | TypedNumber
+Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | QuantityText | TypedNumber | Nested
 
 
 def is_comparable(value: Hashable) -> TypeGuard[Comparable]:
@@ -89,7 +102,7 @@ def is_comparable(value: Hashable) -> TypeGuard[Comparable]:
 
 
 def quantity_of(value: Comparable) -> Quantity:
-    """Return the number or the point in time to compare by."""
+    """Return the number, the point in time, or the list or mapping to compare by."""
     match value:
         case float() | int() | Decimal() | Temporal():
             return value
@@ -99,6 +112,8 @@ def quantity_of(value: Comparable) -> Quantity:
             return value.number
         case date() | time():
             return temporal_of(value)
+        case Nested():
+            return value
 
 
 def datatype_of(value: Comparable) -> str:
@@ -112,37 +127,116 @@ def tolerance_type(value: Comparable) -> Hashable:
     >>> tolerance_type(3) == tolerance_type(3.0), tolerance_type(Decimal("0.5")) == tolerance_type(Decimal("0.500000"))
     (False, False)
     """
+    if isinstance(value, Nested):
+        return type(value), _tolerance_types(value.parts)
     number = value.number if isinstance(value, TypedNumber) else value
     kind: type = type(number)
     return (kind, decimals_of(number)) if isinstance(number, Decimal) else kind
+
+
+def _tolerance_types(parts: Iterable[Any]) -> Hashable:
+    if isinstance(parts, frozenset):
+        return frozenset((key, *map(tolerance_type, (key, value))) for key, value in parts)
+    return tuple(map(tolerance_type, parts))
 
 
 def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
     """Return whether two canonical values are the same or near each other."""
     if x == y:
         return True
-    x, y = as_temporal_text(x, policy), as_temporal_text(y, policy)
+    x, y = read_text(x, policy), read_text(y, policy)
     return is_comparable(x) and is_comparable(y) and is_near(x, y, policy)
 
 
-def as_temporal_text(value: Hashable, policy: Policy) -> Hashable:
-    """Return a text that spells a date, a time or a duration as `QuantityText`, and any other value unchanged."""
-    if type(value) is not str or policy.dates == "strict":
+def read_text(value: Hashable, policy: Policy) -> Hashable:
+    """Return a text that spells a date, a time, a duration, a list or a mapping as `QuantityText`.
+
+    Any other value is returned unchanged.
+    """
+    if type(value) is not str:
         return value
-    moment = read_temporal(value)
-    return value if moment is None else QuantityText.of(value, moment)
+    quantity: Quantity | None = None
+    if value[:1] in _OPENING:
+        with suppress(ValueError, RecursionError):
+            nested = canonical_value(freeze_cell(json.loads(value, parse_float=Decimal)), policy)
+            quantity = nested if isinstance(nested, Nested) else None
+    elif policy.dates != "strict":
+        quantity = read_temporal(value)
+    return value if quantity is None else QuantityText.of(value, quantity)
 
 
 def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
-    """Return whether two numbers of one datatype are close, or two points in time the same."""
+    """Return whether two numbers of one datatype are close, two points in time the same, or all parts of two lists."""
     if type(x) is type(y) is float:
         return is_close(x, y, policy)
     if isinstance(x, QuantityText) and isinstance(y, QuantityText):
         return x == y
     x_quantity, y_quantity = quantity_of(x), quantity_of(y)
-    if isinstance(x_quantity, Temporal) or isinstance(y_quantity, Temporal):
+    if isinstance(x_quantity, _NOT_NUMBERS) or isinstance(y_quantity, _NOT_NUMBERS):
+        if isinstance(x_quantity, Nested) and isinstance(y_quantity, Nested):
+            return _has_near_parts(x_quantity.parts, y_quantity.parts, policy)
         return x_quantity == y_quantity
     return datatype_of(x) == datatype_of(y) and is_close(x_quantity, y_quantity, policy)
+
+
+def _has_near_parts(x: Any, y: Any, policy: Policy) -> bool:
+    """Return whether two lists have equal elements in their order, or two mappings pairs of equal keys and values."""
+    if type(x) is not type(y) or len(x) != len(y):
+        return False
+    if isinstance(x, tuple):
+        return all(map(is_equal, x, y, repeat(policy)))
+    x_values, y_values = dict(x), dict(y)
+    if x_values.keys() == y_values.keys() and all(is_equal(x_values[key], y_values[key], policy) for key in x_values):
+        return True
+    key_types = set(map(type, chain(x_values, y_values)))
+    if key_types <= {str, QuantityText} or key_types == {int}:  # which are equal only if they are the same
+        return False
+    y_pairs = list(y)
+    fits = [
+        [place for place, pair in enumerate(y_pairs) if all(map(is_equal, x_pair, pair, repeat(policy)))]
+        for x_pair in x
+    ]
+    return all(fits) and len(maximum_matching(fits, len(y_pairs))) == len(y_pairs)
+
+
+def skeleton_of(value: Hashable, policy: Policy) -> Hashable:
+    """Return a key that is the same for all values that may be equal: a mark for each number, texts as what they spell.
+
+    >>> skeleton_of(Nested((2, "a")), Policy()) == skeleton_of(Nested((2.5, "a")), Policy())
+    True
+    """
+    match _quantity_in(value, policy):
+        case Nested(parts=frozenset() as pairs):
+            skeletons = ((skeleton_of(key, policy), skeleton_of(item, policy)) for key, item in pairs)
+            return Nested, frozenset(Counter(skeletons).items())
+        case Nested(parts=parts):
+            return Nested, tuple([skeleton_of(part, policy) for part in parts])
+        case int() | float() | Decimal():
+            return float
+        case quantity:
+            return quantity
+
+
+def numbers_in(value: Hashable, policy: Policy) -> Iterator[Number]:
+    """Yield the numbers in a value, in the same order for all values of its skeleton.
+
+    Of a mapping by other keys than texts there is no such order, and none are yielded.
+    """
+    match _quantity_in(value, policy):
+        case Nested(parts=frozenset() as pairs):
+            items = {key: item for key, item in pairs if isinstance(skeleton_of(key, policy), str)}
+            for key in sorted(items) if len(items) == len(pairs) else ():
+                yield from numbers_in(items[key], policy)
+        case Nested(parts=parts):
+            for part in parts:
+                yield from numbers_in(part, policy)
+        case int() | float() | Decimal() as number:
+            yield number
+
+
+def _quantity_in(value: Hashable, policy: Policy) -> Hashable:
+    value = read_text(value, policy)
+    return quantity_of(value) if is_comparable(value) else value
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
@@ -152,7 +246,7 @@ def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...
     number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
     is returned.
     """
-    types = set(map(type, chain.from_iterable(table.rows)))
+    types = set(table.cell_types)
     if types & _MAY_BE_NAN and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
         types -= _MAY_BE_NAN  # only NaN, which is not equal to itself, is replaced
     if not _may_change(types, policy):
@@ -182,7 +276,7 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
         if cell is None or (type(cell) in _NUMBERS and cell == cell):  # a cached 0.5 would replace 0.500000
             values.append(cell)
             continue
-        if type(cell).__hash__ is None:  # of an engine of another package
+        if isinstance(cell, tuple | FrozenMapping):  # likewise a cached [0.5]
             values.append(canonical_value(cell, policy))
             continue
         key = (type(cell), cell)
@@ -209,10 +303,19 @@ def canonical_value(cell: Cell, policy: Policy) -> Hashable:
             return TripleTerm(*(canonical_value(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
         case date() | time() if policy.dates == "strict":
             return ("moment", cell.isoformat())
-        case _ if type(cell).__hash__ is None:  # a list or a mapping, as the answers of databases have it
-            return _text(encode(cell), policy)
+        case tuple():
+            return Nested(tuple([canonical_value(item, policy) for item in cell]))
+        case FrozenMapping():
+            return Nested(frozenset((_key(key, policy), canonical_value(item, policy)) for key, item in cell.items()))
         case _:
             return cell
+
+
+def _key(key: Cell, policy: Policy) -> Hashable:
+    """Return the canonical key of a mapping. A text that spells a number equals it, since JSON has no other keys."""
+    if isinstance(key, str):
+        return QuantityText.of(key, _number(key)) if _NUMBER.fullmatch(key) else key
+    return canonical_value(key, policy)
 
 
 def _text(text: str, policy: Policy) -> Hashable:

@@ -1,8 +1,9 @@
 """Gold and predicted as ints that are the same for equal cells, under the tolerance of each gold column.
 
-Values that are equal without being the same are numbers within the tolerance, and texts that equal a number, a date or
-a time. Such equality is not transitive, so it is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being
-equal to 1.2. Nor are two texts equal because both of them equal a number or a date.
+Values that are equal without being the same are numbers within the tolerance, lists and mappings of such values, and
+texts that equal a number, a date, a time, a list or a mapping. Such equality is not transitive, so it is never chained:
+1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being equal to 1.2. Nor are two texts equal because both of them equal a
+number or a date.
 Values that are near each other are first gathered in clusters. In most clusters every gold value equals every predicted
 value, and they can share a code. In the others, values that are the same are paired first and the rest one to one.
 """
@@ -21,16 +22,19 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.canonical import (
     Comparable,
+    Nested,
     QuantityText,
     TypedNumber,
-    as_temporal_text,
     datatype_of,
     is_comparable,
     is_near,
+    numbers_in,
     quantity_of,
+    read_text,
+    skeleton_of,
     tolerance_type,
 )
-from pytest_queryeval.comparison.graphs import component_representatives
+from pytest_queryeval.comparison.graphs import component_representatives, maximum_matching
 from pytest_queryeval.comparison.quantities import (
     QUOTIENT_DECIMALS,
     QUOTIENT_REL,
@@ -75,7 +79,7 @@ class Merge:
     chains: Mapping[int, int]
     """From the code of each value in a chain to the code of its chain, here that of 1.0."""
     texts: Texts
-    """The texts that spell a date, a time or a duration; empty if no column has any to compare them with."""
+    """The texts that spell a date, a time, a duration or a list; empty if no column has any to compare them with."""
 
     @property
     def codes(self) -> Mapping[int, int]:
@@ -89,11 +93,9 @@ def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: 
     # Types come from the cells, since 3, 3.0 and Decimal(3) are one key of `codes`.
     types = set(chain.from_iterable(map(type, column) for column in chain(gold, predicted))) - {bool}
     kinds = {kind for kind in types if issubclass(kind, Comparable)}
-    has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
+    has_spelled = any(issubclass(kind, date | time | Temporal | Nested) for kind in kinds)
     texts = (
-        {text: read for text in codes if type(read := as_temporal_text(text, policy)) is QuantityText}
-        if has_temporals
-        else {}
+        {text: read for text in codes if type(read := read_text(text, policy)) is QuantityText} if has_spelled else {}
     )
     if not texts and any(kinds <= types_equal_if_same for types_equal_if_same in EXACT):
         return Merge(equal={}, paired={}, chains={}, texts={})
@@ -129,8 +131,8 @@ def _typed(columns: Columns, texts: Texts) -> Typed:
     """
     values: set[tuple[Hashable, Hashable]] = set()
     for column in columns:
-        has_decimals = not {Decimal, TypedNumber}.isdisjoint(map(type, column))
-        kinds: Iterable[Hashable] = map(_kind if has_decimals else type, column)
+        has_kinds = not {Decimal, TypedNumber, Nested}.isdisjoint(map(type, column))
+        kinds: Iterable[Hashable] = map(_kind if has_kinds else type, column)
         values.update(zip(kinds, column, strict=True))
     if texts:
         read = (texts.get(value, value) for _, value in values)
@@ -139,23 +141,28 @@ def _typed(columns: Columns, texts: Texts) -> Typed:
 
 
 def _kind(value: Hashable) -> Hashable:
-    return tolerance_type(value) if isinstance(value, Decimal | TypedNumber) else type(value)
+    return tolerance_type(value) if isinstance(value, Decimal | TypedNumber | Nested) else type(value)
 
 
 def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
-    """Yield groups of at least two values: of one point in time, or numbers of one datatype that nearness links.
+    """Yield groups of at least two values: of one point in time, or of one datatype or skeleton and linked by nearness.
 
     Numbers are sorted by value.
     """
     moments: defaultdict[Temporal, list[Comparable]] = defaultdict(list)
+    nested: defaultdict[Hashable, list[Comparable]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[Number, Comparable]]] = defaultdict(list)
     for _, value in typed:
         quantity = quantity_of(value)
         if isinstance(quantity, Temporal):
             moments[quantity].append(value)
+        elif isinstance(quantity, Nested):
+            nested[skeleton_of(quantity, policy)].append(value)
         else:
             numbers[datatype_of(value)].append((quantity, value))
     yield from (sorted(values, key=str) for values in moments.values() if len(values) > 1)
+    for values in nested.values():
+        yield from _linked_in_all_places(sorted(values, key=str), policy)
     for pairs in numbers.values():
         times = Counter(quantity for quantity, _ in pairs)
         pairs.sort(key=lambda pair: (pair[0], str(pair[1]) if times[pair[0]] > 1 else ""))
@@ -164,6 +171,24 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
         for place, group in sorted(component_representatives(links).items()):
             groups[group].append(pairs[place][1])
         yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _linked_in_all_places(values: Sequence[Comparable], policy: Policy) -> Iterator[list[Comparable]]:
+    """Yield groups of at least two values of one skeleton: those whose numbers nearness links in all places."""
+    groups: defaultdict[Hashable, list[Comparable]] = defaultdict(list)
+    numbers = zip(*(numbers_in(value, policy) for value in values), strict=True)
+    links = [_components(column, policy) for column in numbers] if len(values) > 1 else []
+    for place, value in enumerate(values):
+        groups[tuple([components[place] for components in links])].append(value)
+    yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _components(numbers: Sequence[Number], policy: Policy) -> list[int]:
+    """Return an int for each number of one place, the same for those that nearness links."""
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    components = component_representatives(_links([numbers[place] for place in order], policy))
+    by_place = {place: components.get(rank, rank) for rank, place in enumerate(order)}
+    return [by_place[place] for place in range(len(numbers))]
 
 
 def _links(numbers: Sequence[Number], policy: Policy) -> Iterator[tuple[int, int]]:
@@ -232,8 +257,17 @@ def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
             [value for value in values if isinstance(value, QuantityText) is texts and id(value) not in paired_ids]
             for values, texts in ((gold, gold_texts), (predicted, predicted_texts))
         )
-        pairs += _first_fits(gold_values, predicted_values, policy)
+        are_nested = any(isinstance(quantity_of(value), Nested) for value in gold_values[:1])
+        pairs += (_most_pairs if are_nested else _first_fits)(gold_values, predicted_values, policy)
     return pairs
+
+
+def _most_pairs(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> ValuePairs:
+    """Pair as many equal lists or mappings as there can be, which have no order; none past MAX_PAIRS."""
+    if not predicted or len(gold) * len(predicted) > MAX_PAIRS:
+        return []
+    fits = [[place for place, y in enumerate(predicted) if is_near(x, y, policy)] for x in gold]
+    return [(gold[row], predicted[place]) for row, place in maximum_matching(fits, len(predicted))]
 
 
 def _first_fits(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> ValuePairs:

@@ -15,9 +15,20 @@ from itertools import chain, islice, product, repeat
 from pytest_queryeval.comparison.canonical import XSD, canonical_rows, canonical_value, is_equal
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.quantities import read_temporal
-from pytest_queryeval.core.json_value import to_jsonable
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Policy, Row, Table, TripleTerm
-from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize, tell_apart
+from pytest_queryeval.core.json_value import display_cell, to_jsonable
+from pytest_queryeval.core.table import (
+    IRI,
+    BlankNode,
+    Cell,
+    Difference,
+    FrozenMapping,
+    Literal,
+    Policy,
+    Row,
+    Table,
+    TripleTerm,
+)
+from pytest_queryeval.text.formatting import cell_text, pluralize, tell_apart
 
 SUMMARY_CELL_CHARACTERS = 40
 TYPE_NAMES = {  # a type stands before those that it is derived from
@@ -30,6 +41,8 @@ TYPE_NAMES = {  # a type stands before those that it is derived from
     datetime: "timestamp",
     date: "date",
     time: "time",
+    tuple: "list",
+    FrozenMapping: "mapping",
 }
 
 
@@ -217,7 +230,7 @@ def is_text_and_number(gold: Cell, predicted: Cell) -> bool:
 
 def shown_cell(cell: Cell, characters: int) -> str:
     """Return a cell on one line, as reports show it."""
-    return cell_text(to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell), characters)
+    return cell_text(display_cell(cell), characters)
 
 
 def type_name(cell: Cell) -> str:

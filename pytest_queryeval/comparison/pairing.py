@@ -23,7 +23,14 @@ from pytest_queryeval.comparison.alignment import (
 )
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
 from pytest_queryeval.comparison.bounds import Budget, BudgetSpentError, search_budget
-from pytest_queryeval.comparison.canonical import canonical_rows, is_comparable, is_near, quantity_of
+from pytest_queryeval.comparison.canonical import (
+    Nested,
+    canonical_rows,
+    is_comparable,
+    is_near,
+    numbers_in,
+    quantity_of,
+)
 from pytest_queryeval.comparison.coded_tables import CodedRow, CodedTables, Rows, columns_of, shared_values, transpose
 from pytest_queryeval.comparison.graphs import maximum_matching
 from pytest_queryeval.comparison.quantities import as_float, widest_tolerance
@@ -172,10 +179,12 @@ class _RowSearch:
         self, gold: Sequence[Placed], predicted: Sequence[Placed], policies: Sequence[Policy], budget: Budget
     ) -> None:
         columns = zip(*(values for _, values in (*gold, *predicted)), strict=True)
-        spread = [len(set(map(_number, column))) for column in columns]
+        spread = [
+            len({_number(value, policy) for value in column}) for column, policy in zip(columns, policies, strict=True)
+        ]
         place = spread.index(max(spread))
         self.gold, self.predicted = (
-            sorted(_Row(_number(values[place]), position, values) for position, values in side)
+            sorted(_Row(_number(values[place], policies[place]), position, values) for position, values in side)
             for side in (gold, predicted)
         )
         self.first_fits: Pairs = []
@@ -212,9 +221,11 @@ class _RowSearch:
             place += 1
 
 
-def _number(value: Hashable) -> float:
-    """Return a number, a truth value among them, to sort by; 0 for any other value."""
+def _number(value: Hashable, policy: Policy) -> float:
+    """Return a number to sort by, a truth value or the first number of a list among them; 0 for any other value."""
     quantity = quantity_of(value) if is_comparable(value) else value
+    if isinstance(quantity, Nested):
+        quantity = next(numbers_in(quantity, policy), 0)
     return as_float(quantity) if isinstance(quantity, int | float | Decimal) else 0.0
 
 

@@ -14,7 +14,15 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
+from pytest_queryeval.comparison.canonical import (
+    Comparable,
+    Nested,
+    is_comparable,
+    is_near,
+    quantity_of,
+    skeleton_of,
+    tolerance_type,
+)
 from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, transpose
 from pytest_queryeval.comparison.graphs import (
     MAX_EXHAUSTIVE,
@@ -24,7 +32,7 @@ from pytest_queryeval.comparison.graphs import (
 )
 from pytest_queryeval.comparison.pairing import TablePair
 from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest_tolerance
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Row
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, FrozenMapping, Literal, Policy, Row
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
@@ -166,13 +174,13 @@ def _near_codes(pair: TablePair) -> dict[int, set[int]] | None:
     """
     coded = pair.coded
     predicted = _values(pair.predicted_rows, coded.exact.predicted, coded.texts)
-    moments: defaultdict[Temporal, list[tuple[Comparable, int]]] = defaultdict(list)
+    alike: defaultdict[Hashable, list[tuple[Comparable, int]]] = defaultdict(list)
     integers: list[CodedNumber] = []
     fractions: list[CodedNumber] = []
     for (kind, value), code in predicted.items():
         quantity = quantity_of(value)
-        if isinstance(quantity, Temporal):
-            moments[quantity].append((value, code))
+        if isinstance(quantity, Temporal | Nested):
+            alike[skeleton_of(quantity, pair.policy)].append((value, code))
         else:
             (integers if kind is int else fractions).append((quantity, value, code))
     integers.sort(key=itemgetter(0))
@@ -181,8 +189,8 @@ def _near_codes(pair: TablePair) -> dict[int, set[int]] | None:
     visits = 0
     for policy, (kind, value), code in _gold_values(pair):
         quantity = quantity_of(value)
-        if isinstance(quantity, Temporal):
-            candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
+        if isinstance(quantity, Temporal | Nested):
+            candidates: Iterable[tuple[Comparable, int]] = alike.get(skeleton_of(quantity, pair.policy), ())
         else:
             groups = (fractions,) if kind is int else (fractions, integers)
             candidates = chain.from_iterable(_near_numbers(quantity, numbers, policy) for numbers in groups)
@@ -459,5 +467,17 @@ def _text(cell: Cell) -> str:
             return text
         case BlankNode(label=label):
             return f"_:{label}"
+        case tuple() | FrozenMapping():
+            return str(_as_driver_has_it(cell))
         case _:
             return str(cell)
+
+
+def _as_driver_has_it(cell: Cell) -> Any:
+    match cell:
+        case tuple():
+            return list(map(_as_driver_has_it, cell))
+        case FrozenMapping():
+            return {_as_driver_has_it(key): _as_driver_has_it(item) for key, item in cell.items()}
+        case _:
+            return cell

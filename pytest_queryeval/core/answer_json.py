@@ -26,6 +26,7 @@ from pytest_queryeval.core.table import (
     Cell,
     DatasetSelection,
     DimensionSelection,
+    FrozenMapping,
     Literal,
     Row,
     Selection,
@@ -33,6 +34,7 @@ from pytest_queryeval.core.table import (
     Term,
     Tie,
     TripleTerm,
+    freeze_cell,
 )
 
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -69,9 +71,9 @@ def encode(value: Any) -> JsonValue:
             text = str.__str__(value)
             # Where halves of a surrogate pair meet, JSON would make one character of them.
             return {"$parts": [*_SPLIT_PAIR.split(text)]} if not text.isascii() and _SPLIT_PAIR.search(text) else text
-        case list():
+        case list() | tuple():
             return [encode(item) for item in value]
-        case dict():
+        case dict() | FrozenMapping():
             return _encode_object(value)
     for tag, form in _FORMS.items():
         if isinstance(value, form.type):
@@ -81,7 +83,7 @@ def encode(value: Any) -> JsonValue:
 
 def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
     if not all(isinstance(key, str) for key in items):
-        raise TypeError("an object with a key that is not text")
+        return {"$mapping": [[encode(key), encode(item)] for key, item in items.items()]}
     if any(key.startswith("$") or encode(key) != key for key in items):
         return {"$object": [[encode(key), encode(item)] for key, item in items.items()]}
     return {key: encode(item) for key, item in items.items()}
@@ -106,9 +108,7 @@ def decode(value: Any) -> Any:
 
 def decode_cell(value: Any) -> Cell:
     """Return the cell that was encoded; raise ValueError for anything else."""
-    cell: Cell = decode(value)
-    if isinstance(cell, list | dict):
-        raise ValueError("a list or an object as a cell")
+    cell: Cell = freeze_cell(decode(value))
     return cell
 
 
@@ -175,6 +175,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "$float": _decode_float,
     "$parts": lambda parts: "".join(map(decode_text, parts)),
     "$object": lambda items: {decode_text(key): decode(item) for key, item in items},
+    "$mapping": lambda items: {decode_cell(key): decode_cell(item) for key, item in items},
 }
 
 
@@ -281,21 +282,24 @@ def _decode_term(entry: Sequence[Any]) -> Term:
 
 def encode_challenge(challenge: Challenge) -> JsonObject:
     """Return a challenge as values that JSON has; raise TypeError for a cell that JSON cannot hold."""
-    refutation = challenge.refutation
     return {
         "verdict": challenge.verdict,
         "tried": challenge.tried,
         "rules": list(challenge.rules),
         "reason": encode(challenge.reason),
-        "refutation": None
-        if refutation is None
-        else {
-            "script": encode_lines(refutation.script),
-            "size": refutation.size,
-            "gold": encode_answer(refutation.gold),
-            "predicted": encode_answer(refutation.predicted),
-            "unlike": refutation.is_unlike,
-        },
+        "refutation": _encode_refutation(challenge.refutation),
+        "ruled_out": _encode_refutation(challenge.ruled_out),
+    }
+
+
+def _encode_refutation(refutation: Refutation | None) -> JsonObject | None:
+    if refutation is None:
+        return None
+    return {
+        "script": encode_lines(refutation.script),
+        "size": refutation.size,
+        "gold": encode_answer(refutation.gold),
+        "predicted": encode_answer(refutation.predicted),
     }
 
 
@@ -304,16 +308,21 @@ def decode_challenge(entry: Entry) -> Challenge:
     verdict: ChallengeVerdict = entry["verdict"]
     if verdict not in _VERDICTS or (verdict == "refuted") != (entry["refutation"] is not None):
         raise ValueError("an unknown verdict, or one without its counterexample")
+    if verdict == "refuted" and "ruled_out" not in entry:
+        raise ValueError("an earlier version refuted what the data may rule out: remove it, and record again")
     return Challenge(
         verdict=verdict,
         tried=int(entry["tried"]),
         rules=tuple(map(decode_text, entry["rules"])),
         reason=decode_text(entry["reason"]),
-        refutation=None if entry["refutation"] is None else _decode_refutation(entry["refutation"]),
+        refutation=_decode_refutation(entry["refutation"]),
+        ruled_out=_decode_refutation(entry.get("ruled_out")),
     )
 
 
-def _decode_refutation(entry: Entry) -> Refutation:
+def _decode_refutation(entry: Entry | None) -> Refutation | None:
+    if entry is None:
+        return None
     gold, predicted = decode_answer(entry["gold"]), decode_answer(entry["predicted"])
     if not isinstance(gold, Table) or not isinstance(predicted, Table):
         raise ValueError("a counterexample without two tables")
@@ -322,7 +331,6 @@ def _decode_refutation(entry: Entry) -> Refutation:
         size=int(entry["size"]),
         gold=gold,
         predicted=predicted,
-        is_unlike=entry["unlike"] is True,
     )
 
 
@@ -381,8 +389,16 @@ def _comparable(cell: Any) -> Any:
             return _comparable_number(text) if datatype and not language else text, datatype, language
         case TripleTerm():
             return tuple(map(_comparable, cell.parts))
+        case tuple() | FrozenMapping():
+            return _comparable_parts(cell)
         case _:
             return json.dumps(to_jsonable(cell), sort_keys=True)
+
+
+def _comparable_parts(cell: tuple[Cell, ...] | FrozenMapping) -> list[Any]:
+    if isinstance(cell, tuple):
+        return list(map(_comparable, cell))
+    return sorted(((_comparable(key), _comparable(item)) for key, item in cell.items()), key=ascii)
 
 
 def _comparable_number(text: str) -> float | str:

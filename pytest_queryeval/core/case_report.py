@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
@@ -89,10 +89,14 @@ class PredictionReport(TypedDict):
     seconds: float
     metadata: dict[str, JsonValue]
     """What the system stated about the call."""
+    recorded: NotRequired[bool]
+    """Present if a recording had the answer, so that the system was not called."""
     abstained: NotRequired[bool]
     """Whether the system abstained; present, like `reason`, if it did."""
     reason: NotRequired[str]
     """Why it abstained, empty if it did not say."""
+    missing: NotRequired[bool]
+    """Whether a file of predictions has none, which counts as failed; present if so."""
     steps: NotRequired[list[StepReport]]
     """What it did until it answered, in order; present if it said so. Those of trials are cut shorter."""
 
@@ -182,12 +186,37 @@ class ChallengeReport(TypedDict):
     """In how many small databases both queries ran."""
     counterexample: RefutationReport | None
     """Present if the verdict is `refuted`."""
-    unlike: bool
-    """Whether the counterexample breaks what the data of the source keeps without declaring it."""
+    unlike: RefutationReport | bool | None
+    """A counterexample that violates what the data of the source satisfies, if the verdict is `stands`; else null.
+
+    Earlier versions wrote true with the verdict `refuted`, and false: `by_data` reads both.
+    """
     rules: NotRequired[list[str]]
     """The rules by which both queries are the same; present if the verdict is `proved`."""
     reason: NotRequired[str]
     """Why no small database was tried; present if the verdict is `unchallenged`."""
+
+
+class ChallengeByData(NamedTuple):
+    """A challenge in which only what satisfies the data of the source refutes."""
+
+    verdict: ChallengeVerdict
+    refutation: RefutationReport | None
+    ruled_out: RefutationReport | None
+    """A counterexample that violates what the data of the source satisfies."""
+
+    @property
+    def counterexample(self) -> RefutationReport | None:
+        """The counterexample to show."""
+        return self.refutation or self.ruled_out
+
+
+def by_data(challenge: ChallengeReport) -> ChallengeByData:
+    """Return the verdict and the counterexamples of a challenge, also of an earlier version."""
+    verdict, counterexample, unlike = challenge["verdict"], challenge["counterexample"], challenge["unlike"]
+    if unlike is True:
+        return ChallengeByData("stands", None, counterexample)
+    return ChallengeByData(verdict, counterexample, unlike or None)
 
 
 class ViolationReport(TypedDict):
@@ -362,6 +391,8 @@ class CaseReport(TypedDict):
     """Present if the case is the turn of a conversation about queries."""
     evidence: str
     outcome: Outcome
+    reruns: NotRequired[int]
+    """How many times another plugin ran the case again; the last run counts. Present if it did."""
     scores: dict[str, float | None]
     """By metric; None if a metric does not apply."""
     joint_scores: NotRequired[dict[str, float | None]]

@@ -63,6 +63,7 @@ CauseLabel: TypeAlias = Literal[
     "too-large",
     "rejected",
     "abstained",
+    "missing",
 ]
 MAX_EDITS = 2
 NOTHING = "nothing"  # in the text of a change

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, RDFTerm, TripleTerm
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, FrozenMapping, Literal, RDFTerm, TripleTerm
 from pytest_queryeval.text.formatting import CELL_AHEAD, CELL_CHARACTERS, truncate, utf8_safe
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -73,8 +75,38 @@ def to_jsonable(value: Any, *, max_depth: int = MAX_DEPTH, text: Callable[[str],
 
 def report_cell(cell: object) -> JsonValue:
     """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON value."""
-    value: JsonValue = to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell)
+    value = display_cell(cell)
     return truncate(value, CELL_CHARACTERS) if isinstance(value, str) else value
+
+
+def display_cell(cell: object) -> JsonValue:
+    """Return a cell as a JSON value for display, a list or a mapping as JSON text; of a long text only its beginning.
+
+    >>> display_cell((Decimal("1.10"), FrozenMapping({1: None, "a": "1"})))
+    '[1.10, {1: null, "a": "1"}]'
+    """
+    if isinstance(cell, tuple | FrozenMapping):
+        return utf8_safe(_nested_text(cell))
+    value: JsonValue = to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell)
+    return value
+
+
+def _nested_text(cell: Cell) -> str:
+    match cell:
+        case tuple():
+            return f"[{', '.join(map(_nested_text, cell))}]"
+        case FrozenMapping():
+            return f"{{{', '.join(f'{_nested_text(key)}: {_nested_text(item)}' for key, item in cell.items())}}}"
+        case Decimal():
+            return str(cell)
+        case None | bool() | int() | float() | str():
+            return _json_text(cell)
+        case _:
+            return _json_text(to_jsonable(cell))
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _term(term: RDFTerm) -> str:

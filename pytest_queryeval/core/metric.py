@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -82,6 +82,8 @@ class Metric:
     scored even if the predicted query fails. With `predictions` it gets predicted's execution and its `Prediction`
     instead, even without an answer.
     """
+    header: bool = False
+    """Whether it needs the columns of answers alone: of a case without a source it gets those that queries select."""
     rewrite: tuple[Rewrite, Rewrite] | None = None
     """Functions that rewrite gold and predicted before scoring; a query with a changed text is run again."""
     rewrite_note: Rewrite | None = None
@@ -125,6 +127,13 @@ class Metric:
             return 0.0
         return None if self.max_score is None or math.isinf(self.max_score) else self.max_score
 
+    def range_problem(self, score: float) -> str:
+        """Return why the metric cannot have a score; empty if it can, or if nothing limits its scores."""
+        if self.max_score is None or math.isinf(self.max_score):
+            return ""
+        is_possible = Threshold(minimum=0.0, maximum=self.max_score).admits(score)
+        return "" if is_possible else f"{score:g} is outside its range, 0 to {self.max_score:g}"
+
     def applies_to(self, kind: str, answer_type: type) -> bool:
         """Return whether cases of this kind, whose answers are of this type, can be scored."""
         return (self.answers is None or issubclass(answer_type, self.answers)) and (
@@ -151,6 +160,7 @@ def metric(
     answers: type | None = Table,
     kinds: frozenset[str] | None = None,
     input: MetricInput = "answers",  # noqa: A002 (it is the field of `Metric`)
+    header: bool = False,
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
     check: Check = unchecked,
@@ -168,6 +178,7 @@ def metric(
         "answers": answers,
         "kinds": kinds,
         "input": input,
+        "header": header,
         "rewrite": rewrite,
         "rewrite_note": rewrite_note,
         "check": check,

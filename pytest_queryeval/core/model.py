@@ -47,7 +47,10 @@ class AddedAnswer(ABC):
 
 
 Answer: TypeAlias = Table | JsonAnswer | Selection | AddedAnswer
-FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained"]
+FailureKind: TypeAlias = Literal[
+    "invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained", "missing"
+]
+TEXTLESS_FAILURES: tuple[FailureKind, ...] = ("abstained", "missing")  # of predictions that have no text
 # The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
@@ -175,7 +178,15 @@ class Abstention:
     reason: str = ""
 
 
-PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | str | dict[str, Any] | list[Any] | int | float
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a query has no answer: the query's own fault, never the source's."""
+
+    kind: FailureKind
+    message: str
+
+
+PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | Failure | str | dict[str, Any] | list[Any] | int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +336,8 @@ class Case:
     """The values of keys that features and other packages add, by the names of the keys."""
     row: Location | None = None
     """The place of a case in a table; `location` is where the suite names that table."""
+    no_question: str = field(default="", compare=False)
+    """What to do about a missing question, for systems that are asked; empty if there is a question, or messages."""
     suite: Path | None = None
     """The file of its suite, which may name other files with cases; None if it is that of `location`."""
     review: Review | None = None
@@ -418,6 +431,8 @@ class Prediction:
     metadata: Mapping[str, Any]
     steps: Sequence[Step] | None
     """What the system did until it answered, in order; None if it does not say."""
+    is_recorded: bool
+    """Whether a recording had it, so that the system was not called."""
 
     def __init__(
         self,
@@ -428,6 +443,7 @@ class Prediction:
         seconds: float = 0.0,
         metadata: Mapping[str, Any] | None = None,
         steps: Sequence[Step] | None = None,
+        is_recorded: bool = False,
     ) -> None:
         """Set the fields; `content` is an earlier name of `answer`."""
         for name, value in (
@@ -436,24 +452,22 @@ class Prediction:
             ("seconds", seconds),
             ("metadata", {} if metadata is None else metadata),
             ("steps", steps),
+            ("is_recorded", is_recorded),
         ):
             object.__setattr__(self, name, value)
 
     @property
-    def content(self) -> QueryOrAnswer | Abstention:
+    def content(self) -> QueryOrAnswer | Abstention | Failure:
         """The answer as it is executed: a text is that of a query, a value is its JSON."""
-        if isinstance(self.answer, QueryOrAnswer | Abstention):
+        if isinstance(self.answer, QueryOrAnswer | Abstention | Failure):
             return self.answer
         is_text = isinstance(self.answer, str)
         return QueryOrAnswer(query=str(self.answer) if is_text else json.dumps(self.answer, ensure_ascii=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a query has no answer: the query's own fault, never the source's."""
-
-    kind: FailureKind
-    message: str
+@dataclass(frozen=True, slots=True, init=False)
+class StoredPrediction(Prediction):
+    """An answer that exists already and is that of every trial, so that there is one trial only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,8 +546,6 @@ class Refutation:
     gold: Table
     """What gold answers there."""
     predicted: Table
-    is_unlike: bool
-    """Whether the database breaks what the data of the source keeps without declaring it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -542,12 +554,15 @@ class Challenge:
 
     verdict: ChallengeVerdict
     """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
-    small database; `stands`: in none that was tried; `unchallenged`: there is no small database to try.
+    small database that satisfies what the data of the source does; `stands`: in none of these that was tried;
+    `unchallenged`: there is no small database to try.
     """
     tried: int = 0
     """In how many small databases both queries ran."""
     refutation: Refutation | None = None
     """Present if the verdict is `refuted`."""
+    ruled_out: Refutation | None = None
+    """A small database that violates what the data of the source satisfies; perhaps, if the verdict is `stands`."""
     rules: tuple[str, ...] = ()
     """The rules of a proof."""
     reason: str = ""
@@ -576,6 +591,11 @@ class CaseResult:
     """None if no decision changes what the case is scored by."""
     gold_answers_digest: str | None = None
     """A digest of the answers of all golds; None for a case that is not answerable."""
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether several trials were asked for, and a stored answer is not that of all of them."""
+        return self.case.settings.trials > 1 and not isinstance(self.shown.prediction, StoredPrediction)
 
     @property
     def outcome(self) -> Outcome:

@@ -184,6 +184,14 @@ class Decision(TypedDict):
     """The number of cases that were to run, or of trials that were allowed."""
 
 
+class RecordedAnswers(TypedDict):
+    """How many answers of the system are from a recording, so that it was not called."""
+
+    answers: int
+    of: int
+    """The number of all answers, those of trials included."""
+
+
 class GateMeasurement(TypedDict):
     """The value that a gate is about."""
 
@@ -324,8 +332,12 @@ class Environment(TypedDict, total=False):
     """Versions of engines by name."""
     replay: bool
     """Present if answers were replayed from a recording."""
+    challenge: bool
+    """Present if right answers were to be challenged."""
     reruns: int
     """Present if failed cases are run again."""
+    workers: int
+    """The number of processes that ran cases at once; present if there were several."""
     parts: list[Environment]
     """The environments of a merged report that differ from this one."""
 
@@ -479,6 +491,10 @@ class ReportTables(TypedDict, total=False):
     trials: TrialsReport
     decided_trials: Decision
     """The trials of cases that stop once their verdict is decided, without those of cases in error."""
+    recorded: RecordedAnswers
+    """Present if answers are from a recording."""
+    rerun_cases: int
+    """The number of cases that another plugin ran again; present if there are any."""
     errata: ErrataReport
     joined: list[JoinedRun]
     """The runs of which the report was joined."""

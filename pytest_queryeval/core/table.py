@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, overload
 from typing import Literal as OneOf
-from typing import NamedTuple, TypeAlias, overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,43 @@ class TripleTerm:
         return self.subject, self.predicate, self.object
 
 
+class FrozenMapping(Mapping["Cell", "Cell"]):
+    """A struct or a map as a cell. It never changes, and it equals any mapping with the same items.
+
+    >>> FrozenMapping({"a": 1, "b": 2}) == FrozenMapping({"b": 2, "a": 1}) == {"a": 1, "b": 2}
+    True
+    """
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Mapping[Cell, Cell]) -> None:
+        self._items = dict(items)
+        self._hash = hash(frozenset(self._items.items()))
+
+    def __getitem__(self, key: Cell) -> Cell:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[Mapping[Cell, Cell]]]:
+        return FrozenMapping, (self._items,)  # hashes of texts differ from process to process
+
+
 RDFTerm: TypeAlias = IRI | BlankNode | Literal | TripleTerm
-Cell: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | RDFTerm | None
+Scalar: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | RDFTerm | None
+Cell: TypeAlias = "Scalar | tuple[Cell, ...] | FrozenMapping"  # a tuple is a list or an array
 Row: TypeAlias = tuple[Cell, ...]
+_FROZEN = frozenset((type(None), bool, int, float, Decimal, str, bytes, date, datetime, time, tuple, FrozenMapping))
 DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9  # tolerances of a `Policy`
 
 
@@ -86,6 +122,19 @@ def replace_blank_nodes(cell: Hashable, replacement: Callable[[BlankNode], Hasha
     return cell
 
 
+def freeze_cell(value: Any) -> Any:
+    """Return a list as a tuple, a mapping as a `FrozenMapping`, in full depth, and any other value as it is."""
+    match value:
+        case list() | tuple():
+            return tuple([freeze_cell(item) for item in value])
+        case Mapping():
+            return FrozenMapping({freeze_cell(key): freeze_cell(item) for key, item in value.items()})
+        case AbstractSet():
+            return tuple(sorted(map(freeze_cell, value), key=str))
+        case _:
+            return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tie:
     """A stretch of an ordered answer in which any `size` of `rows` may stand, in any order.
@@ -101,6 +150,7 @@ class Tie:
 class Table:
     """`rows` are tuples as long as `columns`. Compared and hashed by identity: equality is a matter of policy.
 
+    `freeze_cell` replaces lists and mappings among the cells; `cell_types` are the types of all cells.
     `ties` is None if the order of rows means nothing; otherwise it covers the answer from the first row to the last.
     `is_graph` marks the triples of an RDF graph: its three columns are fixed, whatever the policy says about columns.
     Without `has_header`, the columns of an answer without rows are unknown.
@@ -111,6 +161,14 @@ class Table:
     ties: tuple[Tie, ...] | None = None
     is_graph: bool = False
     has_header: bool = True
+    cell_types: frozenset[type] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        types = frozenset(map(type, chain.from_iterable(self.rows)))
+        if any(issubclass(kind, list | AbstractSet | Mapping) for kind in types - _FROZEN):
+            object.__setattr__(self, "rows", [tuple(map(freeze_cell, row)) for row in self.rows])
+            types = frozenset(map(type, chain.from_iterable(self.rows)))
+        object.__setattr__(self, "cell_types", types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.sent_cells import decode_rows
 from pytest_queryeval.core.shapes import SettingValidator
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Host, Hosts
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -89,7 +89,7 @@ def _rows_of_listing(listing: Execution) -> Sequence[Sequence[Any]]:
 
 def with_cells(execution: Execution) -> Execution:
     """Return the execution with its table decoded, where the child had to encode cells."""
-    if not isinstance(execution.answer, Table):
+    if not isinstance(execution.answer, Table) or tuple not in execution.answer.cell_types:
         return execution
     return replace(execution, answer=replace(execution.answer, rows=decode_rows(execution.answer.rows)))
 

@@ -38,7 +38,13 @@ from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_g
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
 from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.portable import portable
-from pytest_queryeval.languages.sparql.query import PREFIXES, declared_prefixes, read_query, with_prefixes
+from pytest_queryeval.languages.sparql.query import (
+    PREFIXES,
+    QueryOutline,
+    declared_prefixes,
+    read_query,
+    with_prefixes,
+)
 from pytest_queryeval.languages.sparql.tree_reader import in_other_words
 from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
 
@@ -109,6 +115,16 @@ def build_rdf(script: str, settings: Settings, hosts: Hosts) -> GraphEngine:
     return GraphEngine("script", {"content": script}, settings, hosts)
 
 
+def _refusal(query: QueryOutline) -> Failure | None:
+    if failure := refusal(query):
+        return failure
+    if query.has_named_subqueries:
+        remedy = "write a subquery: { SELECT … }"
+        problem = f"SPARQL has no named subqueries (WITH … AS %name), which Blazegraph and QLever read: {remedy}"
+        return Failure(kind="invalid", message=problem)
+    return None
+
+
 class GraphEngine:
     """Graphs, and the hosts that are tried in turn until one of them accepts the query.
 
@@ -132,7 +148,7 @@ class GraphEngine:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
         began = time.monotonic()
-        refused = text_refusal(query) or refusal(read_query(query)) or refusal(read_query(self._sent(query)))
+        refused = text_refusal(query) or _refusal(read_query(query)) or _refusal(read_query(self._sent(query)))
         if refused is not None:
             return Execution(query=query, error=refused, engine=self._hosts[0].name)
         full_query = self._sent(query)

@@ -29,6 +29,7 @@ from pytest_queryeval.core.model import (
     Failure,
     Prediction,
     QueryOrAnswer,
+    StoredPrediction,
     Trial,
     UnreviewedResult,
 )
@@ -39,9 +40,10 @@ from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import AFTER_PROSE
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe
+from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe, truncate_middle
 
 MESSAGE_CHARACTERS = 200
+FAULT_CHARACTERS = 2_000
 
 
 @dataclass(slots=True)
@@ -70,6 +72,8 @@ ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.anal
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
     """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
 
+    Of a `StoredPrediction` there is one trial.
+
     Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
     the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
     and has a threshold; `EngineError` if an analysis shows that the engine is at fault. `progress` then holds the state
@@ -85,7 +89,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         progress.prediction = None
         progress.prediction = _predict(case, session, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
-        if test is not None and test.add_trial(trials[-1]):
+        if isinstance(progress.prediction, StoredPrediction) or (test is not None and test.add_trial(trials[-1])):
             break
     result = result_of(case, trials, progress.gold_answers)
     if case.withdrawal:
@@ -159,8 +163,12 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 
 def fault_text(case: Case, fault: Exception) -> str:
-    """Return the message of a fault with its location; indent further lines so that CI services do not obey them."""
-    first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
+    """Return the message of a fault, shortened, with its location.
+
+    Further lines are indented so that CI services do not obey them.
+    """
+    text = truncate_middle(str(fault), FAULT_CHARACTERS)
+    first_line, *more_lines = terminal_safe(text).splitlines() or [""]
     return "\n".join(
         (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))
     )
@@ -279,11 +287,14 @@ def _score(
     )
 
 
-def _execute_prediction(content: QueryOrAnswer | Abstention, case: Case, session: Session) -> Execution:
+def _execute_prediction(content: QueryOrAnswer | Abstention | Failure, case: Case, session: Session) -> Execution:
     """Execute a prediction, without the text that a model wrote around its query.
 
-    An abstention fails as an empty query does, unless the case is not answerable; then nothing is run.
+    A missing prediction and an abstention fail as an empty query does. If the case is not answerable, nothing is run,
+    and an abstention does not fail.
     """
+    if isinstance(content, Failure):
+        return Execution(query="", error=content)
     if isinstance(content, Abstention):
         failure = Failure(kind="abstained", message=content.reason or "without a reason")
         return Execution(query="", error=failure) if case.answerable else Execution(query=None)

@@ -52,8 +52,6 @@ class Counterexample:
     """The tables that have rows, by name; of a graph its triples, by the name of the graph."""
     gold: Execution
     predicted: Execution
-    is_unlike: bool = False
-    """Whether it breaks what the data of the source keeps without declaring it, such as a column without NULL."""
 
     @property
     def size(self) -> int:
@@ -65,7 +63,9 @@ class SearchResult(NamedTuple):
     """What a search came to."""
 
     counterexample: Counterexample | None
-    """None if no database that was tried shows a difference."""
+    """One that satisfies what the data of the source does; None if no such database shows a difference."""
+    ruled_out: Counterexample | None
+    """One that violates it, such as by a NULL where the data has none; None if there is another, or none at all."""
     tried: int
     """In how many databases both queries ran, without those that only make a counterexample smaller."""
 
@@ -92,7 +92,7 @@ class DifferenceFinder(Protocol):
 
 
 class Constraints(NamedTuple):
-    """What all small databases of a source keep."""
+    """Constraints that every small database of a source satisfies."""
 
     text: str
     """The same as long as a search has the same databases to choose from."""

@@ -73,6 +73,8 @@ class PredictorPool:
                 return with_plain_contents(self._stored_predictions(spec).predict(case, trial))
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
+        if self._lacks_question(case):
+            raise PredictorError(case.no_question)
         call = self._call(case, trial)
         if self._is_replay:
             return cast("Prediction", call.find_recorded())  # raises if there is no recorded prediction
@@ -142,6 +144,7 @@ class PredictorPool:
                     calls = (
                         self._call(case, trial + 1)
                         for case in predictor_cases
+                        if not case.no_question
                         for trial in range(case.settings.trials if all_trials or not case.settings.stops_trials else 1)
                     )
                     self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
@@ -149,7 +152,9 @@ class PredictorPool:
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would return without waiting for a prefetched call."""
         runner = self._runners.get(_spec_of(case).key)
-        return runner is None or isinstance(runner, PredictorError) or runner.has_answer(case, trial)
+        if runner is None or isinstance(runner, PredictorError) or self._lacks_question(case):
+            return True
+        return runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
         """Return how many calls of its predictor are made at once; None if it is not called, or cannot be opened."""
@@ -159,10 +164,10 @@ class PredictorPool:
                 return self._runner(spec).progress.concurrency
         return None
 
-    def unused(self) -> list[str]:
-        """Return a sentence for each predictor with stored answers that belong to no registered case."""
+    def remarks(self) -> list[str]:
+        """Return sentences on stored answers that belong to no registered case, or that look as if so."""
         stored = [predictor for predictor in self._stored.values() if isinstance(predictor, RegistersCases)]
-        return [sentence for predictor in stored for sentence in predictor.unused()]
+        return [sentence for predictor in stored for sentence in predictor.remarks()]
 
     def stop(self) -> None:
         """Cancel all calls under way and begin no more, without waiting for their end."""
@@ -182,6 +187,9 @@ class PredictorPool:
                 stack.callback(runner.join, deadline)
             for close in (*(runner.shutdown for runner in runners), *(predictor.close for predictor in stored)):
                 stack.callback(close)
+
+    def _lacks_question(self, case: Case) -> bool:
+        return bool(case.no_question) and self._is_called(_spec_of(case))
 
     def _is_called(self, spec: PredictorSpec) -> bool:
         return PREDICTORS[spec.kind].calls and not self._is_replay

@@ -234,7 +234,8 @@ class PredictionCall:
 
     def find_recorded(self) -> Prediction | None:
         """Return the recorded prediction, None without one; raises `PredictorError` in a replay without one."""
-        return None if self.recorded is None else self.recorded.load()
+        prediction = None if self.recorded is None else self.recorded.load()
+        return None if prediction is None else replace(prediction, is_recorded=True)
 
     def begin(self) -> Prediction | None:
         """Return the recorded prediction, None if the call has to be made.

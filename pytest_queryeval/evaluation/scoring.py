@@ -12,7 +12,7 @@ from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
-from pytest_queryeval.core.metric import LARGEST, Rewrite, Score, States
+from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, Score, States
 from pytest_queryeval.core.model import (
     AddedAnswer,
     Case,
@@ -79,14 +79,14 @@ class Scoring:
             self.reasons[name] = TWO_SOURCES
             return None
         if metric.input == "predictions":
-            return self._score(name, requested, self.predicted, self._prediction)
+            return self._score_prediction(name, requested)
         if isinstance(gold_answer := self.gold.answer, AddedAnswer):
             predicted_answer = self.predicted.answer
             is_equal = predicted_answer is not None and gold_answer.equals(predicted_answer, self._case)
             return float(is_equal) if name == DECIDING_METRIC else None
         if "states" in metric.injected:
             return self._score(name, requested, self.gold, self.predicted)
-        gold, predicted = self._whole_gold if metric.published else self.gold, self.predicted
+        gold, predicted = self._inputs(name, metric)
         if metric.rewrite is not None:
             if predicted.error is not None and predicted.query and metric.rewrite_note is not None:
                 self._note(list(filter(None, [metric.rewrite_note(predicted.query)])))
@@ -99,9 +99,29 @@ class Scoring:
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
-            return None if self._score(name, requested, self.gold.answer, empty) is None else metric.worst_score
+            return None if self._score(name, requested, gold.answer, empty) is None else metric.worst_score
         inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
         return self._score(name, requested, *inputs)
+
+    def _inputs(self, name: str, metric: Metric) -> tuple[Execution, Execution]:
+        gold = self._whole_gold if metric.published else self.gold
+        if not metric.header or self._case.settings.source is not None:
+            return gold, self.predicted
+        return self._with_header(name, gold), self._with_header(name, self.predicted)
+
+    def _with_header(self, name: str, execution: Execution) -> Execution:
+        """Return an execution that only has the text of a query with its columns as an answer, or with an error."""
+        if execution.query is None or execution.answer is not None or execution.error is not None:
+            return execution
+        settings = self._case.settings
+        try:
+            columns = KINDS[settings.kind].selected_columns(execution.query, settings.dialect)
+        except ValueError as error:
+            return replace(execution, error=Failure(kind="invalid", message=str(error)))
+        if columns is None:
+            self.reasons[name] = "without a source, nothing says which columns `*` selects"
+            return execution
+        return replace(execution, answer=Table(columns=columns, rows=()))
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
@@ -110,6 +130,12 @@ class Scoring:
             return
         if table_pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
+
+    def _score_prediction(self, name: str, requested: RequestedMetric) -> float | None:
+        """Return the score of what is known of the call; without a prediction the worst one, of resources None."""
+        if isinstance(self._prediction.content, Failure):
+            return requested.metric.worst_score if requested.metric.group == "answers" else None
+        return self._score(name, requested, self.predicted, self._prediction)
 
     def _score(self, name: str, requested: RequestedMetric, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None if one of its inputs is missing."""
@@ -130,7 +156,12 @@ class Scoring:
         if metric.counts is not None and score is not None and is_answered:
             key, count = metric.counts
             self._count({key: count(gold, predicted, **injected)})
-        return None if score is None else _finite(name, score)
+        if score is None:
+            return None
+        number = _finite(name, score)
+        if problem := metric.range_problem(number):
+            raise QueryEvalError(f"the score of metric '{name}': {problem}; `max_score` declares a greater range")
+        return number
 
     def _injected_argument(self, name: str) -> Any:
         match name:

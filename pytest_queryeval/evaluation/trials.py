@@ -16,9 +16,11 @@ from pytest_queryeval.core.model import (
     TRIALS_SCORES,
     Case,
     CaseResult,
+    StoredPrediction,
     Threshold,
     ThresholdViolation,
     Trial,
+    TrialsRule,
 )
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
@@ -119,8 +121,8 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
     or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
-    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early,
-    only the one that is the verdict.
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the one that is the
+    verdict; neither for a `StoredPrediction`.
     """
     shown_trial = next((trial for trial in trials if trial.passed is False), trials[0])
     scores, violations = dict(trials[0].scores), trials[0].violations
@@ -132,10 +134,10 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
         is_unanswered = None not in [trial.predicted.error for trial in trials]
         fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
     else:
-        fails = not _is_met(case, passed, n)
+        fails = not meets_rule(case.settings.trials_rule, passed, n)
         violations = shown_trial.violations if fails else ()
-    for name in case.settings.trials_scores:
-        scores[name] = _OF_TRIALS[name](n, n, passed)
+    if not isinstance(shown_trial.prediction, StoredPrediction):
+        scores |= {name: _OF_TRIALS[name](n, n, passed) for name in case.settings.trials_scores}
     gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
@@ -224,8 +226,9 @@ def pass_hat(k: int, trials: int, passed: int) -> float:
 _OF_TRIALS = dict(zip(TRIALS_SCORES, (pass_at, pass_hat), strict=True))
 
 
-def _is_met(case: Case, passed: int, trials: int) -> bool:
-    match case.settings.trials_rule:
+def meets_rule(rule: TrialsRule, passed: int, trials: int) -> bool:
+    """Return whether so many passed trials are enough by `all`, `any` or a share."""
+    match rule:
         case "all":
             return passed == trials
         case "any":

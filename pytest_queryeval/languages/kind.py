@@ -23,6 +23,7 @@ FAILURE_LABELS: Mapping[FailureKind, CauseLabel] = {
     "empty": "empty",
     "rejected": "rejected",
     "abstained": "abstained",
+    "missing": "missing",
 }
 
 
@@ -150,6 +151,13 @@ class Kind(ABC):
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
+        return None
+
+    def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
+        """Return the columns of any answer to a query; None if its text does not name them.
+
+        Raise `ValueError` for a text that is not a query.
+        """
         return None
 
     def reads_no_data(self, query: str, dialect: str) -> bool:

@@ -8,9 +8,9 @@ from typing import ClassVar
 from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Execution, QueryOrAnswer
-from pytest_queryeval.core.table import Cell, Difference, Table
+from pytest_queryeval.core.table import Cell, Difference, Table, freeze_cell
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import text
+from pytest_queryeval.documents.values import json_value, text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
 from pytest_queryeval.languages.extract_query import Language, after_prose, extract_query, text_hint
 from pytest_queryeval.languages.kind import Kind
@@ -27,13 +27,14 @@ class QueryLanguage(Kind):
     has_queries = True
     language: ClassVar[Language]
 
-    def stated_cell(self, cell: Cell) -> Cell:
+    def stated_cell(self, node: Node) -> Cell:
         """Return a cell of a table as people write it into a suite, as the language's engines would answer it."""
+        cell: Cell = freeze_cell(json_value(node))
         return cell
 
-    def csv_cell(self, cell: Cell) -> Cell:
+    def csv_cell(self, node: Node) -> Cell:
         """Return a cell of a CSV file, whose texts are not quoted like those in a suite."""
-        return self.stated_cell(cell)
+        return self.stated_cell(node)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
         if isinstance(node.value, dict) and not node.value.keys().isdisjoint(TABLE_KEYS):

@@ -12,18 +12,18 @@ from typing import TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import CaseError, Location, SuiteError
 from pytest_queryeval.core.model import Failure, QueryOrAnswer
-from pytest_queryeval.core.shapes import SCALAR, list_shape, mapping_shape, shape
+from pytest_queryeval.core.shapes import ANYTHING, SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
-from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, scalar, text, unexpected
+from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, text, unexpected
 from pytest_queryeval.languages.extract_query import fenced_content, has_several_blocks
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 TABLE_KEYS = ("columns", "rows")
-_PARTS = {"columns": list_shape(SCALAR), "rows": list_shape(list_shape(SCALAR))}
+_PARTS = {"columns": list_shape(SCALAR), "rows": list_shape(list_shape(ANYTHING))}
 FileReader: TypeAlias = Callable[[File], QueryOrAnswer]
-CellReader: TypeAlias = Callable[[Cell], Cell]
+CellReader: TypeAlias = Callable[[Node], Cell]
 T = TypeVar("T")
 MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
@@ -73,7 +73,7 @@ def _row(number: int, node: Node, *, width: int, read_cell: CellReader) -> tuple
     if len(cells) != width:
         counts = f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}"
         raise node.problem(f"{counts}: write one cell for each column, `null` where there is no value")
-    return tuple(map(read_cell, read_each(cells, scalar)))
+    return tuple(read_each(cells, read_cell))
 
 
 def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str, FileReader]:
@@ -118,7 +118,7 @@ def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
                 counts = f"{pluralize(len(line), 'cell')} in a table of {pluralize(len(header), 'column')}"
                 raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", lines.line_num)
             if line:
-                rows.append(tuple(read_cell(scalar(Node(cell, lines.line_num, "plain", file))) for cell in line))
+                rows.append(tuple(read_cell(Node(cell, lines.line_num, "plain", file)) for cell in line))
     except csv.Error as error:
         raise file.problem(str(error), lines.line_num) from error
     return QueryOrAnswer(answer=Table(columns=header, rows=rows))

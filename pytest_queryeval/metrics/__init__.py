@@ -103,8 +103,8 @@ METRICS = MetricRegistry(
 
 def need_answers(names: Iterable[str]) -> bool:
     """Return whether some of these metrics need more than the texts of queries, or there are none."""
-    inputs = {METRICS[name].input for name in names}
-    return not inputs or bool(inputs & {"answers", "executions"})
+    metrics = [METRICS[name] for name in names]
+    return not metrics or any(metric.input in ("answers", "executions") and not metric.header for metric in metrics)
 
 
 def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> bool:

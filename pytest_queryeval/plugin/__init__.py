@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case_item, is_suite_node
+from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case_item, is_listing, is_suite_node
 
 if TYPE_CHECKING:
     import warnings
@@ -92,7 +92,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
         return None
     from pytest_queryeval.plugin.items import SuiteFile
+    from pytest_queryeval.plugin.run import is_collected_directly
 
+    if not is_collected_directly(file_path, parent.config):
+        return None
     return SuiteFile.from_parent(parent, path=file_path)
 
 
@@ -129,7 +132,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Start predictions before the first test, and stop them after the last one."""
     run, option = session.config.stash[RUN], session.config.option
     is_broken = session.testsfailed and not option.continue_on_collection_errors
-    if not option.collectonly and not is_broken and any(map(is_case_item, session.items)):
+    if not is_listing(session.config) and not is_broken and any(map(is_case_item, session.items)):
         run.prepare(session.items)
     try:
         return (yield)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, is_suite_node
-from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
+from pytest_queryeval.plugin.stash import RUN, is_listing, is_suite_node
+from pytest_queryeval.plugin.terminal import MIN_VERBOSITY
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_report import CaseReport
@@ -40,13 +40,15 @@ class ReportCollector:
         self.is_interrupted = False
         self.written: list[Path] = []
         self.problems: list[str] = []
-        self.unused: list[str] = []
+        self.remarks: list[str] = []
         self._worker_summaries: list[WorkerSummary] = []
         self._to_run: set[str] = set()
         self._started = self._last_progress = time.monotonic()
 
     def pytest_sessionstart(self) -> None:
         """Replace the hook by which pytest writes its junit.xml."""
+        from pytest_queryeval.plugin.junit import junit_plugin
+
         if junit := junit_plugin(self.config):
             write, manager = junit.pytest_sessionfinish, self.config.pluginmanager
             junit.pytest_sessionfinish = lambda session: self._write_junit(session, write)
@@ -72,10 +74,19 @@ class ReportCollector:
         if summary := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
             self._worker_summaries.append(summary)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
+        """Say in the report of a case that its worker ended; pytest-xdist names the worker and the case only."""
+        if is_suite_node(report.nodeid):
+            worker = f"worker {report.node.gateway.id}"
+            report.longrepr = f"the {worker} of pytest-xdist ended while it ran this case: run the case with -n 0"
+
     @pytest.hookimpl(trylast=True)  # pytest ends its line about the test first
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
+            if (earlier_run := self.cases.get(report.nodeid)) is not None:
+                result["reruns"] = earlier_run.get("reruns", 0) + 1
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run
         elif report.failed and is_suite_node(report.nodeid):
@@ -111,12 +122,14 @@ class ReportCollector:
         has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
         is_usage_error = session.exitstatus == pytest.ExitCode.USAGE_ERROR  # which never replaces an earlier report
         is_wanted = not is_usage_error and bool(has_suites or self.config.getoption("queryeval_report"))
-        if self.config.option.collectonly or not (self.cases or is_wanted):
+        if is_listing(self.config) or not (self.cases or is_wanted):
             return
         if not any(summary["selected"] for summary in summaries):  # else predictions of deselected cases would be named
-            self.unused = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["unused"]))
+            self.remarks = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["remarks"]))
         self.has_suites = has_suites
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        from pytest_queryeval.plugin.junit import record_in_junit
+
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
         if self.targets is not None:
@@ -131,12 +144,16 @@ class ReportCollector:
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
         """Have pytest write its junit.xml; if it cannot, as on a full disk, the run still ends with its verdict."""
+        from pytest_queryeval.plugin.junit import add_gates
+
+        path = Path(session.config.option.xmlpath)
         try:
             write()
+            if self.report is not None:
+                add_gates(self.config, self.report, self.targets)
         except OSError as error:
             if self.report is None:
                 raise
-            path = Path(session.config.option.xmlpath)
             if error.filename is None and path.is_file():  # opened, and written in part
                 with suppress(OSError):
                     path.unlink()
@@ -169,7 +186,7 @@ class ReportCollector:
             width, folder = shutil.get_terminal_size().columns, Path.cwd()
             for line, markup in summary_lines(self.report, width=width, verbosity=verbosity):
                 terminalreporter.write_line(log_line(line), **markup)
-            for line in self.unused:
+            for line in self.remarks:
                 terminalreporter.write_line(log_line(line))
             for path in self.written:
                 display_path = path.relative_to(folder) if path.is_relative_to(folder) else path
@@ -199,6 +216,8 @@ class ReportCollector:
         environment: Environment = {"pytest": pytest.__version__, "engines": engines}
         if reruns := getattr(option, "reruns", None):  # of pytest-rerunfailures
             environment["reruns"] = reruns
+        if len(self._worker_summaries) > 1:
+            environment["workers"] = len(self._worker_summaries)
         return report_of_run(
             cases,
             gates,
@@ -256,8 +275,8 @@ def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
     with suppress(SuiteError):
         case = next((case for case in run.suites.read(run.config.rootpath / path).cases if case.id == name), None)
         if case is not None:
-            return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
-    return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
+            return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=str(report.longrepr))
+    return unknown_case(nodeid=report.nodeid, message=str(report.longrepr))
 
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -17,13 +18,14 @@ from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.prediction_call import SpendLimitReached
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.plugin.stash import RUN
+from pytest_queryeval.plugin.options import JUNIT_PROPERTIES
+from pytest_queryeval.plugin.stash import RUN, is_listing
 from pytest_queryeval.plugin.terminal import error_key
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.variables import MissingExtraError
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.formatting import log_line, one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
@@ -39,7 +41,13 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
 
 
 class SuiteFile(pytest.File):
-    """A suite file."""
+    """A suite file, whose name and node id are printable: they stand in terminals and in junit.xml."""
+
+    def __init__(self, *, path: Path, parent: pytest.Collector, **kwargs: Any) -> None:
+        relative_path = Path(os.path.relpath(path, parent.config.rootpath)).as_posix()
+        if not relative_path.isprintable():
+            kwargs |= {"name": log_line(path.name), "nodeid": log_line(relative_path)}
+        super().__init__(path=path, parent=parent, **kwargs)
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each case; raise `CollectError` with every problem of the file."""
@@ -84,6 +92,8 @@ class CaseItem(pytest.Item):
         self.result, self.scored, self.progress, self.error_key = None, None, CaseProgress(), None
         self.is_left_out = False
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
+        if is_listing(self.config):  # as under --setup-plan
+            return
         fault = ""
         try:
             result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
@@ -103,6 +113,10 @@ class CaseItem(pytest.Item):
         if fault:  # outside the `except` block, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
+        if self.config.getini(JUNIT_PROPERTIES):
+            self._add_properties(result)
+
+    def _add_properties(self, result: CaseResult) -> None:
         scores = result.scores.items()
         self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
         if self.case.review is not None:
@@ -142,7 +156,8 @@ class CaseItem(pytest.Item):
 
     def _point_at_case(self, crash: Any, message: str) -> None:
         """Set the location and message that the short summary, JUnit and annotations of CI services show."""
-        crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
+        location = self.case.location
+        crash.path, crash.lineno, crash.message = utf8_safe(str(location.path)), location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the file and line of the case, with lines from 0, and its name, the headline of a failure.
@@ -153,6 +168,7 @@ class CaseItem(pytest.Item):
         headline = f"{self.name} " if "." in self.name else self.name
         location = self.case.location
         path = self.path if self.case.suite in (None, location.path) else Path.cwd() / location.path
+        path = path if str(path).isprintable() else Path(log_line(str(path)))
         return path, max(location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:

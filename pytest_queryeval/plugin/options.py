@@ -12,6 +12,11 @@ from pytest_queryeval.runs.option_table import OPTIONS, Option, OptionValues
 if TYPE_CHECKING:
     from pytest_queryeval.predictors import CaseView
 
+JUNIT_GATES, JUNIT_PROPERTIES = "queryeval_junit_gates", "queryeval_junit_properties"
+JUNIT_SETTINGS = {
+    JUNIT_GATES: (False, "whether gates are test cases of --junitxml, as they are of junit.xml in a folder of reports"),
+    JUNIT_PROPERTIES: (True, "whether test cases of junit.xml have scores; some readers of such files refuse these"),
+}
 _SETTING_TYPES: Mapping[type, Literal["bool", "linelist"]] = {bool: "bool", list: "linelist"}
 
 
@@ -24,6 +29,8 @@ def add_options(parser: pytest.Parser) -> None:
         if option.setting:
             kind: Literal["bool", "linelist", "string"] = _SETTING_TYPES.get(option.type, "string")
             parser.addini(f"queryeval_{option.name}", option.setting, type=kind, default=option.default)
+    for name, (default, description) in JUNIT_SETTINGS.items():
+        parser.addini(name, description, type="bool", default=default)
 
 
 def read_options(config: pytest.Config) -> OptionValues:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from fnmatch import fnmatch
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pytest
 
 from pytest_queryeval.plugin.options import read_options
-from pytest_queryeval.plugin.stash import is_case_item
+from pytest_queryeval.plugin.stash import is_case_item, is_listing
 
 if TYPE_CHECKING:
     import pluggy
@@ -50,7 +50,7 @@ class WorkerSummary(TypedDict):
     """The message of a usage error; empty if there is none."""
     engine_versions: dict[str, str]
     """The versions of engines by name."""
-    unused: list[str]
+    remarks: list[str]
     """Sentences on predictions that no case used."""
 
 
@@ -266,19 +266,35 @@ class Run:
             "has_suites": self.has_suites,
             "misuse": self.misuse,
             "engine_versions": self.engine_versions,
-            "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
+            "remarks": self._session.predictors.remarks() if self._session and not is_listing(self.config) else [],
         }
 
 
 def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
     """Yield the suite files that pytest would collect below a folder, including those that --ignore excludes."""
-    from pytest_queryeval.suites import is_suite_file
+    from pytest_queryeval.suites import is_suite_file, leads_back
 
+    is_skipped = partial(_is_not_recursed, session.config)
     for place, folders, names in os.walk(folder, followlinks=True):
         hook = session.gethookproxy(Path(place))
         folders[:] = [name for name in folders if _is_collected(Path(place, name), session.config, hook)]
+        folders[:] = [name for name in folders if not leads_back(Path(place, name), folder, is_skipped)]
         paths = [path for name in names if is_suite_file(path := Path(place, name))]
         yield from (path for path in paths if _is_collected(path, session.config, hook))
+
+
+def is_collected_directly(path: Path, config: pytest.Config) -> bool:
+    """Return whether a file is not below a link to a folder that pytest collects as well."""
+    from pytest_queryeval.suites import leads_back
+
+    arguments = (_absolute(name.partition("::")[0], config) for name in config.args)
+    root = next((argument for argument in arguments if path.is_relative_to(argument)), config.rootpath)
+    folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
+    return not any(leads_back(folder, root, partial(_is_not_recursed, config)) for folder in folders)
+
+
+def _is_not_recursed(config: pytest.Config, name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in config.getini("norecursedirs"))
 
 
 def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> bool:
@@ -286,11 +302,15 @@ def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> 
     if not hook.pytest_ignore_collect(collection_path=path, config=config):
         return True
 
-    def absolute(name: str) -> str:
-        return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them
-
     names, patterns = config.option.ignore or (), config.option.ignore_glob or ()
-    return str(path) in map(absolute, names) or any(fnmatch(str(path), absolute(pattern)) for pattern in patterns)
+    return any(path == _absolute(name, config) for name in names) or any(
+        fnmatch(str(path), str(_absolute(pattern, config))) for pattern in patterns
+    )
+
+
+def _absolute(name: str, config: pytest.Config) -> Path:
+    """Return a path of the command line as pytest reads it."""
+    return Path(os.path.abspath(config.invocation_params.dir / name))  # noqa: PTH100 - links stay
 
 
 def _cases(items: list[pytest.Item]) -> list[Case]:

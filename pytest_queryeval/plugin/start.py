@@ -15,7 +15,7 @@ import pytest
 from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
 from pytest_queryeval.plugin.misuse import Misnamed
 from pytest_queryeval.plugin.run import Run
-from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case_item, is_suite_node
+from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case_item, is_listing, is_suite_node
 from pytest_queryeval.plugin.terminal import ErrorFolding, VerdictPrinter
 
 if TYPE_CHECKING:
@@ -61,14 +61,16 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     layout = run.option_values.excel_layout
     try:
         run.options.check()
-        targets = report_targets(names, option="--queryeval-report", folder=folder, layout=layout)
+        targets = report_targets(
+            names, option="--queryeval-report", folder=folder, layout=layout, baseline=run.options.baseline_path
+        )
     except QueryEvalError as error:
         name, colon, problem = str(error).partition(":")
         setting = name.removeprefix("--").replace("-", "_")
         place = setting if config.getoption(setting, name) is None else name
         raise pytest.UsageError(f"{place}{colon}{problem}") from error
     report_folder = next(filter(is_folder, targets.paths), None)
-    if report_folder is not None and not config.option.collectonly and not getattr(config.option, "xmlpath", None):
+    if report_folder is not None and not is_listing(config) and not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(report_folder / JUNIT)
     return targets
 

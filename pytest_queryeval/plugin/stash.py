@@ -1,4 +1,4 @@
-"""Stash keys of the plugin's state, and tests for its nodes and items."""
+"""Stash keys of the plugin's state, and tests for its nodes, items and runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ if TYPE_CHECKING:
 RUN: pytest.StashKey[Run] = pytest.StashKey()
 COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
 SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
+# The options under which pytest lists something and runs no test.
+LISTING = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
 
 
 def is_suite_node(nodeid: str) -> bool:
     """Return whether a node is a suite file or a case of one."""
     return nodeid.partition("::")[0].endswith(SUFFIXES)
+
+
+def is_listing(config: pytest.Config) -> bool:
+    """Return whether pytest only lists something, so that no system is called and no report is written."""
+    return any(getattr(config.option, name, False) for name in LISTING)
 
 
 def is_case_item(item: pytest.Item) -> TypeGuard[CaseItem]:

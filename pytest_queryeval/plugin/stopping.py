@@ -10,7 +10,7 @@ import pytest
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.run import Run, collected_below
-from pytest_queryeval.plugin.stash import is_case_item
+from pytest_queryeval.plugin.stash import is_case_item, is_listing
 from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.stopping import early_stop, not_run_report
 from pytest_queryeval.text.formatting import log_line
@@ -30,7 +30,7 @@ class StopWhenDecided:
         items_by_nodeid = {
             item.nodeid: item for item in session.items if is_case_item(item)
         }  # also under --keep-duplicates
-        if not items_by_nodeid or self._run.misuse or session.config.option.collectonly:
+        if not items_by_nodeid or self._run.misuse or is_listing(session.config):
             return
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return

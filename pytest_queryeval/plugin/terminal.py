@@ -1,4 +1,4 @@
-"""What the terminal shows beside the output of pytest, and what junit.xml gets: verdict, missed gates, errors folded.
+"""What the terminal shows beside the output of pytest: verdict, missed gates, errors folded.
 
 Equal errors are shown once, and differences in colours; files stay complete.
 """
@@ -20,7 +20,6 @@ from pytest_queryeval.plugin.stash import is_suite_node
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_report import CaseReport
     from pytest_queryeval.core.model import Case
-    from pytest_queryeval.core.report import Report
     from pytest_queryeval.plugin.collector import ReportCollector
 
 
@@ -62,30 +61,6 @@ class VerdictPrinter:
             line, markup = verdict_line(report, self._collector.problems)
             terminal.write_line(log_line(line), **markup)
         return result
-
-
-def junit_plugin(config: pytest.Config) -> Any:
-    """Return the plugin with which pytest writes its junit.xml; None if it writes none."""
-    plugins = config.pluginmanager.get_plugins()
-    return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
-
-
-def record_in_junit(config: pytest.Config, report: Report) -> None:
-    """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
-    from pytest_queryeval.reports.sections import errata_text
-    from pytest_queryeval.results.gates import gate_line
-    from pytest_queryeval.results.verdict import verdict
-    from pytest_queryeval.text.formatting import utf8_safe
-    from pytest_queryeval.text.redaction import redact
-
-    if (junit := junit_plugin(config)) is None:
-        return
-    junit.add_global_property("queryeval.verdict", utf8_safe(redact(verdict(report).line.removeprefix("queryeval: "))))
-    if reviewed := errata_text(report):
-        junit.add_global_property("queryeval.reviewed", reviewed)
-    for gate in report["gates"]:
-        if gate["ok"] is False:
-            junit.add_global_property("queryeval.gate", utf8_safe(redact(gate_line(gate))))
 
 
 def error_key(error: Exception, case: Case) -> str:

@@ -121,8 +121,8 @@ class RegistersCases(Protocol):
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Take all cases of the run, in its order; called once, before the first call of `predict`."""
 
-    def unused(self) -> Sequence[str]:
-        """Return sentences on the answers that belong to none of the registered cases."""
+    def remarks(self) -> Sequence[str]:
+        """Return sentences on the answers that belong to none of the registered cases, or that look as if so."""
 
 
 class PredictorOpener(Protocol):

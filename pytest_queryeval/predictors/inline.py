@@ -10,7 +10,14 @@ from collections.abc import Callable
 from time import perf_counter
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Case, GoldTranslation, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import (
+    Case,
+    GoldTranslation,
+    Prediction,
+    PredictorSpec,
+    QueryOrAnswer,
+    StoredPrediction,
+)
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import CaseView, Predictor, PredictorType
 from pytest_queryeval.predictors.answer import prediction_of, refuse_awaitable, wrap_predictor_errors
@@ -27,7 +34,7 @@ class Inline:
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
         if not isinstance(case.predicted, GoldTranslation):
-            return Prediction(case.predicted, predictor="inline")
+            return StoredPrediction(case.predicted, predictor="inline")
         settings, location = case.settings, case.predicted.location
         query = next((gold.query for gold in case.golds if gold.query is not None), None)
         try:
@@ -40,7 +47,7 @@ class Inline:
             error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
             error.location = location
             raise error from problem
-        return Prediction(QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)
+        return StoredPrediction(QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)
 
     def close(self) -> None:
         """Do nothing."""

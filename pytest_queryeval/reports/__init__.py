@@ -91,11 +91,16 @@ def is_folder(target: Path) -> bool:
     return not target.suffix or target.is_dir()
 
 
-def check_target(target: Path) -> None:
-    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written."""
+def check_target(target: Path, baseline: Path | None = None) -> None:
+    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written.
+
+    A target that would replace the `baseline` is refused: the next run would be compared with this one.
+    """
     if str(target) in SERVICES:
         raise ReportError(f"'{target}' is for `--queryeval-report` only: call a folder otherwise")
     check_writable(target)
+    if baseline is not None and os.path.realpath(baseline) in map(os.path.realpath, files_of(target)):
+        raise ReportError(f"the report would replace the baseline {baseline.name}: write it to another file")
     if is_folder(target):
         return
     suffix = target.suffix.removeprefix(".")
@@ -186,10 +191,10 @@ class WrittenFiles:
         return {"reports": [str(path) for path in self.paths], "problems": self.problems}
 
 
-def report_files(targets: Iterable[Path]) -> list[Path]:
-    """Return the files of all targets; raise `ReportError` for the first target that cannot be written."""
+def report_files(targets: Iterable[Path], baseline: Path | None = None) -> list[Path]:
+    """Return the files of all targets; raise the `ReportError` of `check_target` for the first that has one."""
     for target in targets:
-        check_target(target)
+        check_target(target, baseline)
     return [path for target in targets for path in files_of(target)]
 
 

@@ -26,6 +26,7 @@ from pytest_queryeval.core.report import (
     MeasureStatistics,
     MetricReport,
     MetricStatistics,
+    RecordedAnswers,
     Report,
     ReportTables,
     RunFacts,
@@ -92,6 +93,10 @@ def aggregate(
         tables["trials"] = trials
     if counts.decided_trials["of"]:
         tables["decided_trials"] = counts.decided_trials
+    if counts.recorded["answers"]:
+        tables["recorded"] = counts.recorded
+    if counts.rerun_cases:
+        tables["rerun_cases"] = counts.rerun_cases
     return {
         "schema": SCHEMA,
         **about,
@@ -193,7 +198,8 @@ class CaseCounts:
     """The figures that a report has of its cases: these are read once, one after the other, and none is kept."""
 
     def __init__(self, cases: Iterable[CaseReport]) -> None:
-        self.ties = self.accidental = 0
+        self.ties = self.accidental = self.rerun_cases = 0
+        self.recorded: RecordedAnswers = {"answers": 0, "of": 0}
         self.has_spider = self.has_review = False
         self.decided_trials: Decision = {"after": 0, "of": 0}
         self._outcomes: list[TotalName] = []
@@ -224,10 +230,18 @@ class CaseCounts:
                 self.decided_trials["of"] += fingerprint["trials"]["max"]
             elif verdicts and None not in verdicts:
                 self._trials[len(verdicts), verdicts.count(True)] += 1
+            self._count_recorded(case)
+            self.rerun_cases += "reruns" in case
             self.ties += case["depends_on_tie"]
             self.accidental += is_accidental(case)
             self.has_spider |= "spider" in case["details"]
             self.has_review |= "review" in case
+
+    def _count_recorded(self, case: CaseReport) -> None:
+        answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
+        predictions = [answer["prediction"] for answer in answers if answer["prediction"] is not None]
+        self.recorded["answers"] += sum("recorded" in prediction for prediction in predictions)
+        self.recorded["of"] += len(predictions)
 
     def report(self) -> GroupReport:
         """Return what is counted of all cases."""

@@ -16,21 +16,25 @@ from pytest_queryeval.core.case_report import (
     FailureReport,
     PredictionReport,
     QueryReport,
+    RefutationReport,
     TrialReport,
     ViolationReport,
 )
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import report_cell, to_jsonable
 from pytest_queryeval.core.model import (
+    TEXTLESS_FAILURES,
     Abstention,
     AddedAnswer,
     Case,
     CaseResult,
     Challenge,
     Execution,
+    Failure,
     Outcome,
     Prediction,
     QueryOrAnswer,
+    Refutation,
     ThresholdViolation,
 )
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
@@ -210,7 +214,7 @@ def result_json(
             "difference": difference,
             "cause": _cause(result),
             "prediction": _prediction(shown_trial.prediction),
-            "trials": _trials(result) if case.settings.trials > 1 else [],
+            "trials": _trials(result) if result.has_trials else [],
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
@@ -278,9 +282,9 @@ def _trials(result: CaseResult) -> list[TrialReport]:
 
 
 def _query(execution: Execution, case: Case) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table or an abstention."""
+    """Return the query, or as text an answer that was given as a value; None for a table, and where there is none."""
     query = execution.query
-    if execution.error is not None and execution.error.kind == "abstained":
+    if execution.error is not None and execution.error.kind in TEXTLESS_FAILURES:
         return None
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
@@ -301,6 +305,10 @@ def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> P
     }
     if isinstance(prediction.content, Abstention):
         prediction_report |= {"abstained": True, "reason": truncate(prediction.content.reason, MESSAGE_CHARACTERS)}
+    if prediction.is_recorded:
+        prediction_report["recorded"] = True
+    if isinstance(prediction.content, Failure):
+        prediction_report["missing"] = True
     if prediction.steps is not None:
         steps = bounded_steps(prediction.steps, by=prediction.predictor, characters=characters)
         prediction_report["steps"] = [step_json(step) for step in steps]
@@ -372,23 +380,26 @@ def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
     challenge_report: ChallengeReport = {
         "verdict": challenge.verdict,
         "tried": challenge.tried,
-        "counterexample": None,
-        "unlike": False,
+        "counterexample": _refutation(challenge.refutation, case),
+        "unlike": _refutation(challenge.ruled_out, case),
     }
-    if (refutation := challenge.refutation) is not None:
-        labels, limit = ShortLabels(), case.settings.report_rows
-        challenge_report["counterexample"] = {
-            "script": refutation.script,
-            "rows": refutation.size,
-            "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
-            "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
-        }
-        challenge_report["unlike"] = refutation.is_unlike
     if challenge.rules:
         challenge_report["rules"] = list(challenge.rules)
     if challenge.reason:
         challenge_report["reason"] = one_line(challenge.reason, MESSAGE_CHARACTERS)
     return challenge_report
+
+
+def _refutation(refutation: Refutation | None, case: Case) -> RefutationReport | None:
+    if refutation is None:
+        return None
+    labels, limit = ShortLabels(), case.settings.report_rows
+    return {
+        "script": refutation.script,
+        "rows": refutation.size,
+        "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
+        "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
+    }
 
 
 def _row(row: Row, labels: ShortLabels) -> case_report.Row:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path, PureWindowsPath
 from typing import Any, cast
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import ReportError, nearest_file
+from pytest_queryeval.core.errors import QueryEvalError, ReportError, nearest_file
 from pytest_queryeval.core.json_value import INTEGER_DIGITS
+from pytest_queryeval.core.model import Threshold
 from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
+from pytest_queryeval.evaluation.trials import meets_rule
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, collect_cases
 from pytest_queryeval.results.gates import rule_of
@@ -46,10 +50,11 @@ def read_report(
     cases = content["cases"]
     if isinstance(cases, list):
         return cast(Report, {**content, "cases": collect_cases(map(transform, cases))})
-    return cast(Report, {**content, "cases": StoredCases(map(transform, _read_cases(path, cases, naming)))})
+    stored_cases = _read_cases(path, cases, naming, _is_current(content))
+    return cast(Report, {**content, "cases": StoredCases(map(transform, stored_cases))})
 
 
-def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseReport]:
+def _read_cases(report: Path, cases: CasesFile, naming: str, is_current: bool) -> Iterator[CaseReport]:
     """Yield the cases in the file that a report names; raise `ReportError` at its end where it is another one."""
     name = cases["file"]
     if PureWindowsPath(name).name != name or name in ("", ".."):  # a plain name on Windows is one everywhere
@@ -71,16 +76,16 @@ def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseRep
                 if len(line) > MAX_LINE_BYTES:
                     raise ValueError(f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
                 if text in line:
-                    yield _case_in(line, number)
+                    yield _case_in(line, number, is_current)
         if digest.hexdigest() != cases["sha256"] or number != cases["count"]:
             raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
 
 
-def _case_in(line: bytes, number: int) -> CaseReport:
-    """Return the case in a line; raise ValueError if there is none."""
+def _case_in(line: bytes, number: int, is_current: bool) -> CaseReport:
+    """Return the case in a line; raise ValueError if there is none. `is_current` is that of its report."""
     try:
         case: CaseReport = _JSON.read(line)
-        problem = problem_in(case, "CaseReport")
+        problem = problem_in(case, "CaseReport") or _case_problem(case, is_current)
     except ValueError as error:
         problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
     if problem:
@@ -134,7 +139,8 @@ def _problem(value: Any) -> str:
         return f"is not a report of pytest-queryeval: {WRITE_ONE}"
     if type(value["schema"]) is not int or value["schema"] != SCHEMA:
         return f"has schema {one_line(str(value['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
-    problem = problem_in(value, "Report") or _head_problem(cast(Report, value))
+    report = cast(Report, value)
+    problem = problem_in(value, "Report") or _head_problem(report) or _result_problem(report)
     # A report of a development version may lack what was added since.
     remedy = f": {RUN_AGAIN}" if problem.endswith(" is missing") else ""
     return problem and f"is not a report: {one_line(problem)}{remedy}"
@@ -171,6 +177,66 @@ def _head_problem(report: Report) -> str:
             if name not in gate or (within and not (isinstance(stored, dict) and within in stored)):
                 return f"gates[{number}]: '{key}' is missing"
     return ""
+
+
+def _result_problem(report: Report) -> str:
+    """Return what is wrong with the scores or outcomes of a report; cases in a file of their own are read later."""
+    for key in ("min", "mean", "max"):
+        if problem := _range_problem({name: metric[key] for name, metric in report["metrics"].items()}):
+            return f"metrics: {problem}"
+    cases = report["cases"]
+    for number, case in enumerate(cases if isinstance(cases, list) else ()):
+        if problem := _case_problem(case, _is_current(report)):
+            return f"cases[{number}]: {problem}"
+    return ""
+
+
+def _is_current(report: Report) -> bool:
+    """Return whether a report was written by this version, so that it follows the rules of this version."""
+    return report["environment"].get("pytest_queryeval") == version("pytest-queryeval")
+
+
+def _range_problem(scores: Mapping[str, float | None]) -> str:
+    """Return what is wrong with the first score that its metric cannot have, as far as metrics are known here."""
+    for name, score in scores.items():
+        if score is not None and name in METRICS:
+            with suppress(QueryEvalError):  # of a metric whose extra is not installed
+                if problem := METRICS[name].range_problem(score):
+                    return f"{name}: {problem}"
+    return ""
+
+
+def _case_problem(case: CaseReport, is_current: bool) -> str:
+    """Return what is wrong with the scores of a case, and in a current report with its outcome; empty if nothing is."""
+    for scores in (case["scores"], *(trial["scores"] for trial in case["trials"])):
+        if problem := _range_problem(scores):
+            return f"scores: {problem}"
+    if is_current and case["outcome"] in ("passed", "xpassed") and not _can_pass(case):
+        return f"the outcome is '{case['outcome']}', and the scores do not meet the thresholds of the case"
+    return ""
+
+
+def _can_pass(case: CaseReport) -> bool:
+    """Return whether scores, failures and trials allow a case to pass. A case whose golds were reviewed may."""
+    fingerprint = case["fingerprint"]
+    if fingerprint is None or not fingerprint["thresholds"] or "review" in case:
+        return True
+
+    def is_met(scores: Mapping[str, float | None]) -> bool:
+        return all(
+            (score := scores.get(name)) is not None
+            and Threshold(minimum=limits["min"], maximum=limits["max"]).admits(score)
+            for name, limits in fingerprint["thresholds"].items()
+        )
+
+    trials, predicted = case["trials"], case["predicted"]
+    if not trials:
+        return is_met(case["scores"]) and predicted is not None and predicted["error"] is None
+    rule = fingerprint["trials_rule"]
+    if rule == "mean":
+        return is_met(case["scores"]) and any(trial["predicted"]["error"] is None for trial in trials)
+    passed = [is_met(trial["scores"]) and trial["predicted"]["error"] is None for trial in trials]
+    return meets_rule(rule, passed.count(True), len(trials))
 
 
 def moment_of(created: str) -> datetime:

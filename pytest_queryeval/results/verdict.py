@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
-from pytest_queryeval.core.model import CaseResult
+from pytest_queryeval.core.model import CHALLENGED_ACCURACY, CaseResult
 from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
@@ -43,11 +43,11 @@ class Verdict:
 
     state: str
     counts: str
-    """How many cases had each outcome, then the missed gates, unreadable files and `changes`, if any."""
+    """How many cases had each outcome, then the missed gates, unreadable files and `remarks`, if any."""
     rule: str
     """The rules that decided the state."""
-    changes: str
-    """What changed besides the system since the baseline; empty for nothing."""
+    remarks: Sequence[str]
+    """What changed besides the system since the baseline, and how this run differs from a plain one of all cases."""
     is_cut: bool = False
     """Whether the spend limit left out cases that could change the verdict."""
 
@@ -65,23 +65,24 @@ class Verdict:
     def line(self) -> str:
         """The verdict in one line."""
         reason = self.rule if self.state in (FAILED, NO_VERDICT) else f"{self.counts} ({self.rule})"
-        changes = f"; {self.changes}" if self.changes and self.state == FAILED else ""
-        return f"queryeval: {self.state}: {reason}{changes}"
+        remarks = self.remarks if self.state == FAILED else ()
+        return "; ".join((f"queryeval: {self.state}: {reason}", *remarks))
 
 
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
     """Return the verdict of a run, which its exit status follows; `quoted` is applied to text of suites and models."""
     state, rules = _state_and_rules(report, quoted)
-    counts, changes = [counts_of_cases(report)], changes_text(report, quoted)
+    counts = [counts_of_cases(report)]
+    remarks = [*filter(None, [changes_text(report, quoted)]), *run_conditions(report)]
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         counts.append(f"{pluralize(missed, 'gate')} missed")
     if unreadable := len(report["unreadable_files"]):
         counts.append(f"{pluralize(unreadable, 'suite file')} with errors")
     return Verdict(
         state=state,
-        counts=", ".join([*counts, *filter(None, [changes])]),
+        counts=", ".join([*counts, *remarks]),
         rule="; ".join(rules),
-        changes=changes,
+        remarks=remarks,
         is_cut=state == NO_VERDICT and bool(_spend_text(report)),
     )
 
@@ -90,13 +91,12 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     """Return the state of the run, and the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
     faults, spend_text = list(_faults(report, quoted)), _spend_text(report)
-    uncounted = list(filter(None, [_uncounted_text(report)]))
     if report["interrupted"]:
         return INTERRUPTED, ["the run was interrupted", *faults]
     if report["stopped"]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
-        return FAILED, [*faults, *filter(None, [spend_text]), *uncounted]
+        return FAILED, [*faults, *filter(None, [spend_text])]
     if spend_text and (not gates or any(gate["ok"] is None for gate in gates)):
         return NO_VERDICT, [spend_text]
     if reached_count(totals) == totals["skipped"]:
@@ -106,7 +106,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     counts = [
         f"{pluralize(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
     ]
-    return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"]))), *uncounted]
+    return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"])))]
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
@@ -216,20 +216,42 @@ def _spend_text(report: Report) -> str:
     return f"the spend limit was reached {after}"
 
 
-def _uncounted_text(report: Report) -> str:
-    """Return that a spend limit counted nothing in a run that it did not end; empty if it counted something."""
-    spend = report.get("spend")
-    if spend is None or not 0 < spend["unstated"] == spend["calls"] or _spend_text(report):
-        return ""
-    return f"the spend limit counted nothing, because no call stated a number {_spent_number(report)}"
-
-
 def _spent_number(report: Report) -> str:
     """Return the name of the number that is limited, and a nearer one that calls stated if they did not state it."""
     name = report["spend"]["name"]
     stated_names = {one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")}
     hint = "" if name in stated_names else did_you_mean(name, stated_names)
     return f"'{one_line(name, 40)}'{hint}"
+
+
+def run_conditions(report: Report) -> Iterator[str]:
+    """Yield in words how a run differs from a plain run of all cases, as far as its verdict depends on it."""
+    totals, gates, spend = report["totals"], report["gates"], report.get("spend")
+    if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
+        yield f"the spend limit counted nothing, because no call stated a number {_spent_number(report)}"
+    if spend is not None and not spend["calls"]:
+        yield "the spend limit counted nothing, because no call was made"
+    if report["environment"].get("challenge") and CHALLENGED_ACCURACY not in report["metrics"] and totals["cases"]:
+        yield "no answer was challenged"
+    if recorded := report.get("recorded"):
+        yield f"{recorded['answers']:,} of {pluralize(recorded['of'], 'answer')} from the recording"
+    in_part = [
+        gate
+        for gate in gates
+        if gate["ok"] is not None and "decided" not in gate and gate["reason"] == "" and gate["cases"] != gate["ran"]
+    ]
+    if in_part:
+        gate = max(in_part, key=lambda gate: (gate["cases"] or 0) - gate["ran"])
+        number = f"{gate['ran']:,} of {pluralize(gate['cases'], 'case')}" if gate["cases"] else "some cases"
+        yield f"{pluralize(len(in_part), 'gate')} evaluated on {number}"
+    elif report["selected"]:
+        collected = sum(report["collected"].values())
+        yield f"{totals['cases']:,} of {collected:,} cases selected" if collected else "some cases selected"
+    if rerun_cases := report.get("rerun_cases"):
+        yield f"{pluralize(rerun_cases, 'case')} run again after a failure"
+    workers = report["environment"].get("workers", 1)
+    if workers > 1 and any(name.endswith("_seconds") for name in (*report["metrics"], *(g["metric"] for g in gates))):
+        yield f"times measured while {workers} processes ran cases"
 
 
 def changes_text(report: Report, quoted: Quote) -> str:
@@ -311,7 +333,7 @@ def headline(result: CaseResult) -> str:
         )
         if result.difference is not None and result.difference.summary:
             reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
-    if result.case.settings.trials == 1:
+    if not result.has_trials:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, capture_error
-from pytest_queryeval.core.model import Answer, Case, Failure, Outcome, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Answer, Case, Failure, Outcome, Prediction, QueryOrAnswer, StoredPrediction
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text, gold_error, score_prediction
@@ -141,7 +141,8 @@ class _Predictions:
         while named_case is not None and self._predictors.has_answer(named_case.case, len(answers) + 1):
             trial = len(answers) + 1
             answers.append(capture_error(partial(self._predictors.prediction, named_case.case, trial), QueryEvalError))
-            if trial == named_case.case.settings.trials or isinstance(answers[-1], QueryEvalError):
+            is_last = trial == named_case.case.settings.trials
+            if is_last or isinstance(answers[-1], QueryEvalError | StoredPrediction):
                 del self._open_cases[key]
                 case_for_worker = named_case._replace(case=_without_predictor_settings(named_case.case))
                 yield PredictedCase(case_for_worker, answers, self._predictors.is_at_hand(named_case.case))

@@ -119,7 +119,18 @@ class RunOptions(OptionValues):
         ):
             if workers and is_set:
                 return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
-        return self._stop_misuse(cases) or (timing_conflict(cases, workers) if workers else "")
+        conflict = timing_conflict(cases, workers) if workers else ""
+        return self._stop_misuse(cases) or self._idle_option(cases) or conflict
+
+    def _idle_option(self, cases: Collection[Case]) -> str:
+        """Return the problem of an option about calls if the cases that will run make none; else an empty text."""
+        asked = [case.settings.predictor for case in cases if case.predicted is None and case.settings.predictor]
+        if self.trials is not None and cases and not asked:
+            remedy = f"leave it out, or add {self.prefix}predictor"
+            return f"{self.prefix}trials: the suites state what is predicted in every case: {remedy}"
+        if self.concurrency is not None and cases and not any(PREDICTORS[spec.kind].calls for spec in asked):
+            return f"{self.prefix}concurrency: no case calls a predictor: leave it out"
+        return ""
 
     def _stop_misuse(self, cases: Iterable[Case]) -> str:
         """Return the problem if the run may stop before a case that can fail it by itself; else an empty text."""
@@ -226,13 +237,18 @@ class RunOptions(OptionValues):
 
         return RECORDINGS[DEFAULT_RECORDING](self.folder / place, replay=bool(self.replay), root=self.root)
 
+    @property
+    def baseline_path(self) -> Path | None:
+        """The file of the baseline."""
+        return self.folder / self.baseline if self.baseline else None
+
     @cached_property
     def baseline_report(self) -> Report | None:
         """The report to compare with, read before this run writes its own; None without the option."""
-        if not self.baseline:
+        if self.baseline_path is None:
             return None
         try:
-            return read_report(self.folder / self.baseline)
+            return read_report(self.baseline_path)
         except ReportError as error:
             raise QueryEvalError(f"{self.prefix}baseline: {error}") from error
 

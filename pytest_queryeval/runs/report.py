@@ -120,6 +120,8 @@ def report_of_run(
     }
     if options.replay:
         about["environment"]["replay"] = True
+    if options.challenge:
+        about["environment"]["challenge"] = True
     if stop is not None:
         about["stop"] = stop.report()
     if spend is not None:
@@ -210,7 +212,9 @@ class ReportTargets:
             yield from SERVICES[name].commands(report, root)
 
 
-def report_targets(names: Iterable[str], *, option: str, folder: Path, layout: str) -> ReportTargets:
+def report_targets(
+    names: Iterable[str], *, option: str, folder: Path, layout: str, baseline: Path | None = None
+) -> ReportTargets:
     """Return the targets that an option names, paths relative to `folder`.
 
     Raise `ReportError`, which names the option, for a target that no report can go to.
@@ -219,7 +223,7 @@ def report_targets(names: Iterable[str], *, option: str, folder: Path, layout: s
     paths = [folder / name for name in names if name not in SERVICES]
     try:
         for path in paths:
-            check_target(path)
+            check_target(path, baseline)
         services = {name: SERVICES[name].file() for name in names if name in SERVICES}
     except ReportError as error:
         raise ReportError(f"{option}: {error}") from error

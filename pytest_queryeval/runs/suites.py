@@ -13,14 +13,13 @@ from pytest_queryeval.core.errors import Finding, Location, SuiteError
 from pytest_queryeval.core.groups import is_below
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import PendingGate
-from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import CaseWithoutResult, count_cases, with_gate_metrics
 from pytest_queryeval.results.gates.reach import RULE, lenient_gates, undecided_cases, ungated_findings
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache
 from pytest_queryeval.suites.variables import MissingExtraError
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.formatting import utf8_safe
 
 
 class RunSuites:
@@ -66,7 +65,6 @@ class RunSuites:
             (case, path) for case, path in cases if case.settings.on_miss == "xfail" and case.settings.thresholds
         ]
         self._ungated += undecided_cases(can_miss, gates)
-        self._warn_of_questions(self.cases[name])
         self._warn_of((*suite.findings, *lenient_gates(gates, suite.values.get("check", {}).get(RULE, ""))))
         return self.cases[name]
 
@@ -81,21 +79,6 @@ class RunSuites:
         for message, place in finding_messages(new_findings):
             self._warn(message, place)
 
-    def _warn_of_questions(self, cases: Iterable[Case]) -> None:
-        """Warn of the first case that asks its predictor nothing, and count the others."""
-        silent_cases: list[Case] = []
-        for case in cases:
-            predictor = case.settings.predictor
-            is_called = predictor is not None and case.predicted is None and PREDICTORS[predictor.kind].calls
-            if is_called and case.skip is None and not (case.question.strip() or case.evidence or case.metadata):
-                silent_cases.append(case)
-        if silent_cases:
-            first_case, *others = silent_cases
-            verb = "does" if len(others) == 1 else "do"
-            more = f" (so {verb} {pluralize(len(others), 'more case')})" if others else ""
-            message = f"case '{first_case.id}' asks the predictor nothing{more}: add `question`"
-            self._warn(message, first_case.row or first_case.location)
-
     def read(self, path: Path) -> Suite:
         """Return a suite under the options of this run, collected or not; raise `SuiteError`."""
         return load_suite(
@@ -103,6 +86,7 @@ class RunSuites:
             root=Path(path.anchor),
             folders=self._folders,
             require_prediction=not self._has_predictor,
+            check_files=True,
             check_predictors=self.options.predictor is None and not self.options.replay,
         )
 
@@ -112,7 +96,7 @@ class RunSuites:
             relative_path = Path.cwd() / path
             with suppress(ValueError):  # on another drive
                 relative_path = Path(os.path.relpath(relative_path, self.options.root))
-            self._relative[path] = relative_path.as_posix()
+            self._relative[path] = utf8_safe(relative_path.as_posix())
         return self._relative[path]
 
     @property

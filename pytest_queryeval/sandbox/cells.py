@@ -1,13 +1,11 @@
 """Cells of tables that cross the pipe from a child process, which can send plain values only.
 
-Parents and children import it. It imports the standard library only.
+Children import it; `core.sent_cells` reads the cells in the parent. It imports the standard library only.
 """
 
 from __future__ import annotations
 
-import json
 import marshal
-import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
@@ -17,13 +15,7 @@ from typing import Any, TypeAlias
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
-_INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
-_READERS: dict[str, Any] = {
-    "decimal": Decimal,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "datetime": datetime.fromisoformat,
-}
+MAX_LEVELS = 50  # of lists and mappings within each other; what is nested deeper becomes text
 
 
 def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -34,10 +26,10 @@ def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return [tuple(value if type(value) in _PLAIN else encode(value) for value in row) for row in rows]
 
 
-def encode(value: Any) -> Any:
-    """Return a value as a number, a text, bytes, or a pair of a type's name and a text.
+def encode(value: Any, levels: int = MAX_LEVELS) -> Any:
+    """Return a value as a number, a text, bytes, or a pair of a type's name and its content.
 
-    Lists, mappings and JSON become JSON text with sorted keys, intervals ISO 8601 durations, and whatever else a
+    Lists and mappings become lists of encoded values and of pairs, intervals ISO 8601 durations. Whatever else a
     driver has, such as UUIDs and network addresses, becomes its text.
     """
     match value:
@@ -55,25 +47,21 @@ def encode(value: Any) -> Any:
             return duration(value)
         case bytearray() | memoryview():
             return bytes(value)
-        case list() | tuple() | dict():
-            try:
-                return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_inner)
-            except (TypeError, ValueError):  # keys of other types, NaN and infinite numbers
-                return json.dumps(_nested(value), sort_keys=True, ensure_ascii=False)
+        case list() | tuple() | dict() | set() | frozenset() if levels:
+            return _encode_nested(value, levels - 1)
         case _:
             return str(value)
 
 
-def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows of `encode_rows` with the cells of a `Table`."""
-    if tuple not in set(map(type, chain.from_iterable(rows))):
-        return [*rows]
-    return [
-        tuple(_READERS[cell[0]](cell[1]) if type(cell) is tuple else cell for cell in row)
-        if tuple in map(type, row)
-        else row
-        for row in rows
-    ]
+def _encode_nested(value: Any, levels: int) -> tuple[str, list[Any]]:
+    match value:
+        case dict():
+            pairs = [(encode(key, levels), encode(item, levels)) for key, item in value.items()]
+            return "mapping", sorted(pairs, key=repr)
+        case set() | frozenset():
+            return "list", sorted([encode(item, levels) for item in value], key=repr)
+        case _:
+            return "list", [encode(item, levels) for item in value]
 
 
 def without_common(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
@@ -102,33 +90,3 @@ def duration(value: timedelta) -> str:
     parts += f"{seconds}{fraction}S" if seconds or fraction else ""
     days = f"{value.days}D" if value.days else ""
     return f"{sign}P{days}T{parts}" if parts else f"{sign}P{days or 'T0S'}"
-
-
-def _nested(value: Any) -> Any:
-    """Return a value as JSON can hold it: keys, NaN, dates and the like become text."""
-    match value:
-        case dict():
-            members = [(_nested(key), _nested(item)) for key, item in value.items()]
-            return {
-                key if isinstance(key, str) else json.dumps(key, sort_keys=True, ensure_ascii=False): item
-                for key, item in members
-            }
-        case list() | tuple():
-            return [_nested(item) for item in value]
-        case float() if not math.isfinite(value):
-            return _INFINITE.get(value, "NaN")
-        case None | bool() | int() | float() | str():
-            return value
-    return _nested(_inner(value))
-
-
-def _inner(value: Any) -> Any:
-    """Return a value that JSON does not know, within a list or a mapping: numbers as numbers, the rest as text."""
-    if isinstance(value, Decimal) and value.is_finite():
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).hex()
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    inner = encode(value)
-    return inner[1] if isinstance(inner, tuple) else inner

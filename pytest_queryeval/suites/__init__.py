@@ -6,9 +6,10 @@ import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case
@@ -53,7 +54,7 @@ class Suite:
     values: Values
     """The values of keys that apply to all of its cases."""
     findings: tuple[Finding, ...] = ()
-    """What keys that change the suite found in the files that they name."""
+    """What was found in the tables that it names, and by keys that change it in the files that those name."""
 
 
 def is_suite_file(path: Path) -> bool:
@@ -88,13 +89,15 @@ def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Locatio
         yield f"{rule}: {about}{first.message}{more}", first.location
 
 
-def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:
+def load_suites(
+    path: str | Path, *, root: Path | None = None, require_prediction: bool = True, check_files: bool = False
+) -> tuple[Suite, ...]:
     """Return one suite file, or all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
-    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without
-    `require_prediction`, a case may lack both `predicted` and a predictor. A file that requires an extra that is not
-    installed is left out, with a `QueryEvalWarning`.
+    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without `require_prediction`,
+    a case may lack both `predicted` and a predictor. `check_files` looks for files that keys name. A file that requires
+    an extra that is not installed is left out, with a `QueryEvalWarning`.
     """
     start = file_at(path).path
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
@@ -107,7 +110,12 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     for file in files:
         try:
             suite = problems.attempt(
-                load_suite, file, root=root, folders=folders, require_prediction=require_prediction
+                load_suite,
+                file,
+                root=root,
+                folders=folders,
+                require_prediction=require_prediction,
+                check_files=check_files,
             )
         except MissingExtraError as error:
             warnings.warn(f"{file}: {error}", QueryEvalWarning, stacklevel=2)
@@ -123,16 +131,18 @@ def load_suite(
     root: Path,
     folders: FolderCache | None = None,
     require_prediction: bool = True,
+    check_files: bool = False,
     check_predictors: bool = False,
     apply_changes: bool = True,
 ) -> Suite:
     """Return one suite file with the folder settings that apply to it.
 
-    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
-    local files and functions of the predictors that will answer the cases. Without `apply_changes`, keys that change a
-    suite, such as `reviews`, have no effect. Raise `SuiteError` with all
-    problems of the file, or with those of the folder settings above it; `MissingExtraError` if the file is to be
-    skipped, since an extra that it requires is not installed.
+    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_files` looks for files that
+    keys name, and `check_predictors` for the local files and functions of the predictors that will answer the cases.
+    Without `apply_changes`, keys that change a suite, such as `reviews`, have no effect.
+
+    Raise `SuiteError` with all problems of the file, or with those of the folder settings above it;
+    `MissingExtraError` if the file is to be skipped, since an extra that it requires is not installed.
     """
     file = file_at(path)
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
@@ -143,7 +153,7 @@ def load_suite(
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
     gated = metrics_of_gates(chain)
     content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction, gated=gated)
-    cases, values = content or ([], {})
+    cases, values, findings = content or ([], {}, ())
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
@@ -155,7 +165,10 @@ def load_suite(
         for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
-    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
+    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values, findings=tuple(findings))
+    for name in values if check_files else ():
+        problems.attempt(KEYS[name].check_files, values[name])
+    problems.raise_any()
     for name in values if apply_changes else ():
         if (change := KEYS[name].change) is not None:
             suite = problems.attempt(change, values[name], suite) or suite
@@ -184,16 +197,42 @@ def suite_files(path: Path) -> list[Path]:
 
 
 def suites_below(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, except those in hidden folders."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    """Yield the suite files below a folder, except those in hidden folders, each once if links lead to it as well."""
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        folders[:] = [name for name in folders if not leads_back(Path(place, name), folder, _is_hidden)]
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
+
+
+def leads_back(folder: Path, root: Path, is_skipped: Callable[[str], bool]) -> bool:
+    """Return whether a folder is a link to one whose suites are found without it: around the root, or below it.
+
+    `is_skipped` says in which folders below the root, by their names, no suite is looked for.
+    """
+    if not folder.is_symlink():
+        return False
+    target, real_root = (Path(os.path.realpath(path)) for path in (folder, root))
+    if real_root.is_relative_to(target):
+        return True
+    return target.is_relative_to(real_root) and not any(map(is_skipped, target.relative_to(real_root).parts))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
+
+
+class SuiteContent(NamedTuple):
+    """The cases of a file, the values of keys that apply to it, and what was found in the tables that it names."""
+
+    cases: list[Case]
+    values: Values
+    findings: Iterable[Finding]
 
 
 def _jsonl_cases(
     file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> tuple[list[Case], Values]:
-    """Return the cases of a file, and the values of keys that apply to it."""
+) -> SuiteContent:
+    """Return what a file contains."""
     reader = CaseReader(shared, problems, require_prediction=require_prediction, gated=gated)
     cases: list[Case] = []
     for node in read_jsonl(file):
@@ -201,13 +240,13 @@ def _jsonl_cases(
             problems.append(node)
         else:
             cases += reader.read(node)
-    return cases, shared
+    return SuiteContent(cases, shared, reader.findings)
 
 
 def _yaml_cases(
     file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> tuple[list[Case], Values]:
-    """Return the cases of a file, and the values of keys that apply to it."""
+) -> SuiteContent:
+    """Return what a file contains."""
     document = read_yaml(file)
     problems.extend(document.problems)
     top = document.root
@@ -238,7 +277,7 @@ def _yaml_cases(
     cases: list[Case] = []
     try:
         for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
-            cases += reader.read(node, values["cases"].location)
+            cases += reader.read(node, values["cases"])
     except (CaseError, SuiteError) as error:
         problems.keep(error)
     if len(reader.kinds) == 1:
@@ -246,7 +285,7 @@ def _yaml_cases(
         requested = {name for case_settings in shared_settings for name in case_settings.requested_metrics}
         computed = None if problems else requested.union(gated)
         check_effects(top, values, KINDS[reader.kinds.pop()], problems, computed=computed)
-    return cases, settings
+    return SuiteContent(cases, settings, reader.findings)
 
 
 def _as_case_file(file: File) -> str:

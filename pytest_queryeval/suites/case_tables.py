@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_queryeval.core.errors import did_you_mean, names_beside
@@ -132,19 +132,24 @@ CASE_TABLE_SHAPE = mapping_shape(described_shapes(CASE_TABLE_KEYS, TABLE_DESCRIP
 def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:
     """Yield a node for each row; add problems of rows to `problems`, and raise those of the whole table.
 
-    A node has no key for an empty cell; with `empty_is_predicted` an empty cell of `predicted` is an empty answer.
+    A node has no key for an empty cell, except for an empty question; with `empty_is_predicted` an empty cell of
+    `predicted` is an empty answer.
     """
     opened = open_table(table.file, sheet=table.sheet, delimiter=table.delimiter, header_row=table.header_row)
     with _located_in_suite(table), opened as rows:
         headers = _headers(table, rows)
         if table.metadata == REST:
-            read_headers = {*headers.values(), *GOLDS}
-            metadata = tuple(header for header in rows.places if header not in read_headers)
+            columns_of_keys = {*headers.values(), *GOLDS}
+            metadata = tuple(header for header in rows.places if header not in columns_of_keys)
         else:
             metadata = table.metadata
+        read_headers = {*headers.values(), *metadata}
+        stated_keys = {*headers, *table.columns}
+        unread = [name for name in rows.places if name not in read_headers and name.lower() not in stated_keys]
+        file = replace(rows.file, unread=tuple(unread))
         row = None
         for row in rows.rows():
-            node = problems.attempt(_case_node, row, headers, metadata, empty_is_predicted=empty_is_predicted)
+            node = problems.attempt(_case_node, row, file, headers, metadata, empty_is_predicted=empty_is_predicted)
             if node is not None:
                 yield node
         if row is None:
@@ -194,9 +199,11 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     return headers
 
 
-def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], *, empty_is_predicted: bool) -> Node:
-    """Return the case in a row; raise `SuiteError` with the problems of its cells."""
-    file, number = row.table.file, row.number
+def _case_node(
+    row: Row, file: File, headers: Mapping[str, str], metadata: tuple[str, ...], *, empty_is_predicted: bool
+) -> Node:
+    """Return the case in a row of a file; raise `SuiteError` with the problems of its cells."""
+    number = row.number
 
     def cell(key: str, header: str) -> Node | None:
         value = row.text(header)
@@ -204,7 +211,7 @@ def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], 
         form: Form = "quoted"
         if key not in _TEXTS:
             value = value.strip()
-        if not value.strip() and not (key == "predicted" and empty_is_predicted):
+        if not value.strip() and key != "question" and not (key == "predicted" and empty_is_predicted):
             return None
         if key == "tags":
             names = filter(None, map(str.strip, value.split(",")))

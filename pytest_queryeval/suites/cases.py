@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.core.errors import CaseError, Location, SourceError
+from pytest_queryeval.core.errors import CaseError, Finding, Location, SourceError
 from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings, Turn
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.documents.document import File, Node, Problems, parse_json
 from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import entries, read_each, text
@@ -17,6 +18,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, split_turns
+from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.effects import check_effects
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.settings import (
@@ -25,12 +27,16 @@ from pytest_queryeval.suites.settings import (
     added,
     inherit_values,
     intended_keys,
+    likely_header,
     read_keys,
     resolve,
     unanswerable_values,
+    unread_key,
 )
 from pytest_queryeval.suites.sources import load_schema
 
+UNREAD_COLUMN = "unread-column"
+_PLAIN_HEADER = re.compile(r"[^\W\d][\w ()/.-]*")  # that YAML reads without quotes
 ORDERED_SET = "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one"
 
 
@@ -38,14 +44,16 @@ class CaseReader:
     """A reader of the cases of one suite file, which inherit the values `shared`.
 
     Problems are added to `problems`. If it has some from the start, they may be why settings are missing, so missing
-    settings are not reported. `kinds` are the names of the kinds of the cases read so far, `gated` the metrics that
-    gates above the file name.
+    settings are not reported. `gated` are the metrics that gates above the file name.
+
+    `kinds` are the names of the kinds of the cases read so far, and `findings` what was found in their tables.
     """
 
     def __init__(
         self, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str] = ()
     ) -> None:
         self.kinds: set[str] = set()
+        self.findings: dict[Finding, None] = {}
         self._gated = gated
         self._has_told_of_order = False
         self._shared = shared
@@ -55,24 +63,26 @@ class CaseReader:
         self._require_prediction = require_prediction
         self._ids: dict[str, Location] = {}
 
-    def read(self, node: Node, table_location: Location | None = None) -> list[Case]:
+    def read(self, node: Node, cases: Node | None = None) -> list[Case]:
         """Return the cases of a node: one, or one for each turn of a conversation; none if it has a problem.
 
-        A case that is a row of a table is located at `table_location`, where the suite names the table.
+        A case that is a row of a table is located at `cases`, where the suite names the table.
         """
+        if isinstance(node.file, TableFile) and node.file.unread:
+            self._find_unread_columns(node.file)
         nodes = self._problems.attempt(split_turns, node) or ()
-        cases = [case for case_node in nodes if (case := self._read_case(case_node, table_location))]
-        if len(cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
-            return cases
+        read_cases = [case for case_node in nodes if (case := self._read_case(case_node, cases))]
+        if len(read_cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
+            return read_cases
         name = text(entries(node)["id"])
         return [
-            replace(case, turn=Turn(name, number, len(cases)))
+            replace(case, turn=Turn(name, number, len(read_cases)))
             if KINDS[case.settings.kind].answer_type is Table
             else case
-            for number, case in enumerate(cases, start=1)
+            for number, case in enumerate(read_cases, start=1)
         ]
 
-    def _read_case(self, node: Node, table_location: Location | None) -> Case | None:
+    def _read_case(self, node: Node, cases: Node | None) -> Case | None:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -94,19 +104,18 @@ class CaseReader:
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
                 golds = problems.attempt(read_golds, node, kind, answerable=answerable)
             predicted = problems.attempt(read_predicted, node, kind)
-        if suite_settings and suite_settings.settings.policy.has_ordered_set:
-            at = entries(node).get("compare")
-            if at is not None or not self._has_told_of_order:
-                problems.append((at or node).problem(ORDERED_SET))
-            self._has_told_of_order = True
+        if suite_settings:
+            self._check_order(suite_settings.settings.policy, node, problems)
         if suite_settings and kind and golds is not None and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
-            location = table_location if row and table_location else node.location
-            suite = (table_location or location).path
+            location = cases.location if row and cases else node.location
+            suite = (cases.location if cases else location).path
             case = problems.attempt(
                 _make_case, location, values, suite_settings, golds, predicted, row=row, suite=suite
             )
+            if case is not None and not case.question.strip() and not case.conversation:
+                case = replace(case, no_question=_question_remedy(node, cases))
             if case is not None and not problems:
                 checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
@@ -132,6 +141,27 @@ class CaseReader:
         if "kind" not in values:
             raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
         return resolve(values, answerable=answerable)
+
+    def _find_unread_columns(self, file: TableFile) -> None:
+        """Find the columns of a table that are keys elsewhere, or nearly those of a table."""
+        for header in file.unread:
+            if not (key := unread_key(header)):
+                continue
+            message = f"column '{header}' is not read: name it under `metadata`, or move the cases to YAML for `{key}`"
+            if key in COLUMNS:
+                message = f"column '{header}' is not read: did you mean '{key}'? Write columns: {{{key}: {header}}}"
+            silenced = self._shared.get("check", {}).get(UNREAD_COLUMN, "")
+            finding = Finding(rule=UNREAD_COLUMN, location=file.location(), message=message, silenced=silenced)
+            self.findings[finding] = None
+
+    def _check_order(self, policy: Policy, node: Node, problems: Problems) -> None:
+        """Add a problem where a set of rows has to have an order: of each case that states it, and once for others."""
+        if not policy.has_ordered_set:
+            return
+        at = entries(node).get("compare")
+        if at is not None or not self._has_told_of_order:
+            problems.append((at or node).problem(ORDERED_SET))
+        self._has_told_of_order = True
 
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
@@ -220,6 +250,20 @@ def _settings_file(node: Node) -> str:
     if isinstance(node.file, TableFile):
         return "the suite"
     return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
+
+
+def _question_remedy(node: Node, cases: Node | None) -> str:
+    """Return what to do about a case without a question, at its node."""
+    file = node.file
+    if not isinstance(file, TableFile) or "question" in entries(node):
+        return f"case '{text(entries(node)['id'])}' has no question: add `question`"
+    missing = f"{file.shown.name} has no column 'question'"
+    header = likely_header("question", (header for header in file.headers if header.lower() not in COLUMNS))
+    shown_header = header if _PLAIN_HEADER.fullmatch(header) else json.dumps(header, ensure_ascii=False)
+    columns = f"columns: {{question: {shown_header if header else 'HEADER'}}}"
+    if cases is None or not isinstance(cases.value, dict):
+        columns = f"cases: {{file: {file.shown.name}, {columns}}}"
+    return f"{missing}; did you mean '{header}'? Write {columns}" if header else f"{missing}: write {columns}"
 
 
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:

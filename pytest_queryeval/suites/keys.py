@@ -121,6 +121,8 @@ class Key:
     Such a value is not in `Case.extra`. Only for inherited keys outside the core; it raises `CaseError` and
     `SuiteError`.
     """
+    check_files: Callable[[Any], None] = lambda _: None
+    """Raises `CaseError` for files that its value names and that do not exist; for runs and `queryeval check`."""
     change_case: Callable[[Any, Any], Any] | None = None
     """Changes a case by its value in `Case.extra`: `(value, Case) -> Case`; raises `CaseError`."""
     check: Callable[[Any, Any, Any], Iterable[str]] = lambda *_: ()

@@ -172,12 +172,24 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
             {**nodes, SEND_SCHEMA: predictor_entries[SEND_SCHEMA]},
         )
     _check_predictor(kind, settings, nodes, settings_node)
+    _check_call_settings(kind, predictor_entries)
     calls = {
         name: CALL_SETTINGS[name](value) for name, value in predictor_entries.items() if name not in (kind, SEND_SCHEMA)
     }
     return PredictorSpec(
         kind=kind, settings=settings, folder=node.file.folder, location=settings_node.location, **calls
     )
+
+
+def _check_call_settings(kind: str, predictor_entries: Mapping[str, Node]) -> None:
+    """Raise `CaseError` for a setting of calls that a predictor has no use for."""
+    predictor = PREDICTORS[kind]
+    for name in ("concurrency", "timeout", "retries"):
+        if name in predictor_entries and not predictor.calls:
+            raise predictor_entries[name].problem(f"`{name}` has no effect, because '{kind}' calls nothing: remove it")
+    if not predictor.threads and "concurrency" in predictor_entries and predictor_entries["concurrency"].value != "1":
+        why = f"'{kind}' answers one case after the other"
+        raise predictor_entries["concurrency"].problem(f"`concurrency` has no effect, because {why}: remove it")
 
 
 def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
@@ -23,6 +24,7 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
+from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
@@ -117,6 +119,20 @@ def _intended_key(name: str, level: Level) -> str:
     words = {*name.lower().split("_")} - {"name", "key"}
     intended_key = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
     return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)
+
+
+def unread_key(header: str) -> str:
+    """Return the key that a header names which no table of cases reads, or misspells; empty if it does not."""
+    if header.lower() in KEYS:
+        return header.lower()
+    return next(iter(get_close_matches(header.lower(), COLUMNS, n=1, cutoff=_CLOSE)), "")
+
+
+def likely_header(key: str, headers: Iterable[str]) -> str:
+    """Return the header of a table that probably stands for a key of cases; empty if none does."""
+    names = {header: re.sub(r"\W+", "_", header.lower()) for header in headers}
+    exact = (header for header, name in names.items() if key in name.split("_"))
+    return next(exact, "") or next((header for header, name in names.items() if _intended_key(name, "case") == key), "")
 
 
 def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:

@@ -218,17 +218,19 @@ def parsed_report(path: Path) -> dict[str, Any]:
 
 
 def _check_case(case: dict[str, Any]) -> None:
-    assert case.keys() - {"row", "place", "features", "review", "unreviewed", "challenge", "answerable"} == CASE
+    assert (
+        case.keys() - {"row", "place", "features", "review", "unreviewed", "challenge", "answerable", "reruns"} == CASE
+    )
     if case["outcome"] in ("error", "skipped", "not_run"):
         assert case["message"]
         assert not case["scores"]
         return
     assert case["gold"] is None if "answerable" in case else case["gold"].keys() == GOLD
     assert case["predicted"].keys() == PREDICTED
-    assert case["prediction"].keys() - {"steps"} == {"source", "seconds", "metadata"}
+    assert case["prediction"].keys() - {"steps", "recorded", "missing"} == {"source", "seconds", "metadata"}
     assert all(missed.keys() == {"metric", "min", "max", "value"} for missed in case["violations"])
     if error := case["predicted"]["error"]:
-        assert error["kind"] in ("invalid", "timeout", "unsafe", "too_large", "empty", "rejected")
+        assert error["kind"] in ("invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "missing")
 
 
 def _inline(value: Any) -> str:

@@ -23,4 +23,4 @@ def case(id_: str = "good", predicted: str = GOLD, **more: Any) -> dict[str, Any
 
 
 def unpredicted(id_: str, **more: Any) -> dict[str, Any]:
-    return {"id": id_, "gold": GOLD, **more}
+    return {"id": id_, "question": "How many?", "gold": GOLD, **more}

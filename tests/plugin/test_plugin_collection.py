@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
-from singers import FIRST_LINE, GOLD, INVALID, WRONG, case
+from singers import FIRST_LINE, GOLD, INVALID, WRONG, case, unpredicted
+
+from pytest_queryeval.cli import main
 
 BROKEN = f"""kind: sql
 source: {{sqlite: {{script: singers.sql}}}}
@@ -52,6 +58,51 @@ def test_broken_file_is_one_collection_error_with_all_problems(suite, write, run
         ]
     )
     assert "Traceback" not in run.text
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "paths"),
+    [
+        ("a/up", "..", ["a/a.queryeval.yaml"]),
+        ("a/self", ".", ["a/a.queryeval.yaml"]),
+        ("b", "a", ["a/a.queryeval.yaml"]),
+        ("shown", ".hidden", ["a/a.queryeval.yaml", "shown/h.queryeval.yaml"]),
+        ("other", "../elsewhere", ["a/a.queryeval.yaml", "other/e.queryeval.yaml"]),
+    ],
+)
+def test_a_case_is_collected_once_whatever_links_lead_to_it(pytester, suite, write, run_and_parse, link, target, paths):
+    suite(case("a"), name="work/a/a.queryeval.yaml")
+    suite(case("h"), name="work/.hidden/h.queryeval.yaml")
+    suite(case("e"), name="elsewhere/e.queryeval.yaml")
+    write("work/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    write("work/pytest.ini", "[pytest]")
+    os.chdir("work")
+    Path(link).symlink_to(target)
+
+    pytester.runpytest_inprocess("--queryeval-report=report.json")
+    by_pytest = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    main(["evaluate", ".", "--report", "evaluated.json"])
+    by_command = json.loads(Path("evaluated.json").read_text(encoding="utf-8"))
+
+    assert [case["path"] for case in by_pytest["cases"]] == [case["path"] for case in by_command["cases"]] == paths
+    assert [gate["cases"] for gate in (*by_pytest["gates"], *by_command["gates"])] == [len(paths)] * 2
+
+
+@pytest.mark.parametrize("folder", ["", "d\x1b/"])
+@pytest.mark.parametrize(
+    ("name", "shown"), [("es\x1bc", r"es\x1bc"), ("by\udcfftes", r"by\udcfftes"), ("li\nne", "li ne")], ids=ascii
+)
+def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(
+    suite, run_and_parse, workers, name, shown, folder
+):
+    suite(case("good"), case("bad", WRONG), name=f"{folder}{name}.queryeval.yaml")
+
+    run = run_and_parse(*workers)
+
+    path = folder.replace("\x1b", r"\x1b") + f"{shown}.queryeval.yaml"
+    assert [case["nodeid"] for case in run.report["cases"]] == [f"{path}::good", f"{path}::bad"]
+    assert {testcase.get("classname") for testcase in run.junit.iter("testcase")} == {path.replace("/", ".")}
+    assert f"FAILED {path}::bad" in run.text
 
 
 def test_items_of_other_plugins_may_have_a_case_of_their_own(suite, write, run_and_parse):
@@ -147,14 +198,23 @@ def test_last_failed_runs_only_what_failed(suite, run_and_parse):
     assert again.outcomes == {"bad": "failed", "error": "error"}
 
 
-def test_collect_only_writes_no_report_and_judges_no_gate(pytester, suite, write, run):
+@pytest.mark.parametrize(
+    "option",
+    ["--collect-only", "--setup-plan", "--setup-only", "--fixtures", "--fixtures-per-test", "--cache-show"],
+)
+def test_where_pytest_only_lists_something_nothing_is_asked_written_or_judged(pytester, suite, write, run, option):
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
-    suite(case("good"))
+    write("p.py", "def predict(case):\n    open('asked', 'a').close()\n")
+    suite(unpredicted("a"), predictor="p.py:predict")
+    write("report.json", "earlier")
 
-    result = run("--collect-only", "--queryeval-report=out")
+    result = run(option, "--queryeval-report=report.json", "--queryeval-report=out")
 
     assert result.ret == 0
-    result.stdout.no_fnmatch_line("gate *")
+    assert "queryeval:" not in result.stdout.str()
+    assert "gate" not in result.stdout.str()
+    assert (pytester.path / "report.json").read_text(encoding="utf-8") == "earlier"
+    assert not (pytester.path / "asked").exists()
     assert not (pytester.path / "out").exists()
 
 

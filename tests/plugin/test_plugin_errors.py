@@ -44,7 +44,7 @@ def test_a_failed_predictor_leaves_the_gold_in_the_report(suite, write, run_and_
 
 def test_where_both_fail_the_message_names_both(suite, write, run_and_parse):
     write("predict.py", ASKED)
-    suite({"id": "bad", "gold_any": [GOLD, INVALID]}, predictor="predict.py:predict")
+    suite({"id": "bad", "question": "How many?", "gold_any": [GOLD, INVALID]}, predictor="predict.py:predict")
 
     case = run_and_parse().case("bad")
 
@@ -222,3 +222,15 @@ def test_cases_after_one_that_occupied_the_server_end_at_once_and_name_it(write,
 
     result.assert_outcomes(passed=1, errors=3)
     result.stdout.fnmatch_lines(["*the server has not answered since the query of case 'endless'*"])
+
+
+def test_the_text_of_a_long_error_is_shortened_everywhere(pytester, suite, write, run_and_parse):
+    write("predict.py", 'def predict(case):\n    raise ValueError("begin" + "x" * 1_000_000 + "end")\n')
+    suite(unpredicted("a"), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    message = run.case("a")["message"]
+    assert message.startswith("predict.py:predict raised ValueError: beginxxx")
+    assert message.endswith("xxxend (predict.py:2) (a.queryeval.yaml:5)")
+    assert max(len(message), len(run.text), len((pytester.path / "junit.xml").read_bytes())) < 30_000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from answering import Answering
@@ -101,15 +103,6 @@ def test_cases_that_were_left_out_are_not_asked_for(suite, run_and_parse, servic
 
 
 @pytest.mark.feature("http_predictor")
-def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
-    suite(*cases(), predictor={"http": service.url})
-
-    run("--collect-only", "-q")
-
-    assert service.asked == []
-
-
-@pytest.mark.feature("http_predictor")
 def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
     with Answering(lambda request: time.sleep(100 if request["id"] == "hangs" else 0) or GOLD) as service:
         write("conftest.py", TOUCH)
@@ -155,13 +148,54 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
     assert "pytest_queryeval_predict raised OSError: no model (conftest.py:2)" in run.case("a")["message"]
 
 
-def test_cases_that_ask_their_predictor_nothing_warn_once_for_each_file(suite, write, run):
-    write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
-    questions = unpredicted("c", question="How many?")
-    suite(unpredicted("a"), unpredicted("b"), questions, predictor="predict.py:predict")
+ASKED = "import pathlib\ndef predict(case):\n    pathlib.Path('asked').touch()\n    return 'SELECT 0'\n"
 
-    message = "*case 'a' asks the predictor nothing (so does 1 more case): add `question`*"
-    run("-Wdefault").stdout.fnmatch_lines([message])
+
+def test_a_case_without_a_question_is_an_error_and_its_system_is_not_asked(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    suite(unpredicted("a", question=" ", metadata={"x": 1}), case("b", question=""), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"a": "error", "b": "passed"}
+    assert run.case("a")["message"].startswith("case 'a' has no question: add `question` (a.queryeval.yaml:5)")
+    assert not Path("asked").exists()
+
+
+def test_stored_predictions_and_conversations_need_no_question(suite, write, run_and_parse):
+    write("p.jsonl", json.dumps({"id": "a", "predicted": GOLD}))
+    suite(unpredicted("a", question=""), predictor="p.jsonl")
+
+    assert run_and_parse().outcomes == {"a": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("header", "cases", "remedy"),
+    [
+        ("Natural language question", "{file: q.csv}", "columns: {question: Natural language question}"),
+        ("Prompt", "{file: q.csv}", "columns: {question: Prompt}"),
+        ("question: EN, short", "{file: q.csv}", 'columns: {question: "question: EN, short"}'),
+        ("Natural language question", "q.csv", "cases: {file: q.csv, columns: {question: Natural language question}}"),
+    ],
+)
+def test_a_table_whose_questions_have_another_header_says_so_once(run, write, header, cases, remedy):
+    write("predict.py", ASKED)
+    write("shop.sql", "CREATE TABLE t (a)")
+    write("q.csv", f'id,"{header}",gold\n' + "".join(f"c{n},How many?,SELECT {n}\n" for n in range(5)))
+    top = "kind: sql\nsource: {sqlite: {script: shop.sql}}\npredictor: predict.py:predict\n"
+    write("s.queryeval.yaml", f"{top}cases: {cases}\n")
+    message = f"q.csv has no column 'question'; did you mean '{header}'? Write {remedy}"
+
+    result = run()
+
+    result.assert_outcomes(errors=5)
+    assert message in result.stdout.str()
+    assert "same error in 2 more cases" in result.stdout.str()
+    assert not Path("asked").exists()
+    write(
+        "s.queryeval.yaml", f"{top}{remedy if remedy.startswith('cases') else 'cases: {file: q.csv, ' + remedy + '}'}\n"
+    )
+    run().assert_outcomes(passed=1, failed=4)
 
 
 def test_without_a_hook_a_case_needs_a_predictor(suite, run):
@@ -190,6 +224,44 @@ def test_a_gate_may_ask_that_all_trials_pass(suite, write, run_and_parse, servic
 
     assert [(gate["metric"], gate["ok"]) for gate in run.report["gates"]] == [("pass_hat_k", False)]
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("named", ["suite", "command line"])
+def test_a_missing_prediction_is_a_failure_where_the_file_says_so(suite, write, run_and_parse, named):
+    write("preds.jsonl", f'{{"id": "good", "predicted": "{GOLD}", "seconds": 3}}\n')
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.6}, {metric: prediction_seconds, max: 3}]\n")
+    metrics = ["execution_accuracy", "soft_f1", "exact_set_match", "prediction_seconds"]
+    settings = {} if named == "command line" else {"predictor": {"file": {"path": "preds.jsonl", "missing": "fail"}}}
+    suite(unpredicted("good"), unpredicted("gone"), metrics=metrics, on_miss="xfail", trials=3, **settings)
+
+    run = run_and_parse(*(["--queryeval-predictor=preds.jsonl?missing=fail"] if named == "command line" else []))
+
+    gone = run.case("gone")
+    assert run.outcomes == {"good": "passed", "gone": "missed"}
+    assert gone["predicted"]["error"] == {
+        "kind": "missing",
+        "message": "preds.jsonl: no prediction for 'gone' (1 of 2 cases has none): add it",
+    }
+    assert gone["scores"] == dict.fromkeys(metrics[:3], 0.0) | {"prediction_seconds": None}
+    assert [(gate["value"], gate["ok"]) for gate in run.report["gates"]] == [(0.5, False), (3.0, True)]
+    assert run.report["causes"] == {"missing": 1}
+    assert (gone["prediction"]["missing"], gone["trials"]) == (True, [])
+    assert "prediction failed (missing): preds.jsonl: no prediction for 'gone'" in gone["message"]
+
+
+def test_one_stored_answer_is_no_several_trials(suite, write, run_and_parse):
+    entries = [{"id": "one", "predicted": GOLD}, *({"id": "three", "trial": n, "predicted": GOLD} for n in (1, 2, 3))]
+    write("preds.jsonl", "\n".join(map(json.dumps, entries)))
+    suite(unpredicted("one"), unpredicted("three"), case("stated"), predictor="preds.jsonl", trials=3)
+
+    run = run_and_parse()
+
+    trials_scores = {"pass_at_k", "pass_hat_k"}
+    scored = {case["id"]: len(case["trials"]) for case in run.report["cases"] if trials_scores <= case["scores"].keys()}
+    assert scored == {"three": 3}
+    assert [case["trials"] for case in run.report["cases"] if not trials_scores & case["scores"].keys()] == [[], []]
+    assert run.report["trials"]["cases"] == 1
+    assert set(run.outcomes.values()) == {"passed"}
 
 
 def test_predictions_that_nobody_asked_for_are_named(suite, write, run):

@@ -101,6 +101,17 @@ def test_run_without_a_verdict_names_what_brings_one(suites, run_and_parse):
     assert last_line(skipped) == "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped"
 
 
+def test_a_quiet_run_says_that_its_gates_are_about_a_selection(suites, run_and_parse):
+    selected = run_and_parse("-q", "-k", "mean-age", "-o", "queryeval_gates=selection")
+    ungated = run_and_parse("-q", "-k", "mean-age", "-o", "queryeval_gates=off")
+
+    assert last_line(selected) == (
+        "queryeval: PASSED: 1 case: 1 passed, 2 gates evaluated on 1 of 8 cases (no case failed, 2 gates met, "
+        "1 gate not evaluated)"
+    )
+    assert ungated.report["selected"]
+
+
 def test_gate_whose_cases_are_all_selected_is_evaluated(suites, run_and_parse):
     run = run_and_parse("-m", "nightly")
 
@@ -283,13 +294,6 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
     assert last_line(without) == f"{NO_VERDICT}regressions: no baseline was given and 1 more{NAME_IT}"
 
 
-def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):
-    result = run("--collect-only", "-q")
-
-    assert "queryeval:" not in result.stdout.str()
-    assert result.ret == 0
-
-
 def test_gates_of_a_run_without_a_case_of_their_folder_are_not_there(suites, write, run_and_parse):
     write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
 
@@ -304,4 +308,4 @@ def test_errors_fail_a_run_whose_gates_could_not_be_evaluated(suite, write, run_
 
     run = run_and_parse("-k", "mistaken")
 
-    assert last_line(run) == "queryeval: FAILED: 1 case in error"
+    assert last_line(run) == "queryeval: FAILED: 1 case in error; 1 of 3 cases selected"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sysconfig
 from pathlib import Path
 
 import pytest
-from singers import INVALID, WRONG, case
+from singers import INVALID, WRONG, case, unpredicted
 
 from pytest_queryeval.cli import main
 
@@ -259,3 +260,73 @@ def test_gates_on_a_tag_that_no_case_has_name_the_nearest(suites, run):
     result.stdout.fnmatch_lines(
         ["gate MISSED: *: no case in this run has the tag 'nigthly': did you mean 'nightly'[?]"]
     )
+
+
+def _of_first_case(**changes):
+    return lambda report: report["cases"][0].update(changes)
+
+
+def _with_passed_trials(report):
+    for wrong_case in report["cases"][1:]:
+        wrong_case["outcome"] = "passed"
+        for trial in wrong_case["trials"]:
+            trial["passed"] = True
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (
+            _of_first_case(scores={"execution_accuracy": 99.0}),
+            "cases[0]: scores: execution_accuracy: 99 is outside its range, 0 to 1",
+        ),
+        (_of_first_case(scores={"execution_accuracy": -1.0}), "-1 is outside its range"),
+        (
+            _of_first_case(scores={"execution_accuracy": 0.0}),
+            "cases[0]: the outcome is 'passed', and the scores do not",
+        ),
+        (_of_first_case(scores={}), "cases[0]: the outcome is 'passed'"),
+        (_of_first_case(outcome="xpassed", scores={"execution_accuracy": 0.0}), "the outcome is 'xpassed'"),
+        (_with_passed_trials, "cases[1]: the outcome is 'passed', and the scores do not"),
+        (
+            lambda report: report["cases"][1]["trials"][0]["scores"].update(soft_f1=7.0),
+            "cases[1]: scores: soft_f1: 7 is",
+        ),
+        (lambda report: report["metrics"]["execution_accuracy"].update(mean=2.0), "metrics: execution_accuracy: 2 is"),
+    ],
+)
+@pytest.mark.feature("report_files")
+def test_an_edited_report_is_refused_with_its_place(pytester, write, suite, run, capsys, edit, problem):
+    write("queryeval.yaml", "on_miss: xfail\ngates: [{metric: execution_accuracy, min: 0.9}]")
+    write("p.py", f"def predict(case):\n    return {WRONG!r}\n")
+    suite(case("a"), unpredicted("b", trials=2, trials_rule="any"), case("c", WRONG), predictor="p.py:predict")
+    run("--queryeval-report=report.json")
+    report = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    edit(report)
+    Path("edited.json").write_text(json.dumps(report), encoding="utf-8")
+
+    with pytest.raises(SystemExit) as exit_:
+        main(["merge", "edited.json"])
+
+    assert exit_.value.code == 2
+    message = capsys.readouterr().err
+    assert "edited.json: is not a report: " in message
+    assert problem in message
+    assert main(["merge", "report.json"]) == 1  # which misses its gate
+
+
+@pytest.mark.parametrize(
+    "option", ["--queryeval-report=report.json", "--queryeval-report=.", "-oqueryeval_report=report.json"]
+)
+def test_a_report_that_would_replace_its_baseline_is_refused(suite, run, option):
+    suite(case("a"))
+    run("--queryeval-report=report.json")
+    before = Path("report.json").read_bytes()
+
+    result = run("--queryeval-baseline=report.json", option)
+
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        ["ERROR: *report: the report would replace the baseline report.json: write it to another file"]
+    )
+    assert Path("report.json").read_bytes() == before

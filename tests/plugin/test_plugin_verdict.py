@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 from singers import INVALID, WRONG, case
@@ -91,6 +92,92 @@ def test_missed_gates_and_the_verdict_are_properties_of_the_suite_in_junit(misse
         ("queryeval.gate", MISSED.removeprefix("GATE ")),
     ]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "0")
+
+
+JUNIT_GATES = r"""gates:
+  - {metric: execution_accuracy, min: 0.4}
+  - {metric: execution_accuracy, min: 1}
+  - {metric: execution_accuracy, min: 1, where: {tag: "<&\a>"}}
+  - {no_regression: {metric: execution_accuracy}}
+"""
+
+
+def gate_cases(path):
+    """The totals of a junit.xml, and the gates in it: class, name, result and message."""
+    root = ElementTree.parse(path).getroot()
+    suites = {suite.get("name"): suite for suite in root}
+    gates = suites.get("queryeval.gates", ())
+    counts = [tuple(element.get(name) for name in ("tests", "failures", "errors")) for element in (root, *root)]
+    results = [
+        (case.get("classname"), case.get("name"), *((case[0].tag, case[0].get("message")) if len(case) else ("", "")))
+        for case in gates
+    ]
+    return list(suites), counts, results
+
+
+def test_gates_are_test_cases_of_the_junit_file_in_a_folder_of_reports(suite, write, run, pytester):
+    suite(case("good"), case("bad", WRONG), on_miss="xfail", name="sub/a.queryeval.yaml")
+    write("sub/queryeval.yaml", JUNIT_GATES)
+
+    run("--queryeval-report=reports")
+
+    names, counts, results = gate_cases(pytester.path / "reports/junit.xml")
+    assert names == ["pytest", "queryeval.gates"]
+    assert counts == [("6", "2", "0"), ("2", "0", "0"), ("4", "2", "0")]
+    place, subject = "sub.queryeval.yaml", "execution_accuracy"
+    missed = f"gate missed: {subject} in sub: 0.500, needs at least 1 (2 cases)"
+    no_case = f"gate missed: {subject} of <&\\x07> cases in sub: no case in this run has the tag '<&\\x07>'"
+    assert results == [
+        (place, subject, "", ""),
+        (place, f"{subject} (2)", "failure", missed),
+        (place, f"{subject} of <&\\x07> cases", "failure", no_case),
+        (
+            place,
+            f"regression of {subject}",
+            "skipped",
+            f"gate not evaluated: regression of {subject} in sub: no baseline was given",
+        ),
+    ]
+
+
+def test_gates_of_a_run_without_a_verdict_are_failed_test_cases(suite, write, run, pytester):
+    suite(case("good"))
+    write("queryeval.yaml", "gates: [{max_regressions: 0}]")
+
+    assert run("--queryeval-report=reports").ret == 0
+
+    assert gate_cases(pytester.path / "reports/junit.xml")[2] == [
+        (
+            "queryeval.yaml",
+            "regressions",
+            "failure",
+            "gate NO VERDICT: not evaluated: regressions: no baseline was given",
+        )
+    ]
+
+
+def test_gates_are_in_a_junit_file_of_the_users_by_a_setting_only(missed, write, run, pytester, junit_schema):
+    for options, names in (
+        ([], ["pytest"]),
+        (["-o", "queryeval_junit_gates=true"], ["pytest", "queryeval.gates"]),
+    ):
+        run("--junitxml=own.xml", *options)
+        assert gate_cases(pytester.path / "own.xml")[0] == names
+    (pytester.path / "queryeval.yaml").unlink()
+    run("--junitxml=own.xml", "-o", "queryeval_junit_gates=true")
+    assert gate_cases(pytester.path / "own.xml")[:2] == (["pytest"], [(None, None, None), ("2", "0", "0")])
+
+
+def test_a_junit_file_without_scores_is_valid_by_the_schema_of_jenkins(missed, run, pytester, junit_schema):
+    run("--queryeval-report=reports")
+    assert not junit_schema.is_valid(ElementTree.parse(pytester.path / "reports/junit.xml").getroot())
+
+    run("--queryeval-report=reports", "-o", "queryeval_junit_properties=false")
+
+    junit = ElementTree.parse(pytester.path / "reports/junit.xml").getroot()
+    junit_schema.validate(junit)
+    assert [len(suite.findall("testcase")) for suite in junit] == [2, 1]
+    assert not junit.findall(".//testcase/properties")
 
 
 def test_verdict_is_about_suites_and_the_exit_status_about_all_tests(suite, write, run):

@@ -114,6 +114,7 @@ def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_
 
     assert alone.report["totals"]["cases"] == 24
     assert [gate["ok"] for gate in alone.report["gates"]] == [False, False, True, True, False]
+    assert shared.report["environment"].pop("workers") == 2
     assert without_times(shared.report) == without_times(alone.report)
     assert shared.report["measures"]["metadata[cost]"] == alone.report["measures"]["metadata[cost]"]
     assert shared.result.parseoutcomes() | {"deselected": 1} == alone.result.parseoutcomes()

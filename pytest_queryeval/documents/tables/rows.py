@@ -47,11 +47,13 @@ _QUOTED_CELL = re.compile(r'"(?:[^"]|"")*+"')
 class TableFile(File):
     """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
 
-    With `number_lines`, rows are numbered and located by line, as in text files.
+    With `number_lines`, rows are numbered and located by line, as in text files. `unread` are the headers of columns
+    that nothing reads, although no setting says so.
     """
 
     sheet: str = ""
     headers: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     number_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:

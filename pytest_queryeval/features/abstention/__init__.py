@@ -34,6 +34,11 @@ def is_abstention(answer: _Answer) -> bool:
     return answer["prediction"] is not None and answer["prediction"].get("abstained", False)
 
 
+def is_missing(answer: _Answer) -> bool:
+    """Return whether a file of predictions has none, which counts as a failure."""
+    return answer["prediction"] is not None and answer["prediction"].get("missing", False)
+
+
 def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     """Return whether an answer is right: whether it passes, or meets the default thresholds if nothing is required."""
     if is_abstention(answer):
@@ -63,7 +68,9 @@ def _run_metric(
     return RunMetric(score=mean_over_trials, instead=INSTEAD, better=better, concerns=concerns, judges=judges)
 
 
-COVERAGE = _run_metric(lambda case, answer: float(not is_abstention(answer)), judges=lambda _: False)
+COVERAGE = _run_metric(
+    lambda case, answer: float(not is_abstention(answer) and not is_missing(answer)), judges=lambda _: False
+)
 SELECTIVE_ACCURACY = _run_metric(_selective_accuracy)
 ANSWERED_UNANSWERABLE = _run_metric(
     lambda case, answer: float(not is_abstention(answer)) if is_unanswerable(case) else None,

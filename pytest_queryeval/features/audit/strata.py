@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport, by_data
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
@@ -112,7 +112,7 @@ def _answer(case: CaseReport, trial: CaseReport | TrialReport, *, passed: bool) 
         is_right = passed
     elif predicted is None or predicted["error"] is not None or not prediction:
         is_right = False
-    is_refuted = "challenge" in case and case["challenge"]["verdict"] == "refuted"
+    is_refuted = "challenge" in case and by_data(case["challenge"]).verdict == "refuted"
     return Answer(
         passed=passed,
         is_in_doubt=passed and (case["depends_on_tie"] or is_refuted),

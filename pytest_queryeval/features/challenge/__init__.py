@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_queryeval.core.case_report import Row
+from pytest_queryeval.core.case_report import Row, by_data
 from pytest_queryeval.core.metric import RunChallenge, metric
 from pytest_queryeval.core.model import ChallengeVerdict, Execution
 from pytest_queryeval.core.report import Report
@@ -18,7 +18,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.reports import blocks
 from pytest_queryeval.reports.added_sections import ReportSection
 from pytest_queryeval.reports.blocks import Block, CaseName, Untrusted
-from pytest_queryeval.text.formatting import cell_text
+from pytest_queryeval.text.formatting import cell_text, format_score
 
 CELL_CHARACTERS = 20
 # For one pass with a verdict, and for several.
@@ -35,7 +35,7 @@ WORDS: dict[ChallengeVerdict, tuple[str, str]] = {
 def challenged_accuracy(
     gold: Execution, predicted: Execution, *, policy: Policy, challenge: RunChallenge
 ) -> float | None:
-    """Return `execution_accuracy`, but 0 if a small database shows that the queries are not the same."""
+    """Return `execution_accuracy`, but 0 if a small database refutes the answer that satisfies what the data does."""
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return None
     accuracy = execution_accuracy(gold.answer, predicted.answer, policy=policy)
@@ -43,26 +43,34 @@ def challenged_accuracy(
 
 
 def challenge_blocks(report: Report) -> Iterator[Block]:
-    """Yield the number of passes with each verdict, a table of the refuted ones, and why others are unchallenged."""
-    challenges = [(case["nodeid"], case["challenge"]) for case in report["cases"] if "challenge" in case]
-    if not challenges:
+    """Yield the metric with the number of passes of each verdict, counterexamples, and why others are unchallenged."""
+    reported = [(case["nodeid"], case["challenge"]) for case in report["cases"] if "challenge" in case]
+    if not reported:
         return
-    counts = Counter(challenge["verdict"] for _, challenge in challenges)
-    yield (_counts_text(counts),)
+    challenges = [(nodeid, by_data(challenge)) for nodeid, challenge in reported]
+    counts = Counter(challenge.verdict for _, challenge in challenges)
+    metric_report = report["metrics"].get("challenged_accuracy")
+    score = f"challenged_accuracy {format_score(metric_report['mean'])}: " if metric_report else ""
+    yield (f"{score}{_counts_text(counts)}",)
+    number_ruled_out = sum(challenge.ruled_out is not None for _, challenge in challenges)
+    if number_ruled_out:
+        differing = "differs" if number_ruled_out == 1 else "differ"
+        differing += " from gold only on databases that violate what your data satisfies"
+        yield (f"not in the metric: {number_ruled_out:,} of those that stand {differing}",)
     rows = [
         (
             CaseName(nodeid),
+            challenge.verdict,
             str(counterexample["rows"]),
-            "no" if challenge["unlike"] else "yes",
             Untrusted(_answer_text(counterexample["gold_rows"])),
             Untrusted(_answer_text(counterexample["predicted_rows"])),
         )
-        for nodeid, challenge in challenges
-        if (counterexample := challenge["counterexample"]) is not None
+        for nodeid, challenge in sorted(challenges, key=lambda pair: pair[1].refutation is None)
+        if (counterexample := challenge.counterexample) is not None
     ]
     if rows:
-        yield blocks.Table(("refuted", "rows", "like the source", "gold", "predicted"), rows)
-    reasons = Counter(challenge["reason"] for _, challenge in challenges if "reason" in challenge)
+        yield blocks.Table(("differs on a small database", "verdict", "rows", "gold", "predicted"), rows)
+    reasons = Counter(challenge["reason"] for _, challenge in reported if "reason" in challenge)
     for reason, number in reasons.most_common():
         yield (f"{number:,} unchallenged: ", Untrusted(reason))
 

@@ -21,14 +21,14 @@ from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomic
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, Challenge, Execution, Prediction, QueryOrAnswer, Refutation
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, CounterexampleSearch
+from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Counterexample, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
-FORMAT = 7  # of challenges that are kept: greater after each change of how they are made or written
+FORMAT = 8  # of challenges that are kept: greater after each change of how they are made or written
 NO_QUERY = "one of the answers is stored, without a query"
 # With several golds, the verdict is the first of these that any of them has: for `refuted` all have to be refuted.
 _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
@@ -141,7 +141,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
 def _search(
     searches: Sequence[CounterexampleSearch], case: Case, gold: str, predicted: str, session: Session
 ) -> Challenge:
-    tried, reason = 0, "no search for counterexamples is installed"
+    tried, reason, ruled_out = 0, "no search for counterexamples is installed", None
     for search in searches:
         try:
             result = search.find(case, gold, predicted, session)
@@ -149,21 +149,19 @@ def _search(
             reason = str(error)
             continue
         tried, reason = tried + result.tried, "the queries run in no small database"
-        if (counterexample := result.counterexample) is not None:
-            gold_answer, predicted_answer = counterexample.gold.answer, counterexample.predicted.answer
-            assert isinstance(gold_answer, Table)
-            assert isinstance(predicted_answer, Table)
-            refutation = Refutation(
-                script=counterexample.script,
-                size=counterexample.size,
-                gold=gold_answer,
-                predicted=predicted_answer,
-                is_unlike=counterexample.is_unlike,
-            )
-            return Challenge(verdict="refuted", tried=tried, refutation=refutation)
+        if result.counterexample is not None:
+            return Challenge(verdict="refuted", tried=tried, refutation=_refutation(result.counterexample))
+        ruled_out = ruled_out or result.ruled_out
     if tried:
-        return Challenge(verdict="stands", tried=tried)
+        return Challenge(verdict="stands", tried=tried, ruled_out=None if ruled_out is None else _refutation(ruled_out))
     return Challenge(verdict="unchallenged", reason=reason)
+
+
+def _refutation(counterexample: Counterexample) -> Refutation:
+    gold, predicted = counterexample.gold.answer, counterexample.predicted.answer
+    assert isinstance(gold, Table)
+    assert isinstance(predicted, Table)
+    return Refutation(script=counterexample.script, size=counterexample.size, gold=gold, predicted=predicted)
 
 
 class ChallengeStore:

@@ -12,6 +12,7 @@ from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.errors import Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.check.file_rules import uncollected_suites
 from pytest_queryeval.features.check.gold_rules import findings_of, run_golds
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.suites import CaseLevels, read_levels
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `SuiteError` for suites that cannot be read.
     """
-    suites, left_out = read_suites(arguments.path)
+    suites, left_out = read_suites(arguments.path, check_files=True)
     for why in left_out:
         _tell(f"not checked: {why}")
     start = file_at(arguments.path).path
@@ -46,6 +47,7 @@ def run(arguments: argparse.Namespace) -> Result:
     all_findings = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
     checked_suites = Suites(folder=folder, cases=cases, columns=columns)
     all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
+    all_findings += uncollected_suites(folder, suites)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
     all_findings.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in all_findings if not finding.silenced]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
+from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import entries
+from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates.reach import (
     RULE,
     gate_remedy,
@@ -118,6 +121,32 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
                 yield level.finding("unknown-column", node, message)
 
 
+def unknown_where(suites: Suites) -> Iterator[Finding]:
+    """Find values in the `where` of gates that no case below their folder has."""
+    for level in suites.levels():
+        gates = entries(level.node).get("gates")
+        known_values: dict[str, set[str]] = {}
+        for name, node in _conditions_of(gates) if gates is not None else ():
+            if name not in known_values:
+                paths = (
+                    (case.case, os.path.relpath(case.case.location.path).replace(os.sep, "/")) for case in level.cases
+                )
+                known_values[name] = {value for case, path in paths for value in GROUPS[name].values(case, path)}
+            if (value := text(node)) not in known_values[name]:
+                hint = did_you_mean(value, known_values[name]) or ": correct it, or remove it"
+                yield level.finding("unknown-where", node, f"no case below has the {name} '{value}'{hint}")
+
+
+def _conditions_of(gates: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the groups that gates name, with their values, also those under `not`."""
+    for gate in items(gates):
+        where = entries(gate).get("where")
+        conditions = dict(entries(where)) if where is not None else {}
+        excluded = conditions.pop("not", None)
+        yield from conditions.items()
+        yield from entries(excluded).items() if excluded is not None else ()
+
+
 def unused_source(suites: Suites) -> Iterator[Finding]:
     """Find named sources that no case below runs on."""
     for level in suites.levels():
@@ -163,6 +192,19 @@ def _thresholds_of(levels: CaseLevels) -> Location:
     """Return the place of the nearest thresholds of a case; that of the case if none are stated."""
     nodes = [entries(level)["thresholds"] for level in levels.all if "thresholds" in entries(level)]
     return nodes[-1].location if nodes else levels.case.location
+
+
+def missing_question(suites: Suites) -> Iterator[Finding]:
+    """Find cases without a question that their system is asked; where none is stated, in tables only."""
+    cases_by_remedy: dict[tuple[Location, str], list[Case]] = {}
+    for levels in _to_run(suites):
+        case, predictor = levels.case, levels.case.settings.predictor
+        is_asked = case.row is not None if predictor is None else PREDICTORS[predictor.kind].calls
+        if case.no_question and case.predicted is None and is_asked:
+            cases_by_remedy.setdefault((case.location, case.no_question), []).append(case)
+    for (location, remedy), cases in cases_by_remedy.items():
+        others = f" (of {pluralize(len(cases), 'case')})" if len(cases) > 1 else ""
+        yield case_finding("missing-question", cases[0], f"{remedy}{others}", location)
 
 
 def duplicate_question(suites: Suites) -> Iterator[Finding]:
@@ -216,7 +258,9 @@ SUITE_RULES: Mapping[str, SuiteRule] = {
     "stale-setting": stale_setting,
     "unknown-column": unknown_column,
     "unused-source": unused_source,
+    "unknown-where": unknown_where,
     "nothing-required": nothing_required,
+    "missing-question": missing_question,
     "duplicate-question": duplicate_question,
     "duplicate-gold": duplicate_gold,
 }

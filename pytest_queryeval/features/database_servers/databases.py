@@ -26,7 +26,6 @@ MIN_CHARACTERS = 6  # a shorter secret is replaced only where it is a whole word
 _USER_INFO = re.compile(r"^[^:/?#]+://([^:/]*):(.*)@", re.DOTALL)
 _PARAMETER = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
-_HAS_FRACTION = re.compile(r"[0-9][.eE]")
 _MAX_DIGITS = 10_000
 
 
@@ -50,28 +49,24 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
     return text
 
 
-def canonical_json(text: str) -> str:
-    r"""Return JSON with sorted keys and numbers without zeros at their end; as it came if Python cannot read it.
+def read_json(text: str) -> Any:
+    r"""Return JSON of a list or an object as Python's value with exact numbers, and of a scalar as JSON text.
 
-    >>> canonical_json('{"b": [1,  null],\n "a": 1.50}')
-    '{"a": 1.5, "b": [1, null]}'
+    A text that Python cannot read is returned as it is.
+
+    >>> read_json('{"b": [1,  null],\n "a": 1.50}'), read_json('"a"'), read_json("1.50"), read_json("null")
+    ({'b': [1, None], 'a': Decimal('1.50')}, '"a"', '1.5', 'null')
     """
     try:
-        if _HAS_FRACTION.search(text):
-            return _json_text(json.loads(text, parse_float=Decimal))
-        return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)
+        value = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         return text
+    return value if isinstance(value, list | dict) else _json_text(value)
 
 
 def _json_text(value: Any) -> str:
-    """Return a value as JSON text: `json` would round numbers to floats."""
+    """Return a scalar as JSON text: `json` would round numbers to floats."""
     match value:
-        case dict():
-            items = (f"{json.dumps(key, ensure_ascii=False)}: {_json_text(value[key])}" for key in sorted(value))
-            return f"{{{', '.join(items)}}}"
-        case list():
-            return f"[{', '.join(map(_json_text, value))}]"
         case Decimal() if not value:
             return "0"
         case Decimal() if abs(value.adjusted()) < _MAX_DIGITS:

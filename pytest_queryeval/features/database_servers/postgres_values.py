@@ -14,7 +14,7 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
-from pytest_queryeval.features.database_servers.databases import canonical_json
+from pytest_queryeval.features.database_servers.databases import read_json
 
 # Read as PostgreSQL writes them: no other query would answer with Python's text of a range or a record.
 TYPES_AS_TEXT = (
@@ -90,11 +90,11 @@ class IntervalLoader(Loader):
 
 
 class JsonLoader(Loader):
-    """JSON as text, also of scalars: a JSON null is not NULL. Keys are sorted, numbers have no zeros at their end."""
+    """JSON as lists and mappings, scalars as JSON text: a JSON null is not NULL."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the text; as it came if Python cannot read it."""
-        return canonical_json(text_of(data))
+        """Return the value; as it came if Python cannot read it."""
+        return read_json(text_of(data))
 
 
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy
 
-from pytest_queryeval.features.database_servers.databases import canonical_json
+from pytest_queryeval.features.database_servers.databases import read_json
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Fault
 
@@ -62,7 +62,7 @@ def check_session(connection: sqlalchemy.Connection, url: sqlalchemy.URL) -> Non
 
 
 def row_encoder(description: Sequence[Any]) -> Callable[[Sequence[Sequence[Any]]], list[tuple[Any, ...]]]:
-    """Return the function that encodes rows, whose semi-structured cells become JSON text in one form."""
+    """Return the function that encodes rows, whose semi-structured cells are read: see `read_json`."""
     json_columns = [column for column, properties in enumerate(description) if properties[1] in JSON_TYPES]
     if not json_columns:
         return encode_rows
@@ -72,7 +72,7 @@ def row_encoder(description: Sequence[Any]) -> Callable[[Sequence[Sequence[Any]]
         for row in changed_rows:
             for column in json_columns:
                 if isinstance(row[column], str):
-                    row[column] = canonical_json(row[column])
+                    row[column] = read_json(row[column])
         return encode_rows(changed_rows)
 
     return encode

@@ -79,7 +79,13 @@ def run(arguments: argparse.Namespace) -> Result:
         **{option.name: getattr(arguments, option.name) for option in OPTIONS},
     )
     options.check()
-    targets = report_targets(options.report or (), option="--report", folder=Path(), layout=options.excel_layout)
+    targets = report_targets(
+        options.report or (),
+        option="--report",
+        folder=Path(),
+        layout=options.excel_layout,
+        baseline=options.baseline_path,
+    )
     executor = _executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)
@@ -115,7 +121,7 @@ def run(arguments: argparse.Namespace) -> Result:
     )
     written_files = targets.write(report)
     faults = [*evaluation.faults, *written_files.problems]
-    unused = [] if is_selected else evaluation.unused
+    remarks = [] if is_selected else evaluation.remarks
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity, command="evaluate")
@@ -124,7 +130,7 @@ def run(arguments: argparse.Namespace) -> Result:
         status=INTERRUPTED if evaluation.is_interrupted else status,
         lines=[
             *(text for text, _ in summary),
-            *unused,
+            *remarks,
             *(f"report: {path}" for path in written_files.paths),
             *faults,
             line,
@@ -142,7 +148,7 @@ class _Done(NamedTuple):
     is_interrupted: bool
     faults: Sequence[str]
     """Why the others were not."""
-    unused: Sequence[str]
+    remarks: Sequence[str]
     """Sentences on predictions that belong to no case."""
 
 
@@ -166,7 +172,7 @@ def _evaluate(
             is_interrupted = True
         except (ExecutorBroken, ReportError) as error:
             faults.append(f"the run has stopped: {error}")
-        return _Done(case_reports, is_interrupted, faults, session.predictors.unused())
+        return _Done(case_reports, is_interrupted, faults, session.predictors.remarks())
 
 
 def _results(

@@ -48,6 +48,7 @@ Reason: TypeAlias = Literal[
 ]
 _ANSWERED: PredictionReport = {"source": "", "seconds": 0.0, "metadata": {}}
 _ABSTAINED: PredictionReport = {**_ANSWERED, "abstained": True}
+_MISSING: PredictionReport = {**_ANSWERED, "missing": True}
 
 
 class Mean(TypedDict):
@@ -142,9 +143,13 @@ class Leaderboard(TypedDict):
 
 
 def strip_prediction(prediction: PredictionReport | None) -> PredictionReport | None:
-    """Return a prediction without all but that it is an answer or an abstention; None if there is none."""
-    if prediction is None:
-        return None
+    """Return a prediction without all but that it is an answer, an abstention, or missing; None if there is none."""
+    return None if prediction is None else _stripped(prediction)
+
+
+def _stripped(prediction: PredictionReport) -> PredictionReport:
+    if prediction.get("missing"):
+        return _MISSING
     return _ABSTAINED if prediction.get("abstained") else _ANSWERED
 
 
@@ -156,7 +161,7 @@ def strip_trials(case: CaseReport) -> list[TrialReport]:
             "scores": trial["scores"],
             "violations": [],
             "predicted": {"query": None, "error": None, "seconds": 0.0},
-            "prediction": _ABSTAINED if trial["prediction"].get("abstained") else _ANSWERED,
+            "prediction": _stripped(trial["prediction"]),
         }
         for trial in case["trials"]
     ]

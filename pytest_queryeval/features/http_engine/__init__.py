@@ -23,7 +23,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape, is_text, pattern_shape
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among, with_cells
 from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection_settings
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, QueryRequest, text_refusal
@@ -155,7 +155,7 @@ class HTTPEngine:
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
         question = QueryRequest(query, {**self._settings, "max_rows": max_rows})
-        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        execution = with_cells(self._remote.execute(question, timeout=timeout, max_rows=max_rows))
         table = execution.answer
         if not isinstance(table, Table) or table.columns or table.rows:
             return execution

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from pytest_queryeval.documents.json_path import (
     selected,
 )
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.cells import encode, encode_rows
+from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer
 from pytest_queryeval.sandbox.http_messages import unreadable
 from pytest_queryeval.sandbox.http_session import (
@@ -205,7 +206,7 @@ def refuse_error(document: Any, settings: Settings) -> None:
     """Raise `QueryFailed` where the document has an error, or a mark that the answer was cut."""
     for value in _select(settings["error"], document):
         if value:
-            raise QueryFailed("invalid", value if isinstance(value, str) else str(encode(value)))
+            raise QueryFailed("invalid", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     if any(_select(settings["truncated"], document)):
         raise QueryFailed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
 

@@ -35,7 +35,14 @@ from pytest_queryeval.reports.sections import (
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, shown_interval
 from pytest_queryeval.results.aggregation import totals as totals_of
-from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
+from pytest_queryeval.results.verdict import (
+    cases_text,
+    changes_text,
+    listed_text,
+    run_conditions,
+    verdict,
+    with_worst_cases,
+)
 from pytest_queryeval.text.formatting import minute_of
 
 LINKS_SHOWN = 200
@@ -84,7 +91,7 @@ def page(report: Report) -> str:
         weak=weaknesses(report),
         weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
-        cautions=[text_sentence(caution) for caution in cautions(report)],
+        cautions=[*run_conditions(report), *(text_sentence(caution) for caution in cautions(report))],
         views=_views(excerpt),
         listed=listed_text(excerpt, report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),

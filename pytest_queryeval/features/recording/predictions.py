@@ -20,7 +20,16 @@ from pytest_queryeval.core.answer_json import (
 )
 from pytest_queryeval.core.errors import PredictorError, SourceError
 from pytest_queryeval.core.json_value import to_jsonable
-from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer, Step, is_seconds
+from pytest_queryeval.core.model import (
+    Abstention,
+    Case,
+    Failure,
+    Prediction,
+    PredictorSpec,
+    QueryOrAnswer,
+    Step,
+    is_seconds,
+)
 from pytest_queryeval.core.steps import step_json
 from pytest_queryeval.features.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.features.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
@@ -166,6 +175,8 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
     fields: JsonObject
     if isinstance(content, Abstention):
         fields = {"abstained": True, "reason": content.reason}
+    elif isinstance(content, Failure):
+        raise TypeError("no prediction")
     else:
         fields = encode_answer(content.answer) | ({} if content.query is None else {"query": content.query})
     steps = None if prediction.steps is None else [encode(dict(step_json(step))) for step in prediction.steps]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.groups import folder_text
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts, SpendReport
 from pytest_queryeval.reports import report_files, write_files, write_report
@@ -22,7 +23,7 @@ from pytest_queryeval.reports.sections import leading_names
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
+from pytest_queryeval.results.gates import EarlyDecision, are_left_out, gate_key, merge_gates
 from pytest_queryeval.results.report_file import moment_of, read_report
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.report import CHARACTERS, gated_report
@@ -48,10 +49,10 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `ReportError` for a part that cannot be used and a target that cannot be written.
     """
-    files = report_files(arguments.output)
+    base: Path | None = arguments.baseline
+    files = report_files(arguments.output, base)
     paths = list(reversed(dict.fromkeys(reversed(arguments.parts))))  # of a part given twice the last place counts
     parts = {str(path): read_report(path) for path in paths}
-    base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
     written_files = write_files(files, partial(write_report, report))
     line, _ = verdict_line(report, written_files.problems, command="merge")
@@ -92,9 +93,11 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     latest one, the environment that of the first part; environments that differ from it are under its `parts`.
 
     Raise `ReportError` if parts were made by different versions of this package, whose scores may differ, where one
-    node id means different cases in them, and if scores are too large to be averaged.
+    node id means different cases in them, if they state different gates for a folder, and if scores are too large to be
+    averaged.
     """
     check_versions(parts)
+    _check_gates(parts)
     origins: dict[str, tuple[str, int]] = {}
     for name, report in parts.items():
         for case in report["cases"]:
@@ -158,6 +161,20 @@ def check_versions(parts: Mapping[str, Report]) -> None:
                 f"{one_line(name)}: made by pytest-queryeval {version_text}, "
                 f"but {one_line(first_part)} by {first_text}: run all parts with one version"
             )
+
+
+def _check_gates(parts: Mapping[str, Report]) -> None:
+    """Raise `ReportError` if two parts state different gates for one folder."""
+    stated: dict[str, tuple[str, list[str]]] = {}
+    for name, report in parts.items():
+        gates_by_folder: defaultdict[str, list[str]] = defaultdict(list)
+        for gate in merge_gates([report["gates"]]):  # which drops the results
+            gates_by_folder[gate["folder"]].append(gate_key(gate))
+        for folder, gates in gates_by_folder.items():
+            first_part, first_gates = stated.setdefault(folder, (name, gates))
+            if gates != first_gates:
+                problem = f"states other gates{folder_text(folder)} than {one_line(first_part)}"
+                raise ReportError(f"{one_line(name)}: {problem}: run all parts with one state of the suites")
 
 
 def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, by_data
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.model import SCORE_TOLERANCE, Abstention, Case, Execution, Prediction, QueryOrAnswer
@@ -110,7 +110,7 @@ def _system_answer(reported: CaseReport) -> SystemAnswer:
     elif predicted is not None and predicted["query"] is not None and is_whole(predicted["query"]):
         answer = QueryOrAnswer(query=predicted["query"])
     challenge, gold = reported.get("challenge"), reported["gold"]
-    is_refuted = challenge is not None and challenge["verdict"] == "refuted"
+    is_refuted = challenge is not None and by_data(challenge).verdict == "refuted"
     return SystemAnswer(
         prediction=answer,
         is_right=reported["outcome"] in ("passed", "xpassed"),

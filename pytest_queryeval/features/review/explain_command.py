@@ -177,19 +177,20 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         try:
             # Without the feature that has the only search, an error names the feature.
             names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
-            tried, counterexample = 0, None
+            tried, ruled_out, counterexample = 0, None, None
             for name in names:
                 result = COUNTEREXAMPLE_SEARCHES[name].find(case, gold, predicted, session)
-                tried, counterexample = tried + result.tried, result.counterexample
-                if counterexample is not None:
+                tried, ruled_out = tried + result.tried, ruled_out or result.ruled_out
+                if (counterexample := result.counterexample) is not None:
                     break
         except (MissingFeatureError, SourceError) as error:
             return counterexample_json(None, f"not looked for: {error}", case)
-    if counterexample is None:
+    shown = counterexample or ruled_out
+    if shown is None:
         return counterexample_json(None, f"no difference found in {pluralize(tried, f'small {form.name}')}", case)
-    size = pluralize(counterexample.size, form.unit)
-    unlike = " that are unlike those of the source" if counterexample.is_unlike else ""
-    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {size}{unlike}:", case)
+    note = f"the answers agree on the source, and differ on {pluralize(shown.size, form.unit)}"
+    violation = ":" if counterexample is not None else ", which violate what your data satisfies:"
+    return counterexample_json(shown, f"{note}{violation}", case)
 
 
 def _counterexample_lines(

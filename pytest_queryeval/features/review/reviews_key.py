@@ -12,7 +12,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, ReportError, case_finding, nearest
+from pytest_queryeval.core.errors import (
+    Finding,
+    Location,
+    QueryEvalError,
+    ReportError,
+    case_finding,
+    nearest,
+    nearest_file,
+)
 from pytest_queryeval.core.model import ABSTENTION, Case, QueryOrAnswer, Review, ReviewDecision
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
@@ -58,6 +66,21 @@ class Reviews:
             raise self.node.problem("has no place for a reviewer's file: write one `*`, as in reviews/*.jsonl")
         stem = re.sub(r"[^\w.-]+", "-", reviewer).strip(".-") or "reviewer"
         return self.file.folder / folder / name.replace("*", stem.lower())
+
+    def check_files(self) -> None:
+        """Raise `CaseError` if there is no file of the name; for a glob, if its folder has the name of another, nearly.
+
+        Files that a glob names may come later.
+        """
+        is_glob = glob.has_magic(self.pattern)
+        name = _folder_of(self.pattern) if is_glob else self.pattern
+        path = self.file.folder / name
+        near = nearest_file(path)
+        if os.path.exists(path) or (is_glob and not near):  # noqa: PTH110 - for any name
+            return
+        hint = near or ": correct the name, or create an empty file, to which `queryeval review` appends"
+        kind = "folder" if is_glob else "file"
+        raise self.node.problem(f"there is no {kind} '{one_line(name, MAX_CHARACTERS)}'{hint}")
 
     @cached_property
     def decisions(self) -> Mapping[CaseKey, Sequence[GoldDecision]]:
@@ -133,6 +156,12 @@ class Reviews:
             is_gone = name.id not in ids if name.suite == suite.path else name.suite in self.missing_suites
             if is_gone and self.counts[decisions[-1].digest or ""] != 1:
                 yield decisions[-1]
+
+
+def _folder_of(pattern: str) -> str:
+    """Return the part of a glob before its first wildcard, up to the last folder."""
+    parts = pattern.split("/")
+    return "/".join(parts[: next(place for place, part in enumerate(parts) if glob.has_magic(part))]) or "."
 
 
 class NoReviewFileError(ReportError):
@@ -287,4 +316,5 @@ REVIEWS = Key(
     levels=("folder", "file"),
     read=read_reviews,
     change=apply_reviews,
+    check_files=Reviews.check_files,
 )

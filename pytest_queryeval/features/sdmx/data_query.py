@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
 from itertools import chain
 from math import prod
+from string import ascii_letters, digits
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -80,6 +82,14 @@ FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _CONTEXTS = ("dataflow", "datastructure", "*")
 _ANY_AGENCY = ("", "*", "all", "ALL")
+# A line break next to a mark of a URL is within the URL.
+_LINE_BREAK = re.compile(r"(?<=[/?&=])[ \t]*+\\?\r?\n[ \t]*+(?=\S)|(?<![ \t])[ \t]*+\\?\r?\n[ \t]*+(?=[?&/])")
+_WORD = re.compile(r"""[^\s"'`<>(){}|\\^\u00ab\u00bb\u2018-\u201f]+""")
+_ADDRESS = re.compile(r"https?://|[dD]ata/")
+_IN_PATHS = f"{ascii_letters}{digits}./-"
+_QUERY = re.compile(r"(?:\A|/)[dD]ata/[^/]")
+_NEXT_CODE = re.compile(r"[ \t]+[A-Z0-9_.+*-]+(?![\w])")
+_FILTER_ELSEWHERE = re.compile(r"\bc\[")
 _FILTER = re.compile(r"c\[([^\[\]]*)\]")
 _OPERATION = re.compile(r"(eq|ne|lt|le|gt|ge|co|nc|sw|ew):(.*)")
 
@@ -95,6 +105,45 @@ class _Resource:
     """Empty for any version."""
     key: str
     is_sdmx_3: bool
+
+
+def data_query_in(text: str) -> str:
+    """Return the data query in an answer, without quotes, markup, commands and sentences around it.
+
+    That is the whole text if no part of it looks like a data query. Raise `ValueError` if several parts do, or if
+    filters stand outside of it.
+
+    >>> data_query_in("It is `data/ECB,EXR/M.USD..`, for monthly rates.")
+    'data/ECB,EXR/M.USD..'
+    """
+    plain_text = _LINE_BREAK.sub("", unescape(text))
+    words = {_bare(match[0]): match for match in _WORD.finditer(plain_text)}
+    queries = [word for word in words if _QUERY.search(word)]
+    if len(queries) > 1:
+        raise ValueError(f"the text has several data queries: {', '.join(map(_excerpt, queries))}")
+    if not queries:
+        return text
+    match = words[queries[0]]
+    if not plain_text[: match.start()].strip() and _NEXT_CODE.match(plain_text, match.end()):
+        return text  # a code behind a blank belongs to the query
+    if _FILTER_ELSEWHERE.search(unquote(plain_text.replace(match[0], ""))):
+        raise ValueError("filters (`c[…]`) stand outside of the URL: write them into it")
+    return queries[0]
+
+
+def _bare(word: str) -> str:
+    """Return a word without the punctuation and the emphasis around it; a full stop may be a part of its key."""
+    address = _ADDRESS.search(word)
+    prefix = word[: address.start()] if address else ""
+    if address and not address[0].endswith("://"):
+        prefix = prefix.rstrip(_IN_PATHS)
+    emphasis = prefix[len(prefix.rstrip("*_")) :]
+    word = word[len(prefix) :].rstrip(",;:!?")
+    if emphasis and word.rstrip(".,;:").endswith(emphasis):
+        word = word.rstrip(".,;:").removesuffix(emphasis)
+    if word.count("]") > word.count("["):
+        word = word.rpartition("]")[0]
+    return word.rstrip(".") if "?" in word else word
 
 
 def is_data_query(text: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +27,7 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.features.sdmx.checks import add_labels, violations
-from pytest_queryeval.features.sdmx.data_query import FORMS, is_data_query, read_data_query
+from pytest_queryeval.features.sdmx.data_query import FORMS, data_query_in, is_data_query, read_data_query
 from pytest_queryeval.features.sdmx.details import difference, difference_cause, selection_text
 from pytest_queryeval.features.sdmx.scores import check_options
 from pytest_queryeval.features.sdmx.structure import Structure
@@ -35,6 +37,7 @@ from pytest_queryeval.sandbox.host import Hosts
 
 MAX_BYTES = 32 * MEBIBYTE
 WRAPPER_KEY = "indicator_selection"
+_LINK = re.compile(r"\s*\[\s*[^\W\d].*?/", re.DOTALL)  # of Markdown, whose text begins with a letter
 
 
 class Sdmx(Kind):
@@ -185,7 +188,7 @@ def structure_of(case: Case) -> Structure | None:
 
 
 def _is_json(text: str) -> bool:
-    return text.lstrip()[:1] in ("[", "{")
+    return text.lstrip()[:1] in ("[", "{") and not _LINK.match(text)
 
 
 def _yaml_file(file: File) -> QueryOrAnswer:
@@ -196,10 +199,17 @@ def _yaml_file(file: File) -> QueryOrAnswer:
 
 
 def _data_query(text: str, structure: Structure | None) -> Selection:
-    if not is_data_query(text):
+    query = data_query_in(text)
+    if not is_data_query(query):
         form = f", which is {FORMS}" if structure else ""
         raise ValueError(f"the text is neither JSON nor an SDMX data query{form}")
-    return read_data_query(text.strip(), structure)
+    try:
+        return read_data_query(query.strip(), structure)
+    except ValueError:
+        if query.endswith("."):  # it ends a sentence
+            with suppress(ValueError):
+                return read_data_query(query.removesuffix("."), structure)
+        raise
 
 
 SDMX = Sdmx()

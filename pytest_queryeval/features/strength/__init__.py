@@ -137,7 +137,10 @@ class SmallDatabases(Protocol[State]):
     """
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[State]:
-        """Yield at most `count` states on which these queries may differ; with `plain_first`, simple ones first."""
+        """Yield at most `count` states on which these queries may differ.
+
+        With `plain_first`, simple ones are first, and the first half satisfies what the data of the source does.
+        """
 
     @property
     def constraints(self) -> Constraints:
@@ -146,8 +149,8 @@ class SmallDatabases(Protocol[State]):
     def state_of(self, source: Source) -> State | None:
         """Return what a variant of the source holds; None for too much, and for what breaks a constraint."""
 
-    def is_unlike(self, state: State) -> bool:
-        """Return whether a state breaks what the data of the source keeps without declaring it."""
+    def satisfies_data(self, state: State) -> bool:
+        """Return whether a state satisfies what the data of the source does, declared or not."""
 
     def database(self, state: State) -> SmallDatabase:
         """Return what makes a database with a state."""

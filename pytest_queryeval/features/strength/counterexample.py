@@ -45,9 +45,10 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     """Look for a small database on which two queries differ by the policy of the case.
 
     The variants of the source are tried first. Both queries run in a counterexample, all declared keys hold, and the
-    answers differ in whatever order rows are inserted. That there is none does not prove that the queries are
-    equivalent. Raise `SourceError` if the source cannot list its tables, where no small database with them can be
-    built, and if a query does not end in one.
+    answers differ in whatever order rows are inserted. One that satisfies what the data of the source does is looked
+    for until all are tried. That there is none does not prove that the queries are equivalent. Raise `SourceError` if
+    the source cannot list its tables, where no small database with them can be built, and if a query does not end in
+    one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
     trials = _PairRunner(case, gold, predicted, session)
@@ -63,14 +64,21 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     assert case.settings.source is not None  # or there would be no small databases
     variants = map(databases.state_of, session.variants(case.settings.source))
     candidates = databases.candidates((gold, predicted), random, MAX_DATABASES, plain_first=True)
-    tried = 0
+    tried, ruled_out = 0, None
     for state in chain(filter(None, variants), candidates):
+        satisfies_data = databases.satisfies_data(state)
+        if ruled_out is not None and not satisfies_data:
+            continue
         ran_before = trials.ran
         pair = answers(state)
         tried += trials.ran > ran_before
         if pair is None:
             continue
-        state = databases.reduced(state, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
+
+        def is_enough(fewer: Any, satisfies_data: bool = satisfies_data) -> bool:
+            return (databases.satisfies_data(fewer) or not satisfies_data) and answers(fewer) is not None
+
+        state = databases.reduced(state, is_enough, MAX_DATABASES)
         has_lucky_order = any(answers(order) is None for order in databases.reordered(state, random))
         pair = None if has_lucky_order else answers(state)
         if pair is not None:
@@ -79,11 +87,12 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
                 tables=databases.contents(state),
                 gold=pair[0],
                 predicted=pair[1],
-                is_unlike=databases.is_unlike(state),
             )
-            return SearchResult(counterexample, tried)
+            if databases.satisfies_data(state):
+                return SearchResult(counterexample, None, tried)
+            ruled_out = ruled_out or counterexample
     trials.require_a_database()
-    return SearchResult(None, tried)
+    return SearchResult(None, ruled_out, tried)
 
 
 def is_refuted(case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:

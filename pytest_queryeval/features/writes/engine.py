@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.sent_cells import decode_rows
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import (
     ENGINES,
@@ -26,7 +27,6 @@ from pytest_queryeval.engines import (
 from pytest_queryeval.engines.bases import DatabaseFile
 from pytest_queryeval.features.writes import WRITE_DRIVERS
 from pytest_queryeval.features.writes.state_change import Reference, StateChange, TableChange
-from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Host, Hosts
 
 COPY_SECONDS = 600.0

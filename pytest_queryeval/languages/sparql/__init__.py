@@ -21,6 +21,7 @@ from pytest_queryeval.text.formatting import one_line
 XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_STRING = f"{XSD}string"
 GRAPH_COLUMNS = ("subject", "predicate", "object")
+ASK_COLUMNS = ("boolean",)
 _IRI = re.compile(r'<([^<>"{}|^`\\\x00-\x20]*)>')
 _BLANK_NODE = re.compile(r"_:(\S+)")
 _BARE_IRI = re.compile(r'((?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+)', re.IGNORECASE)

@@ -6,9 +6,10 @@ from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
-from pytest_queryeval.languages.sparql import GRAPH_COLUMNS, csv_term, graph_table, stated_term
+from pytest_queryeval.languages.sparql import ASK_COLUMNS, GRAPH_COLUMNS, csv_term, graph_table, refusal, stated_term
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
 from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query, unclosed_bracket
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
@@ -31,11 +32,11 @@ class Sparql(QueryLanguage):
     )
     text_numbers = True
 
-    def stated_cell(self, cell: Cell) -> Cell:
-        return stated_term(cell)
+    def stated_cell(self, node: Node) -> Cell:
+        return stated_term(scalar(node))
 
-    def csv_cell(self, cell: Cell) -> Cell:
-        return csv_term(cell)  # SPARQL CSV results write IRIs bare
+    def csv_cell(self, node: Node) -> Cell:
+        return csv_term(scalar(node))  # SPARQL CSV results write IRIs bare
 
     def read_file(self, node: Node) -> QueryOrAnswer:
         readers = table_readers(self.stated_cell, self.csv_cell)
@@ -76,6 +77,14 @@ class Sparql(QueryLanguage):
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         plan = self.order_plan(query, table, case)
         return plan.queries[0] if plan is not None and plan.ordered and plan.queries else None
+
+    def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
+        outline = read_query(query)
+        if failure := refusal(outline):
+            raise ValueError(failure.message)
+        if outline.gives_graph:
+            return GRAPH_COLUMNS
+        return ASK_COLUMNS if outline.form == "ASK" else None if outline.selects_all else outline.columns
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         outline = read_query(query)

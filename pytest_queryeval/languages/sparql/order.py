@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -29,7 +30,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         return None
     keys = _keys(query) if ordered else ()
     if keys is None:
-        return UNREADABLE
+        return replace(UNREADABLE, limited=limit)
     offset: int | None = 0
     if (place := query.modifier_index("OFFSET")) is not None:
         offset_tokens = query.tokens[place + 1 : place + 2]
@@ -81,6 +82,8 @@ def _with_keys(
     None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
     """
     key_variables = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
+    if query.form_index > 0:  # behind named subqueries
+        return None
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not key_variables <= set(columns):
         return None
     clause = query.first_clause

@@ -243,7 +243,7 @@ class QueryOutline:
     form: str
     """One of FORMS, one of UPDATES, or "" for text that is not a query."""
     tokens: tuple[Token, ...]
-    """The tokens after the prologue, from `form` on."""
+    """The tokens after the prologue, from `form`, or the named subqueries in front of it, on."""
     variables: tuple[str, ...]
     """All variables of the text, without `?`, in the order of their first appearance."""
     prefixes: Mapping[str, str]
@@ -263,8 +263,31 @@ class QueryOutline:
     @property
     def selects_all(self) -> bool:
         """Return whether it is `SELECT *`, whose columns have no order of their own."""
-        head = [token.text.upper() for token in self.tokens[1:3]]
+        start = self.form_index + 1
+        head = [token.text.upper() for token in self.tokens[start : start + 2]]
         return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
+
+    @property
+    def form_index(self) -> int:
+        """Return the index in `tokens` of the word that is its form: 0, unless named subqueries precede it."""
+        places = (place for place, token in enumerate(self.tokens) if token.depth == 0 and token.is_word(self.form))
+        return next(places, 0)
+
+    @property
+    def has_named_subqueries(self) -> bool:
+        """Return whether it has `WITH { … } AS %name`, which is no SPARQL; Blazegraph and QLever read it."""
+        return any(_names_subquery(self.tokens, place) for place in range(len(self.tokens)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the variables that a SELECT names, without `?`."""
+        head = self.tokens[self.form_index : self.first_clause]
+        names = (
+            token.text[1:]
+            for previous_token, token in pairwise(head)
+            if token.kind == "variable" and (token.depth == 0 or (token.depth == 1 and previous_token.is_word("AS")))
+        )
+        return tuple(dict.fromkeys(names))
 
     @property
     def states_dataset(self) -> bool:
@@ -284,9 +307,10 @@ class QueryOutline:
 
     @property
     def first_clause(self) -> int | None:
-        """Return the index in `tokens` where the head of the query ends: at FROM, WHERE or its pattern."""
-        for place, token in enumerate(self.tokens[1:], start=1):
-            if token.depth == 0 and (token.text == "{" or token.is_word("FROM", "WHERE")):
+        """Return the index in `tokens` where the head of the query ends: at WITH, FROM, WHERE or its pattern."""
+        start = self.form_index + 1
+        for place, token in enumerate(self.tokens[start:], start=start):
+            if token.depth == 0 and (token.text == "{" or token.is_word("WITH", "FROM", "WHERE")):
                 return place
         return None
 
@@ -340,12 +364,37 @@ def read_query(text: str) -> QueryOutline:
 
 
 def _form(query_tokens: Sequence[Token]) -> str:
-    """Return the form by the tokens after the prologue; that of an update that follows a query takes precedence."""
+    """Return the form by the tokens after the prologue; that of an update that follows a query takes precedence.
+
+    Within named subqueries, an update is sought at any depth.
+    """
     first_word = query_tokens[0].text.upper() if query_tokens else ""
     if first_word not in (*FORMS, *UPDATES):
         return ""
-    words = (token.text.upper() for token in query_tokens if token.depth == 0 and token.kind == "word")
-    return next((word for word in words if word in UPDATES), first_word)
+    naming_places = {place for place in range(len(query_tokens)) if _names_subquery(query_tokens, place)}
+    words = [
+        token.text.upper()
+        for place, token in enumerate(query_tokens)
+        if token.kind == "word"
+        and (token.depth == 0 or naming_places)
+        and place not in naming_places
+        and not (naming_places and _is_subquery_name(query_tokens, place))
+    ]
+    update = next((word for word in words if word in UPDATES), "")
+    if update or 0 not in naming_places:
+        return update or first_word
+    return next((token.text.upper() for token in query_tokens if token.depth == 0 and token.is_word(*FORMS)), "WITH")
+
+
+def _is_subquery_name(query_tokens: Sequence[Token], place: int) -> bool:
+    mark = query_tokens[place - 1] if place else None
+    return mark is not None and mark.text == "%" and mark.end == query_tokens[place].start
+
+
+def _names_subquery(query_tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a named subquery begins: WITH and its pattern or name, instead of the IRI of an update."""
+    is_with = query_tokens[place].depth == 0 and query_tokens[place].is_word("WITH")
+    return is_with and place + 1 < len(query_tokens) and query_tokens[place + 1].text in ("{", "%")
 
 
 def _after_prologue(query_tokens: Sequence[Token]) -> int:

@@ -451,3 +451,11 @@ class Scope:
             marks += _OUTWARD if scope.relations else ""
             scope = scope.outer
         return None
+
+
+def selected_columns(tree: exp.Expr) -> tuple[str, ...] | None:
+    """Return the columns of any answer to a query; None where it selects all columns of something."""
+    if not isinstance(tree, exp.Query) or not tree.selects:
+        return None
+    is_open = any(column.is_star or column.find(exp.Columns) for column in tree.selects)
+    return None if is_open else tuple(tree.named_selects)

@@ -227,6 +227,14 @@ class Sql(QueryLanguage):
     def normal_text(self, query: str, dialect: str) -> str:
         return parse_query(query, dialect).canonical_text
 
+    def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
+        from pytest_queryeval.languages.sql.columns import selected_columns
+
+        parsed_query = parse_query(query, dialect)
+        if parsed_query.whole_tree is None:
+            raise ValueError(parsed_query.problem)
+        return selected_columns(parsed_query.whole_tree)
+
     def read_problem(self, query: str, dialect: str) -> str:
         return parse_query(query, dialect).problem
 

@@ -1,60 +1,122 @@
-"""What ORDER BY and LIMIT of a SQL query say about its rows, read by sqlglot."""
+"""What ORDER BY and LIMIT of a SQL query say about its rows, read from its tokens, and from its tree by sqlglot."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from sqlglot import exp
 
 from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.clauses import Clauses, place_of, ranked_key, read_clauses
 
 RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
 _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
+_LIMIT = re.compile(r"\b(?:limit|offset|fetch|top)\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1024)
 def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
     """Return the plan of a query whose answer has these columns and `row_count` rows.
 
-    None if its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
+    None if its top level has neither ORDER BY nor LIMIT. Its queries have the text of gold, without its last clauses;
+    those that sqlglot writes are tried where the database does not run these.
     """
     statements = parse_query(query, dialect).statements
-    if statements.error is not None:
-        return UNREADABLE if _ORDER_BY.search(query) else None
-    queries = [statement for statement in statements.trees if isinstance(statement, exp.Query)]
-    if len(queries) != 1:
+    clauses = read_clauses(query, statements.tokens)
+    trees = [statement for statement in statements.trees if isinstance(statement, exp.Query)]
+    if len(trees) == 1:
+        plan = _plan_of_tree(trees[0], columns, row_count, dialect)
+        if plan is None or clauses is None:
+            return plan
+        return replace(plan, queries=(*_text_queries(clauses, plan, columns, row_count), *plan.queries))
+    if statements.error is None and not any(isinstance(tree, exp.Values | exp.Pivot) for tree in statements.trees):
+        return None  # no query, or several
+    if clauses is None:
+        has_order = _ORDER_BY.search(query) is not None
+        has_limit = _LIMIT.search(query) is not None
+        return replace(UNREADABLE, ordered=has_order, limited=has_limit) if has_order or has_limit else None
+    if not clauses.keys and clauses.has_other_orders:
         return None
-    (tree,) = queries
+    places = [place_of(key, clauses, columns) for key in clauses.keys]
+    plan = OrderPlan(
+        ordered=bool(clauses.keys),
+        limited=clauses.limited,
+        offset=clauses.offset or 0,
+        queries=(),
+        keys=tuple(place for place in places if place is not None) if places and None not in places else None,
+    )
+    return replace(plan, queries=tuple(_text_queries(clauses, plan, columns, row_count)))
+
+
+def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
+    """Yield queries that show the rows that tie: the text of gold without its last clauses, and with a rank."""
+    if clauses.limited and clauses.offset is None:
+        return
+    places = (plan.offset, plan.offset + row_count) if clauses.limited else None
+    if not clauses.keys:
+        yield TieQuery(text=clauses.uncut, key_columns=0)
+        return
+    keys = [ranked_key(key, clauses.items) for key in clauses.keys] if clauses.items is not None else [None]
+    if None not in keys:
+        rank = f", RANK() OVER (ORDER BY {', '.join(map(str, keys))}) AS {RANK}"
+        ranked = clauses.uncut[: clauses.items_end] + rank + clauses.uncut[clauses.items_end :]
+        yield _text_tie_query(ranked, columns, places)
+    if clauses.limited and plan.keys is not None:
+        names = _numbered(columns)
+        ranks = ", ".join(key.of(names[place]) for key, place in zip(clauses.keys, plan.keys, strict=True))
+        answer = f"WITH queryeval_answer ({', '.join(names)}) AS ({clauses.uncut}\n)"
+        rank = f"RANK() OVER (ORDER BY {ranks}) AS {RANK}"
+        ranked = f"{answer} SELECT queryeval_answer.*, {rank} FROM queryeval_answer"  # noqa: S608 - gold's own text
+        yield _text_tie_query(ranked, columns, places, SELECTED_KEYS)
+
+
+def _text_tie_query(ranked: str, columns: Sequence[str], places: tuple[int, int] | None, *notes: str) -> TieQuery:
+    """Return a query that reads a ranked one by rank, as `_tie_query` does with a tree."""
+    renamed = "" if _has_names(columns) else f" ({', '.join([*_numbered(columns), RANK])})"
+    condition = ""
+    if places is not None:
+        condition = f" WHERE {RANK} <= {places[1]}"
+        if places[0]:
+            highest = exp.select(f"MAX({RANK})").from_(ROWS).where(f"{RANK} <= {places[0] + 1}")
+            condition += f" AND {RANK} >= ({highest.sql()})"
+    rows = f"WITH {ROWS}{renamed} AS ({ranked}\n)"
+    text = f"{rows} SELECT {ROWS}.* FROM {ROWS}{condition} ORDER BY {RANK}"  # noqa: S608 - gold's own text
+    return TieQuery(text=text, key_columns=1, is_ranked=True, notes=notes)
+
+
+def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
     order, limit = tree.args.get("order"), tree.args.get("limit")
     offset_clause = tree.args.get("offset")
     offset: int | None = 0
     if offset_clause is not None:
-        number = offset_clause.expression.name if offset_clause.expression else ""
-        offset = int(number) if number.isdigit() else None
+        number = offset_clause.expression
+        offset = int(number.name) if isinstance(number, exp.Literal) and number.name.isdigit() else None
     # An ORDER BY below the top level, other than that of a window, may have ordered the rows that LIMIT takes.
     if order is None and (
         limit is None or any(not isinstance(inner.parent, exp.Window) for inner in tree.find_all(exp.Order))
     ):
         return None
+    keys = None if order is None else _selected_keys(tree, order, columns)
+    limited = limit is not None or offset_clause is not None
+    plan = OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=(), keys=keys)
+    if offset is None:  # an expression
+        return plan
     uncut = tree.copy()
     for clause in ("order", "limit", "offset"):
         uncut.set(clause, None)
-    keys = None if order is None else _selected_keys(tree, order, columns)
-    limited = (limit is not None or offset_clause is not None) and offset is not None
-    places = (offset or 0, (offset or 0) + row_count) if limited else None
+    places = (offset, offset + row_count) if limited else None
     tie_queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
     for ranked in _ranked(uncut, order) if order is not None else ():
         tie_queries.append(_tie_query(ranked, columns, places, dialect))
     if order is not None and limited and keys is not None:
         ranked = _ranked_by_columns(uncut, order, keys, _numbered(columns))
         tie_queries.append(_tie_query(ranked, columns, places, dialect, SELECTED_KEYS))
-    return OrderPlan(
-        ordered=order is not None, limited=limited, offset=offset or 0, queries=tuple(tie_queries), keys=keys
-    )
+    return replace(plan, queries=tuple(tie_queries))
 
 
 def _tie_query(
@@ -64,10 +126,7 @@ def _tie_query(
 
     The rows that tie with the one at place n, from 1, are those of the highest rank that is at most n.
     """
-    # Where names are missing or repeated, engines make up names or reject the query.
-    names = [name.lower() for name in columns]
-    has_names = all(names) and len(set(names)) == len(names)
-    rows = _selected_from(ranked, ROWS, () if has_names else [*_numbered(columns), RANK])
+    rows = _selected_from(ranked, ROWS, () if _has_names(columns) else [*_numbered(columns), RANK])
     if places is not None:
         first, last = places[0] + 1, places[1]
         rows = rows.where(f"{RANK} <= {last}")
@@ -76,6 +135,12 @@ def _tie_query(
             rows = rows.where(exp.column(RANK) >= exp.Subquery(this=highest))
     text = rows.order_by(RANK).sql(dialect=dialect)
     return TieQuery(text=text, key_columns=1, is_ranked=True, notes=notes)
+
+
+def _has_names(columns: Sequence[str]) -> bool:
+    """Return whether each column has a name of its own; else engines make up names or reject the query."""
+    names = [name.lower() for name in columns]
+    return all(names) and len(set(names)) == len(names)
 
 
 def _selected_from(query: exp.Query, name: str, columns: Sequence[str] = ()) -> exp.Select:

@@ -28,11 +28,11 @@ MAX_SUBSCRIPTS = 200  # for each one in a row the parser copies all before it
 
 MESSAGE_CHARACTERS = 200
 TOO_DEEP = "nested too deeply"
-_OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
-_CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
+OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
+CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _NESTED_TYPES = frozenset((TokenType.ARRAY, TokenType.STRUCT, TokenType.MAP, TokenType.LIST, TokenType.NULLABLE))
 _JOIN_CONDITIONS = frozenset((TokenType.ON, TokenType.USING))
-_SET_OPERATIONS = frozenset((TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT))
+SET_OPERATIONS = frozenset((TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT))
 _CLAUSES = {  # in the order in which a query has them
     TokenType.JOIN: 0,
     TokenType.WHERE: 1,
@@ -49,7 +49,7 @@ _AMOUNTS = frozenset(
         *(TokenType.PARAMETER, TokenType.PLACEHOLDER, TokenType.COLON),
     )
 )
-_AFTER_LISTS = frozenset((*_CLOSING, *_SET_OPERATIONS, TokenType.FROM, TokenType.SEMICOLON))
+_AFTER_LISTS = frozenset((*CLOSING, *SET_OPERATIONS, TokenType.FROM, TokenType.SEMICOLON))
 _TRAILING_COMMAS = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
 
 
@@ -58,7 +58,7 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _LITERALS_AND_ENDS = frozenset(
     (
         *(TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR),
-        *(TokenType.IDENTIFIER, TokenType.END, *_CLOSING),
+        *(TokenType.IDENTIFIER, TokenType.END, *CLOSING),
     )
 )
 
@@ -197,16 +197,16 @@ def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
         kind, (last, name) = token.token_type, open_clauses[-1]
         if kind is TokenType.COMMA and _misses_item(tokens, place, dialect):
             return f"a comma without an item, {_place_of(token)}"
-        if kind in _OPENING:
+        if kind in OPENING:
             open_clauses.append((0, ""))
-        elif kind in _CLOSING and len(open_clauses) > 1:
+        elif kind in CLOSING and len(open_clauses) > 1:
             open_clauses.pop()
         elif kind in _CLAUSES and (clause := _clause(tokens, place)) is not None:
             swaps = dialect == "oracle" and {clause, last} == _SWAPPED_BY_ORACLE
             if clause < last and not swaps:
                 return f"{token.text.upper()} after {name}, {_place_of(token)}"
             open_clauses[-1] = (clause, token.text.upper())
-        elif kind in _SET_OPERATIONS or kind is TokenType.PIPE_GT:
+        elif kind in SET_OPERATIONS or kind is TokenType.PIPE_GT:
             if last >= _CLAUSES[TokenType.ORDER_BY] and kind is not TokenType.PIPE_GT and dialect != "clickhouse":
                 return f"{token.text.upper()} after {name}, {_place_of(token)}"
             open_clauses[-1] = (0, "")
@@ -222,9 +222,14 @@ def _clause(tokens: Sequence[Token], place: int) -> int | None:
     kind = tokens[place].token_type
     if kind not in _CLAUSES or (place and tokens[place - 1].token_type is TokenType.FOR):
         return None
-    if kind is TokenType.LIMIT and (place + 1 == len(tokens) or tokens[place + 1].token_type not in _AMOUNTS):
+    if kind is TokenType.LIMIT and not is_before_amount(tokens, place):
         return None
     return _CLAUSES[kind]
+
+
+def is_before_amount(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether LIMIT or OFFSET at this place begins a clause, and is not the name of a column."""
+    return place + 1 < len(tokens) and tokens[place + 1].token_type in _AMOUNTS
 
 
 def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
@@ -243,15 +248,15 @@ def check_budgets(tokens: Sequence[Token]) -> None:
     if count[TokenType.L_BRACKET] > MAX_SUBSCRIPTS:
         raise UnreadableError(f"more than {MAX_SUBSCRIPTS} square brackets")
     few_joins = count[TokenType.JOIN] <= MAX_OPEN_JOINS and count[TokenType.LATERAL] <= MAX_LATERALS
-    if few_joins and sum(count[kind] for kind in (*_OPENING, *_NESTED_TYPES)) < MAX_NESTING:
+    if few_joins and sum(count[kind] for kind in (*OPENING, *_NESTED_TYPES)) < MAX_NESTING:
         return  # most queries
     _check(sum(after is TokenType.LT for kind, after in pairwise(kinds) if kind in _NESTED_TYPES), 0, 0)
     joins, laterals, before = [0], [0], None  # within each open bracket
     for kind in kinds:
-        if kind in _OPENING:
+        if kind in OPENING:
             joins.append(0)
             laterals.append(int(before is TokenType.LATERAL))
-        elif kind in _CLOSING and len(joins) > 1:
+        elif kind in CLOSING and len(joins) > 1:
             joins.pop()
             laterals.pop()
         elif kind is TokenType.JOIN and before is not TokenType.CROSS:

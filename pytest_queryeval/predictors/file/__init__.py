@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Case, Failure, Prediction, PredictorSpec, StoredPrediction
 from pytest_queryeval.core.shapes import (
     FILE_NAME,
     STRING,
     SettingValidator,
+    choice_shape,
     is_text,
     mapping_shape,
     validate_settings,
@@ -33,7 +34,9 @@ from pytest_queryeval.predictors.file.predictions import (
     KEY_FIELDS,
     LINES_SUFFIXES,
     QUERY_KEYS,
+    QUESTION,
     READERS,
+    SUITE,
     Columns,
     Entry,
     is_known,
@@ -41,17 +44,20 @@ from pytest_queryeval.predictors.file.predictions import (
     normalize_key,
     read_entries,
     read_lines,
+    split_marker,
 )
-from pytest_queryeval.text.formatting import one_line, pluralize
+from pytest_queryeval.text.formatting import escape_invisible, one_line, pluralize
 
 NAMED_ENTRIES = 10
 NAMED_FIRST = 3
+MISSING = ("error", "fail")
 MAX_ROW_DIGITS = 9  # of the number of a row
 MAX_COMPARISONS = 20_000  # of keys in a run, to suggest similar keys for cases without a prediction
 _ALIKE = 0.6  # the share of equal characters
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _DIGITS = re.compile(r"[0-9]+")
 _KEY_CHARACTERS = 80
+_WHICH = "say under `trial` which is which, if they are several, or under `suite`, if they are for several suites"
 
 
 def _unknown_field(value: Any) -> str:
@@ -75,6 +81,11 @@ SETTINGS = {
     ),
     "sheet": SettingValidator(is_text, "the name of a sheet", shape=STRING),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
+    "missing": SettingValidator(
+        lambda value: value in MISSING,
+        "`error` or `fail`, which counts a case without a prediction as failed",
+        shape=choice_shape(MISSING),
+    ),
     "header_row": SettingValidator(
         lambda value: type(value) is int and value >= 1,
         "the number of a row",
@@ -89,50 +100,69 @@ TABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class PredictionsFile:
-    """Answers each case with the entry of its id, or of its question."""
+    """Answers each case with the entry of its id, or of its question.
 
-    def __init__(self, file: File, columns: Columns) -> None:
+    A case without an entry is an error. With `missing_fails` its prediction has failed, unless no case has an entry.
+    """
+
+    def __init__(self, file: File, columns: Columns, *, missing_fails: bool = False) -> None:
         self._file = file
+        self._missing_fails = missing_fails
         self._key_name, entries = read_entries(file, columns)
         self._entries = _by_key(entries, self._key_name)
         self._spare: Sequence[str] = [*self._entries]
-        self._expected = False
+        self._case_count = 0
+        self._missing_count = 0
+        self._suites: dict[tuple[str, str], dict[Path, None]] = {}  # those of the cases of each entry
+        self._databases = OtherDatabases(file)
         self._comparisons = MAX_COMPARISONS
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Take all cases of the run, to find the entries that belong to none of them."""
-        needed = {self._key(case) for case in cases}
-        self._spare = [key for key in self._entries if key not in needed]
-        self._expected = True
+        """Take all cases of the run, to find the entries that belong to none of them, or to those of several suites."""
+        self._case_count = len(cases)
+        for case in cases:
+            key = self._key(case)
+            suite = self._suite_of(key, case)
+            if suite is not None:
+                self._suites.setdefault((key, suite), {})[_suite_path(case)] = None
+                self._databases.add(case, next(iter(self._entries[key][suite].values())).database)
+            self._missing_count += suite is None
+        self._spare = [
+            key for key, suites in self._entries.items() if any((key, suite) not in self._suites for suite in suites)
+        ]
 
-    def unused(self) -> tuple[str, ...]:
-        """Return a sentence on the entries that belong to no expected case; empty if there are none."""
-        spare = self._spare if self._expected else []
+    def remarks(self) -> tuple[str, ...]:
+        """Return a sentence on entries that belong to no case, and one on those for other databases."""
+        return tuple(filter(None, (self._unused(), self._databases.remark())))
+
+    def _unused(self) -> str:
+        spare = self._spare if self._case_count else []
         if not spare:
-            return ()
+            return ""
         first_entries = ", ".join(map(_key_text, spare[:NAMED_ENTRIES]))
         more = f" and {len(spare) - NAMED_ENTRIES:,} more" if len(spare) > NAMED_ENTRIES else ""
         verb = "prediction was" if len(spare) == 1 else "predictions were"
-        return (f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}",)
+        return f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}"
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the file's entry for the case; raises `PredictorError` if there is none."""
+        """Return the file's entry for the case; raises `PredictorError` if there is none, or it is for another case."""
         key = self._key(case)
-        trials = self._entries.get(key)
-        if trials is None:
-            raise PredictorError(str(self._file.problem(f"no prediction for '{_key_text(key)}'{self._hint(key)}")))
+        suite = self._suite_of(key, case)
+        if suite is None:
+            return self._no_prediction(StoredPrediction, f"'{_key_text(key)}'{self._share()}{self._hint(key)}")
+        trials = self._entries[key][suite]
         entry = trials.get(0) or trials.get(trial)
         if entry is None:
             there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
-            problem = f"no prediction for '{_key_text(key)}', trial {trial}: there are trials {there}"
-            raise PredictorError(str(self._file.problem(problem)))
+            return self._no_prediction(Prediction, f"'{_key_text(key)}', trial {trial}: there are trials {there}")
+        self._check_case(entry, case)
         by = f"{entry.location}: the prediction"
         answer = entry.answer
         if KINDS[case.settings.kind].answer_type is Table and not isinstance(answer, str | Abstention):
             raise PredictorError(f"{by} is not text: {self._remedy(answer)}")
-        content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
-        return Prediction(
-            content,
+        prediction_type = Prediction if entry.trial else StoredPrediction
+        return prediction_type(
+            answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by),
             predictor=_name(self._file),
             seconds=entry.seconds,
             metadata=entry.metadata,
@@ -153,14 +183,56 @@ class PredictionsFile:
     def _key(self, case: Case) -> str:
         return normalize_key(case.id if self._key_name == "id" else case.question, self._key_name)
 
+    def _suite_of(self, key: str, case: Case) -> str | None:
+        """Return which of the entries of a key is that of the case, by the suite that it states; None for none."""
+        suites = self._entries.get(key, {})
+        stated = [suite for suite in suites if suite and _is_end(suite, _suite_path(case))]
+        return max(stated, key=len) if stated else "" if "" in suites else None
+
+    def _check_case(self, entry: Entry, case: Case) -> None:
+        """Raise `PredictorError` for an entry that may be that of another case with the same key."""
+        key = _key_text(entry.key)
+        questions = {_words(case.question), _words(escape_invisible(case.question))}
+        if entry.question and case.question and _words(entry.question) not in questions:
+            asked = f"'{one_line(entry.question, _KEY_CHARACTERS)}', not '{one_line(case.question, _KEY_CHARACTERS)}'"
+            remedy = "predict it again, or correct the id or the question"
+            raise PredictorError(f"{entry.location}: '{key}' was predicted for another question, {asked}: {remedy}")
+        suites = self._suites.get((entry.key, entry.suite), {})
+        if len(suites) > 1:
+            first, second, *more = suites
+            paths = f"{first} and {second}" if not more else f"{first}, {second} and {len(more):,} more"
+            remedy = f"add the field or column `{SUITE}` with the path of its suite, {first}"
+            raise PredictorError(f"{entry.location}: '{key}' is a case of {len(suites)} suites, {paths}: {remedy}")
+
+    def _no_prediction(self, prediction_type: type[Prediction], problem: str) -> Prediction:
+        """Return a prediction that has failed where a missing one does; else raise `PredictorError`."""
+        message = str(self._file.problem(f"no prediction for {problem}"))
+        if self._missing_fails and (not self._case_count or self._missing_count < self._case_count):
+            return prediction_type(Failure(kind="missing", message=message), predictor=_name(self._file))
+        raise PredictorError(message)
+
+    def _share(self) -> str:
+        """Return how many cases have no prediction; empty if that is not known."""
+        if self._case_count < 2:
+            return ""
+        if self._missing_count == self._case_count:
+            return f", nor for any of the {self._case_count:,} cases"
+        verb = "has" if self._missing_count == 1 else "have"
+        return f" ({self._missing_count:,} of {pluralize(self._case_count, 'case')} {verb} none)"
+
     def _hint(self, key: str) -> str:
-        """Return the end of a message: the nearest key that no case asks for, else some of the keys."""
+        """Return the end of a message: the nearest keys that no case asks for, else some of the keys."""
         if not self._entries:
             return ": it is empty"
+        if suites := self._entries.get(key):
+            return f": its predictions name other suites, such as '{_key_text(next(iter(suites)))}'"
         if near := self._nearest(key):
-            return f": did you mean '{_key_text(near)}'?"
+            return f": did you mean {' or '.join(near)}?"
         if not self._spare:
-            return ": the file has predictions for other cases only: add one for this case"
+            near = self._similar(key, [*self._entries])
+            others = f" (nearest: {', '.join(near)}, each that of another case)" if near else ""
+            remedy = "" if self._missing_fails else ", or count such cases as failed: `missing: fail`"
+            return f": add it{others}{remedy}"
         first = ", ".join(f"'{_key_text(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
         return f": add it, or correct one of the {self._key_name}s that no case has: {first}{more}"
@@ -169,16 +241,55 @@ class PredictionsFile:
     def _spare_by_letters(self) -> dict[str, str]:
         return {_letters(key): key for key in reversed(self._spare)}
 
-    def _nearest(self, key: str) -> str:
-        """Return the unused key that differs only in case and punctuation, else the most similar one; or ""."""
+    def _nearest(self, key: str) -> list[str]:
+        """Return the unused key that differs only in case and punctuation, else the most similar ones."""
         if same := self._spare_by_letters.get(_letters(key)):
-            return same
-        if len(self._spare) > self._comparisons:
-            return ""
-        self._comparisons -= len(self._spare)
+            return [f"'{_key_text(same)}'"]
         numbers = _DIGITS.findall(_letters(key))  # q301 is not meant for q30
-        alike = get_close_matches(key, self._spare, n=NAMED_ENTRIES, cutoff=_ALIKE)
-        return next((spare for spare in alike if _DIGITS.findall(_letters(spare)) == numbers), "")
+        return self._similar(key, self._spare, lambda spare: _DIGITS.findall(_letters(spare)) == numbers)
+
+    def _similar(self, key: str, keys: Sequence[str], is_meant: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """Return the most similar of the keys, in quotes; none once a run has compared too many."""
+        if len(keys) > self._comparisons:
+            return []
+        self._comparisons -= len(keys)
+        alike = get_close_matches(key, keys, n=NAMED_ENTRIES, cutoff=_ALIKE)
+        return [f"'{_key_text(near)}'" for near in filter(is_meant, alike)][:NAMED_FIRST]
+
+
+class OtherDatabases:
+    """Predictions behind whose queries BIRD's marker names a database that is not that of their case."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._count = 0
+        self._first = ""
+
+    def add(self, case: Case, database: str) -> None:
+        """Compare the database of the marker, empty without one, with that of the case, where that is known."""
+        names = _database_names(case)
+        if not database or not names or database.casefold() in {name.casefold() for name in names}:
+            return
+        self._count += 1
+        self._first = self._first or f"'{one_line(database, 40)}' instead of '{one_line(names[0], 40)}' for '{case.id}'"
+
+    def remark(self) -> str:
+        """Return how many there are, and the first; empty for none."""
+        if not self._count:
+            return ""
+        verb = "names another database" if self._count == 1 else "name other databases"
+        predictions = f"{pluralize(self._count, 'prediction')} {verb} than the cases"
+        return f"{self._file.shown}: {predictions}: {self._first}: check that the file is for these cases"
+
+
+def _database_names(case: Case) -> list[str]:
+    """Return the names by which a benchmark may call the database of a case; none if there is no such name."""
+    stated = [value for key in ("db_id", "database", "db") if isinstance(value := case.metadata.get(key), str)]
+    source = case.settings.source
+    if source is None:
+        return stated
+    places = [source.name, *(value for value in source.settings.values() if isinstance(value, str))]
+    return [*stated, *(PurePosixPath(place).stem for place in places)]
 
 
 class PredictedLines:
@@ -186,7 +297,8 @@ class PredictedLines:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._lines = read_lines(file)
+        self._lines = [split_marker(line) for line in read_lines(file)]
+        self._databases = OtherDatabases(file)
         self._places: dict[tuple[Path, str], int] = {}
         self._counts: dict[Path, int] = {}
 
@@ -194,12 +306,14 @@ class PredictedLines:
         """Take all cases of the suite, in whose order the lines are."""
         for case in sorted(cases, key=lambda case: (case.location, case.row or case.location)):
             suite = case.location.path
-            self._places[suite, case.id] = self._counts.get(suite, 0)
-            self._counts[suite] = self._places[suite, case.id] + 1
+            place = self._places[suite, case.id] = self._counts.get(suite, 0)
+            self._counts[suite] = place + 1
+            if place < len(self._lines):
+                self._databases.add(case, self._lines[place][1])
 
-    def unused(self) -> tuple[str, ...]:
-        """Return nothing: there are as many lines as cases, or no case is answered."""
-        return ()
+    def remarks(self) -> tuple[str, ...]:
+        """Return a sentence on lines for other databases; there are as many lines as cases, or no case is answered."""
+        return tuple(filter(None, [self._databases.remark()]))
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the line of the case; raises `PredictorError` if there are not as many lines as cases."""
@@ -210,7 +324,7 @@ class PredictedLines:
         if self._counts[suite] != len(self._lines):
             counts = f"{pluralize(len(self._lines), 'line')} for {pluralize(self._counts[suite], 'case')} of {suite}"
             raise PredictorError(str(self._file.problem(f"{counts}: write one line for each case, in their order")))
-        return Prediction(self._lines[place], predictor=_name(self._file))
+        return StoredPrediction(self._lines[place][0], predictor=_name(self._file))
 
     def close(self) -> None:
         """Do nothing."""
@@ -224,7 +338,7 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
         file = file_at(spec.folder / settings["path"])
         if is_lines(settings["path"]):
             return PredictedLines(file)
-        return PredictionsFile(file, columns_of(settings))
+        return PredictionsFile(file, columns_of(settings), missing_fails=settings.get("missing") == "fail")
     except (SettingError, CaseError) as error:
         raise PredictorError(str(error)) from error
 
@@ -246,9 +360,9 @@ def check_file(settings: Mapping[str, Any]) -> None:
         suffix_list = ", ".join((*READERS, *LINES_SUFFIXES))
         hint = f": a function is written {path}:FUNCTION" if path.endswith(".py") else ""
         raise SettingError("path", f"'path' does not end as files of predictions do, {suffix_list}{hint}")
-    for name in ("key", "columns", "answer"):
+    for name in ("key", "columns", "answer", "missing"):
         if name in settings and is_lines(path):
-            raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
+            raise SettingError(name, f"'{name}' makes no sense with plain lines, one of which is for each case")
     for name, suffixes in TABLE_SETTINGS.items():
         if name in settings and Path(path).suffix.lower() not in suffixes:
             raise SettingError(name, f"'{name}' makes no sense with this file: it is for {' and '.join(suffixes)}")
@@ -305,11 +419,11 @@ def check_file_exists(spec: PredictorSpec) -> None:
         raise SettingError("path", f"there is no file {name}{hint}")
 
 
-def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[int, Entry]]:
-    """Return the entries by key and trial; raises `CaseError` for one that contradicts an earlier one."""
-    entries_by_key: dict[str, dict[int, Entry]] = {}
+def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[str, dict[int, Entry]]]:
+    """Return the entries by key, suite and trial; raises `CaseError` for one that contradicts an earlier one."""
+    entries_by_key: dict[str, dict[str, dict[int, Entry]]] = {}
     for entry in entries:
-        trials = entries_by_key.setdefault(entry.key, {})
+        trials = entries_by_key.setdefault(entry.key, {}).setdefault(entry.suite, {})
         earlier_entry = trials.get(entry.trial) or (
             next(iter(trials.values()), None) if not entry.trial or 0 in trials else None
         )
@@ -317,14 +431,27 @@ def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[int, Entr
             trials[entry.trial] = entry
         elif key_name == "id" or earlier_entry.trial != entry.trial or earlier_entry.answer != entry.answer:
             trial = f", trial {entry.trial}," if entry.trial and entry.trial == earlier_entry.trial else ""
-            hint = (
-                "" if entry.trial and earlier_entry.trial else ": say under `trial` which is which, if they are several"
-            )
+            hint = "" if entry.trial and earlier_entry.trial else f": {_WHICH}"
             first = earlier_entry.location
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
             problem = f"'{_key_text(entry.key)}'{trial} was predicted {place} already{hint}"
             raise CaseError(entry.location, problem)
     return entries_by_key
+
+
+def _suite_path(case: Case) -> Path:
+    return case.suite or case.location.path
+
+
+def _is_end(suite: str, path: Path) -> bool:
+    """Return whether a text is the end of the path of a suite, maybe without its suffix."""
+    parts = PurePosixPath(suite).parts
+    name = path.name.partition(".queryeval.")[0]
+    return any(names[-len(parts) :] == parts for names in (path.absolute().parts, (*path.absolute().parts[:-1], name)))
+
+
+def _words(text: str) -> str:
+    return normalize_key(text, QUESTION)
 
 
 def _letters(key: str) -> str:

@@ -28,12 +28,15 @@ from pytest_queryeval.predictors.answer import (
     read_abstention,
 )
 from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.redaction import MARK
 
 # Names that systems give to the key of the query.
 QUERY_KEYS = ("sql", "query", "sparql", "predicted_sql", "generated_sql", "prediction", "answer", "output", "response")
 MAX_BYTES = 256 * MEBIBYTE
-KEY_FIELDS = ("id", "question")
-FIELDS = (*KEY_FIELDS, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
+QUESTION = "question"
+KEY_FIELDS = ("id", QUESTION)
+SUITE = "suite"
+FIELDS = (*KEY_FIELDS, SUITE, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -89,6 +92,12 @@ class Entry:
     location: Location
     key: str
     """The id or the question of the case."""
+    suite: str
+    """The file of its suite, or the end of its path; empty if it is not stated."""
+    question: str
+    """The question of the case; empty if it is not stated."""
+    database: str
+    """The database that BIRD's files name behind a query; empty for none."""
     trial: int
     """From 1; 0 if the answer serves all trials."""
     answer: JsonValue | Abstention
@@ -109,7 +118,13 @@ def read_lines(file: File) -> list[str]:
     """Return the lines of a file of plain text, without their ends; raises `CaseError` if it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
+    return [line.removesuffix("\r") for line in lines]
+
+
+def split_marker(answer: str) -> tuple[str, str]:
+    """Return a query, and the name of the database that BIRD's files have behind it; empty without one."""
+    query, _, database = answer.partition(BIRD_MARKER)
+    return query, database.strip()
 
 
 def normalize_key(key: str, key_name: str) -> str:
@@ -145,10 +160,22 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
     names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
     metadata = {name: value for name, value in row.items() if name not in names}
+    database = ""
     if isinstance(content, str):
-        content = content.partition(BIRD_MARKER)[0]
-    key = _key(row, file, line, key_name, columns.name(key_name))
-    return Entry(file.location(line), key, trial, content, float(seconds), metadata, steps)
+        content, database = split_marker(content)
+    question, suite = fields.get("question"), fields.get(SUITE)
+    return Entry(
+        location=file.location(line),
+        key=_key(row, file, line, key_name, columns.name(key_name)),
+        suite=suite if isinstance(suite, str) else "",
+        question=question if isinstance(question, str) else "",
+        database=database,
+        trial=trial,
+        answer=content,
+        seconds=float(seconds),
+        metadata=metadata,
+        steps=steps,
+    )
 
 
 def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, name: str) -> str:
@@ -290,7 +317,7 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
             return
         _check_header(table, columns)
         guard = _guard(layout)
-        texts = {columns.name(of) for of in (*KEY_FIELDS, PREDICTED)}
+        texts = {columns.name(of) for of in (*KEY_FIELDS, SUITE, PREDICTED)}
         for row in table.rows():
             values: dict[str, JsonValue] = {}
             for name, cell in row.values.items():
@@ -352,7 +379,14 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
             abstention = {ABSTAINED: True, REASON: reason}
         elif not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
-        values = {"id": row.text(run.id).removeprefix(guard), **(abstention or {PREDICTED: answer})}
+        values: dict[str, JsonValue] = {
+            "id": row.text(run.id).removeprefix(guard),
+            **(abstention or {PREDICTED: answer}),
+        }
+        if QUESTION in table.places:
+            question = row.text(QUESTION).removeprefix(guard)
+            is_whole = MARK not in question and not _RUN_TRUNCATED.fullmatch(question)
+            values |= {QUESTION: question} if is_whole else {}
         if seconds := row.text(run.seconds):
             values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values

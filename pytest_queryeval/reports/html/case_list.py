@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport
+from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport, by_data
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import EarlierCase, Report
@@ -236,7 +236,7 @@ def _challenge(case: CaseReport) -> dict[str, object] | None:
     """Return what came of a challenge in words, and its counterexample with exact numbers; None without one."""
     if "challenge" not in case:
         return None
-    counterexample = case["challenge"]["counterexample"]
+    counterexample = by_data(case["challenge"]).counterexample
     return {
         "text": challenge_text(case["challenge"]),
         "script": counterexample and counterexample["script"],

@@ -24,7 +24,6 @@ from pytest_queryeval.core.report import (
     MetricChange,
     PendingGate,
     Report,
-    RunFacts,
     RunResults,
     SuiteChange,
 )
@@ -48,7 +47,8 @@ GOLD_DRIFT = "gold's answer changed"
 FEWER = "fewer cases in a file"
 DECISION = "decision on gold"
 LOOSENED = "gate removed or loosened"
-# All that `CASE_CHANGES` look at in a case, but for the names of its scores.
+TIGHTENED = "gate added or tightened"
+# All that `CASE_CHANGES` look at in a case, but for the names of its scores and `_is_recorded`.
 COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "tags", "difficulty", "source"]] = (
     *("outcome", "fingerprint", "question", "evidence"),
     *("tags", "difficulty", "source"),
@@ -73,7 +73,8 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     decisions: defaultdict[str, list[str]] = defaultdict(list)
     edited_cases: dict[str, list[str]] = {description: [] for description in (ANSWERABLE, *CASE_CHANGES)}
     for old, new in difference.common:
-        if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
+        is_same = old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED)
+        if is_same and _is_recorded(old) == _is_recorded(new):
             continue  # as most cases
         before_decision, after_decision = _decision(old), _decision(new)
         if before_decision != after_decision:
@@ -93,7 +94,7 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     case_changes: list[SuiteChange] = [
         {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
     ]
-    run_changes = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
+    run_changes = (*_smaller_files(difference), *_changed_gates(before, after), *_conditions(before, after))
     return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in run_changes)]
 
 
@@ -199,6 +200,11 @@ def _answers_moved(before: str, after: str) -> IsChanged:
     return is_moved
 
 
+def _is_recorded(case: CaseReport) -> bool:
+    """Return whether the answer of the system is from a recording."""
+    return case["prediction"] is not None and case["prediction"].get("recorded", False)
+
+
 def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
     """Return whether a case has another source, or its source another state; names decide where no state is known.
 
@@ -236,6 +242,7 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     "timeout or max_rows edited": _edited("limits"),
     "answers stated in the suite": _answers_moved("asked", "stated"),
     "answers asked of a predictor": _answers_moved("stated", "asked"),
+    "answers taken from a recording": lambda old, new: _is_recorded(new) and not _is_recorded(old),
     "gold edited": _edited("golds"),
     GOLD_DRIFT: _has_drifted,
     "answers of reviewers edited": lambda old, new: _decision(old) == _decision(new) and _edited("review")(old, new),
@@ -266,17 +273,21 @@ def _smaller_files(difference: RunDifference) -> Iterator[str]:
             yield f"{FEWER}: {path} ({old_count:,} before, {new_count:,} now)"
 
 
-def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
-    """Name gates of folders with cases in the run which require less than before, or are gone."""
-    requirements = list(_gate_requirements(after["gates"]))
-    loosened_gates = [gate for gate in before["gates"] if _relaxed(_gate_requirements([gate]), requirements)]
-    paths = {case["path"] for case in after["cases"]} if loosened_gates else ()
-    names: dict[str, None] = {}
-    for gate in loosened_gates:
-        if any(is_below(path, gate["folder"]) for path in paths):
-            limits = f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
-            names[f"{gate_subject(gate)}{limits}{folder_text(gate['folder'])}"] = None
-    yield from (f"{LOOSENED}: {name}" for name in names)
+def _changed_gates(before: RunResults, after: RunResults) -> Iterator[str]:
+    """Name gates of folders with cases in the run that are gone or new, or require less or more than before."""
+    paths = {case["path"] for case in after["cases"]} if before["gates"] or after["gates"] else ()
+    for what, gates, other_gates in (
+        (LOOSENED, before["gates"], after["gates"]),
+        (TIGHTENED, after["gates"], before["gates"]),
+    ):
+        requirements = list(_gate_requirements(other_gates))
+        names: dict[str, None] = {}
+        for gate in gates:
+            is_changed = _relaxed(_gate_requirements([gate]), requirements)
+            if is_changed and any(is_below(path, gate["folder"]) for path in paths):
+                limits = f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
+                names[f"{gate_subject(gate)}{limits}{folder_text(gate['folder'])}"] = None
+        yield from (f"{what}: {name}" for name in names)
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
@@ -286,14 +297,17 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
         yield from (((*subject, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
 
 
-def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
+def _conditions(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
     old_environment, new_environment = before["environment"], after["environment"]
-    if new_environment.get("replay") and not old_environment.get("replay"):
-        yield "answers were replayed, and no system was called"
+    before_workers, after_workers = (
+        environment.get("workers", 1) for environment in (old_environment, new_environment)
+    )
     old_reruns, new_reruns = (environment.get("reruns", 0) for environment in (old_environment, new_environment))
     if new_reruns != old_reruns:
         yield f"reruns of a case: {old_reruns} became {new_reruns}"
+    if after_workers > before_workers and any(gate["metric"].endswith("_seconds") for gate in after["gates"]):
+        yield f"processes that ran cases at once, which disturbs times: {before_workers} became {after_workers}"
     old_versions, new_versions = (
         {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
         for environment in (old_environment, new_environment)

@@ -17,9 +17,10 @@ NAMES = ("coverage", "selective_accuracy", "answered_unanswerable", "abstained_a
 GATE = {"type": "limits", "folder": "", "where": {}, "min": 0.0, "max": None, "cases": None}
 
 
-def answered(*, answerable=True, abstained=False, outcome="passed", **fields):
+def answered(*, answerable=True, abstained=False, missing=False, outcome="passed", **fields):
     """The report of a case."""
     prediction = {"source": "p", "seconds": 0.0, "metadata": {}, **({"abstained": True} if abstained else {})}
+    prediction |= {"missing": True} if missing else {}
     scores = {"execution_accuracy": float(outcome == "passed")} if answerable else {"abstention": float(abstained)}
     return entry(
         outcome=outcome,
@@ -143,6 +144,12 @@ def test_they_are_shares(name):
     assert 0.0 <= RUN_METRICS[name].score(answered(answerable=name != "answered_unanswerable")) <= 1.0
 
 
+def test_a_prediction_that_counts_as_failed_where_a_file_has_none_is_no_answer():
+    scores = [{name: RUN_METRICS[name].score(answered(missing=True, outcome="failed"))} for name in NAMES]
+
+    assert scores[:2] == [{"coverage": 0.0}, {"selective_accuracy": 0.0}]
+
+
 @pytest.mark.feature("history")
 def test_what_a_comparison_of_systems_keeps_of_a_case_is_enough_for_them():
     from pytest_queryeval.features.history.compare_command import _without_answers
@@ -152,6 +159,7 @@ def test_what_a_comparison_of_systems_keeps_of_a_case_is_enough_for_them():
         answered(id="b", abstained=True, outcome="failed"),
         answered(id="c", answerable=False, outcome="failed"),
         answered(id="d", outcome="error"),
+        answered(id="f", missing=True, outcome="failed"),
         answered(id="e", trials=[trial(True), trial(False, abstained=True), trial(False)]),
     ]
     scores = [{name: RUN_METRICS[name].score(case) for name in NAMES} for case in cases]

@@ -328,7 +328,7 @@ def test_queries_that_the_report_does_not_have_whole_are_left_out(folder, capsys
 
 
 def test_passes_in_doubt_are_a_stratum(folder):
-    challenge = {"verdict": "refuted", "tried": 1, "counterexample": None, "unlike": False}
+    challenge = {"verdict": "refuted", "tried": 1, "counterexample": None, "unlike": None}
     write([*run_of(20, 20), answered("t", depends_on_tie=True), answered("r", challenge=challenge)])
 
     drawn = draw("report.json")

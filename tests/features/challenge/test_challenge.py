@@ -1,13 +1,16 @@
 """Challenges: small databases that tell a right predicted query from gold."""
 
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from samples import answer, make_case, query
 
 from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
+from pytest_queryeval.core.case_report import by_data
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source, Threshold
 from pytest_queryeval.core.table import Policy
@@ -16,7 +19,7 @@ from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Sear
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.added_sections import SECTIONS
 from pytest_queryeval.reports.html.case_list import details
-from pytest_queryeval.reports.story import StoryChallenge, case_story
+from pytest_queryeval.reports.story import StoryChallenge, case_story, challenge_text
 from pytest_queryeval.results.case_json import result_json
 from pytest_queryeval.runs.evaluate import evaluate
 
@@ -101,7 +104,7 @@ def test_a_refuted_prediction_scores_0_and_its_counterexample_differs_by_itself(
         result.refutation.gold.rows,
         result.refutation.predicted.rows,
     ]
-    assert (result.refutation.size, result.refutation.is_unlike) == (1, False)
+    assert (result.refutation.size, result.ruled_out) == (1, None)
     assert result.tried >= 1
 
 
@@ -169,40 +172,123 @@ def test_a_wrong_answer_is_not_challenged(challenge):
     assert challenge(OLD, "SELECT nothing FROM singer") == (None, 0)
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "is_unlike"),
-    [
-        (OLD, NOT_YOUNG, False),
-        ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer", True),  # no name occurs twice
-        ("SELECT count(*) FROM singer", "SELECT count(age) FROM singer", True),  # nobody has no age
-        (
-            "SELECT name FROM singer WHERE age > 10",
-            "SELECT name FROM singer WHERE age > 11",
-            True,
-        ),  # all are 20 or more
-        (
-            "SELECT name FROM singer WHERE born > '1961-01-01'",
-            "SELECT name FROM singer WHERE born >= '1961-01-01'",
-            False,
-        ),
-        (
-            "SELECT name FROM singer WHERE born > '1950-01-01'",
-            "SELECT name FROM singer WHERE born >= '1950-01-01'",
-            True,
-        ),
-    ],
-)
-def test_what_the_data_of_the_source_rule_out_is_unlike_them(challenge, gold, predicted, is_unlike):
-    result, _ = challenge(gold, predicted)
+UNDECLARED = """
+CREATE TABLE place (code TEXT, city TEXT, size INTEGER);
+CREATE TABLE visit (number INTEGER, place TEXT, seats INTEGER, again INTEGER);
+INSERT INTO place VALUES ('a', 'Rome', 3), ('b', 'Oslo', 5), ('c', 'Oslo', 5), ('d', NULL, 9);
+INSERT INTO visit VALUES (11, 'a', 3, NULL), (12, 'b', 5, 11), (13, 'b', 5, 11), (14, 'd', 9, 13);
+"""
+VISITED = "FROM visit v JOIN place p ON v.place = p.code"
+# Pairs that differ, and whether they do in a database that satisfies what the data does.
+RULED_OUT = [
+    ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer"),  # no name occurs twice
+    ("SELECT count(*) FROM singer", "SELECT count(age) FROM singer"),  # nobody has no age
+    ("SELECT name FROM singer WHERE age > 10", "SELECT name FROM singer WHERE age > 11"),  # all are 20 or more
+    ("SELECT name FROM singer WHERE id < 4", "SELECT name FROM singer WHERE id < 9"),
+    ("SELECT id FROM concert WHERE singer < 4", "SELECT id FROM concert WHERE singer < 9"),
+    ("SELECT max(year) FROM concert GROUP BY id", "SELECT max(year) FROM concert GROUP BY singer"),  # one concert each
+    ("SELECT name FROM singer WHERE born > '1950-01-01'", "SELECT name FROM singer WHERE born >= '1950-01-01'"),
+    ("SELECT name FROM singer", "SELECT name FROM singer WHERE id IN (SELECT singer FROM concert)"),
+    ("SELECT max(age) FROM singer", "SELECT age FROM singer ORDER BY age DESC LIMIT 1"),  # an empty table
+    (
+        "SELECT max(c.year) FROM concert c, singer s",
+        "SELECT c.year FROM concert c, singer s ORDER BY c.year DESC LIMIT 1",
+    ),
+    ("SELECT number FROM visit", f"SELECT number {VISITED}"),  # a reference that is not declared
+    ("SELECT count(again) FROM visit", "SELECT count(*) FROM visit v JOIN visit w ON v.again = w.number"),
+    ("SELECT city, size FROM place", "SELECT city, size FROM place GROUP BY code, city, size"),  # `code` is unique
+]
+REFUTED = [
+    (OLD, NOT_YOUNG),
+    ("SELECT name FROM singer WHERE born > '1961-01-01'", "SELECT name FROM singer WHERE born >= '1961-01-01'"),
+    ("SELECT code FROM place", "SELECT p.code FROM place p WHERE p.code IN (SELECT place FROM visit) OR p.code = 'c'"),
+    ("SELECT size FROM place WHERE city = 'Rome'", "SELECT size FROM place WHERE city = 'Rome' OR size = 3"),
+    (f"SELECT v.number {VISITED} WHERE p.size > 4", f"SELECT v.number {VISITED} WHERE p.size >= 4"),
+    # Numbers of visits are no numbers of places, but for a query that compares them.
+    ("SELECT number FROM visit WHERE seats > 4", "SELECT number FROM visit WHERE seats >= 4"),
+]
 
-    assert (result.verdict, result.refutation.is_unlike) == ("refuted", is_unlike)
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "is_refuted"),
+    [*((*pair, False) for pair in RULED_OUT), *((*pair, True) for pair in REFUTED)],
+)
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb"))])
+def test_only_what_satisfies_the_data_of_the_source_refutes(challenge, tmp_path, gold, predicted, is_refuted, engine):
+    (tmp_path / "undeclared.sql").write_text(UNDECLARED, encoding="utf-8")
+    script = "undeclared.sql" if "place" in gold + predicted or "visit" in gold + predicted else "music.sql"
+
+    result, score = challenge(gold, predicted, script=script, engine=engine)
+
+    assert (result.verdict, score) == (("refuted", 0) if is_refuted else ("stands", 1))
+    shown = result.refutation if is_refuted else result.ruled_out
+    assert shown.gold != shown.predicted
+    assert (result.refutation is None, result.ruled_out is None) == (not is_refuted, is_refuted)
+    if is_refuted and engine == "sqlite":
+        assert broken_by(shown.script, SCRIPT if script == "music.sql" else UNDECLARED) == []
+
+
+def broken_by(script, of_source):
+    """What the data of a source satisfies and that of a counterexample does not, as its own queries say."""
+    broken = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(of_source)
+        connection.execute("ATTACH ':memory:' AS small")
+        connection.executescript(re.sub(r"(CREATE TABLE|INSERT INTO) ", r"\1 small.", script))
+        columns = connection.execute(
+            "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table'"
+        ).fetchall()
+        for table, column in columns:
+            figures = [
+                connection.execute(
+                    f"SELECT count(*) - count({column}), count({column}) - count(DISTINCT {column}), min({column}), "
+                    f"max({column}) FROM {schema}.{table}"
+                ).fetchone()
+                for schema in ("main", "small")
+            ]
+            (nulls, repeated, least, greatest), (small_nulls, small_repeated, small_least, small_greatest) = figures
+            broken += [(table, column, "NULL")] * (nulls < 1 <= small_nulls)
+            broken += [(table, column, "repeated")] * (repeated < 1 <= small_repeated)
+            if isinstance(least, int) and small_least is not None:
+                broken += [(table, column, "range")] * (not least <= small_least <= small_greatest <= greatest)
+        for (table, column), (referred, key) in permutations(columns, 2):
+            orphans = [
+                connection.execute(
+                    f"SELECT count({column}) FROM {schema}.{table} "
+                    f"WHERE {column} NOT IN (SELECT {key} FROM {schema}.{referred} WHERE {key} IS NOT NULL)"
+                ).fetchone()[0]
+                for schema in ("main", "small")
+            ]
+            # A table that no query reads may be empty: its rows change no answer.
+            is_read = connection.execute(f"SELECT count(*) FROM small.{referred}").fetchone()[0] > 0
+            is_reference = is_read and (column, key) in (("singer", "id"), ("place", "code"))
+            broken += [(table, column, referred, key)] * (is_reference and orphans[0] == 0 < orphans[1])
+    return broken
+
+
+def test_a_table_without_rows_rules_nothing_out_and_a_large_one_is_read_in_part(challenge, tmp_path):
+    numbers = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 30000) "
+    script = f"""
+    CREATE TABLE none (a INTEGER, b INTEGER);
+    CREATE TABLE big (a INTEGER, b INTEGER);
+    INSERT INTO big {numbers} SELECT value, value % 7 FROM n;
+    """
+    (tmp_path / "sizes.sql").write_text(script, encoding="utf-8")
+
+    def verdict(*pair):
+        return challenge(*pair, script="sizes.sql")[0].verdict
+
+    assert verdict("SELECT count(a) FROM none", "SELECT count(*) FROM none") == "refuted"
+    assert verdict("SELECT count(a) FROM big", "SELECT count(*) FROM big") == "stands"
+    assert verdict("SELECT max(b) FROM big WHERE a < 99", "SELECT max(b) FROM big WHERE a < 98") == "refuted"
+    assert verdict("SELECT max(b) FROM big", "SELECT max(b) FROM big WHERE b < 7") == "stands"
 
 
 def test_an_empty_database_is_tried_last(challenge):
-    result, _ = challenge("SELECT max(id) FROM singer", "SELECT id FROM singer ORDER BY id DESC LIMIT 1")
+    result, score = challenge("SELECT max(id) FROM singer", "SELECT id FROM singer ORDER BY id DESC LIMIT 1")
 
-    assert (result.verdict, result.refutation.size, result.refutation.is_unlike) == ("refuted", 0, True)
-    assert (result.refutation.gold.rows, result.refutation.predicted.rows) == ([(None,)], [])
+    assert (result.verdict, result.ruled_out.size, score) == ("stands", 0, 1)
+    assert (result.ruled_out.gold.rows, result.ruled_out.predicted.rows) == ([(None,)], [])
 
 
 def test_variants_are_tried_before_other_databases(challenge, tmp_path):
@@ -229,7 +315,8 @@ def test_a_foreign_key_that_the_source_breaks_is_kept(challenge, tmp_path):
     orphan = "INSERT INTO concert VALUES (4, 9, 2021);"
     (tmp_path / "broken.sql").write_text(SCRIPT + orphan, encoding="utf-8")
 
-    pair = "SELECT id FROM concert WHERE year < 2021", "SELECT id FROM concert WHERE year <= 2020 AND year <> 2018"
+    older = "SELECT c.id FROM concert c JOIN singer s ON s.id = c.singer WHERE s.age"
+    pair = f"{older} > 30", f"{older} >= 30"
     result, _ = challenge(*pair, script="broken.sql")
 
     assert result.verdict == "refuted"
@@ -283,7 +370,7 @@ def test_a_query_that_does_not_end_in_a_small_database_is_unchallenged(challenge
 def test_queries_are_compared_by_the_policy_of_the_case(challenge):
     pair = "SELECT name FROM singer", "SELECT DISTINCT name FROM singer"
 
-    assert challenge(*pair)[0].verdict == "refuted"
+    assert challenge(*pair)[0].ruled_out is not None
     assert challenge(*pair, policy=Policy(duplicates="ignore"))[0].verdict == "proved"
 
 
@@ -306,9 +393,12 @@ def test_a_challenge_is_kept_by_queries_schema_and_policy(challenge, monkeypatch
     (tmp_path / "more.sql").write_text(SCRIPT.replace("age INTEGER", "age INTEGER NOT NULL"), encoding="utf-8")
     challenge(OLD, NOT_YOUNG, script="more.sql")
     assert len(searched) == 3
+    (tmp_path / "older.sql").write_text(SCRIPT.replace("20,", "21,"), encoding="utf-8")  # what the data satisfies
+    challenge(OLD, NOT_YOUNG, script="older.sql")
+    assert len(searched) == 4
     cached.write_text("{", encoding="utf-8")
     assert challenge(OLD, NOT_YOUNG)[0].verdict == "refuted"
-    assert len(searched) == 4
+    assert len(searched) == 5
 
 
 def test_without_a_cache_folder_nothing_is_kept(challenge, monkeypatch):
@@ -318,12 +408,17 @@ def test_without_a_cache_folder_nothing_is_kept(challenge, monkeypatch):
 
 
 def test_challenges_are_written_without_a_loss(challenge):
-    for pair in ((OLD, NOT_YOUNG), (OLD, OLD), (OLD, "SELECT name FROM singer WHERE 30 < age AND id = id")):
+    same = "SELECT name FROM singer WHERE 30 < age AND id = id"
+    for pair in ((OLD, NOT_YOUNG), RULED_OUT[0], (OLD, OLD), (OLD, same)):
         result, _ = challenge(*pair)
         copy = decode_challenge(encode_challenge(result))
 
         assert encode_challenge(copy) == encode_challenge(result)
-        assert replace(copy, refutation=None) == replace(result, refutation=None)
+        assert replace(copy, refutation=None, ruled_out=None) == replace(result, refutation=None, ruled_out=None)
+    entry = encode_challenge(challenge(OLD, NOT_YOUNG)[0])
+    del entry["ruled_out"]
+    with pytest.raises(ValueError, match="an earlier version refuted what the data may rule out"):
+        decode_challenge(entry)
     with pytest.raises(ValueError, match="without its counterexample"):
         decode_challenge({**encode_challenge(result), "verdict": "refuted"})
 
@@ -391,7 +486,7 @@ def test_counterexamples_keep_the_unique_indexes_of_duckdb(challenge, tmp_path):
     (tmp_path / "names.sql").write_text(SCRIPT + "CREATE UNIQUE INDEX i ON singer (name);", encoding="utf-8")
     pair = "SELECT name FROM singer", "SELECT DISTINCT name FROM singer"
 
-    assert challenge(*pair, engine="duckdb")[0].verdict == "refuted"
+    assert challenge(*pair, engine="duckdb")[0].ruled_out is not None
     assert challenge(*pair, engine="duckdb", script="names.sql")[0].verdict == "proved"
 
 
@@ -416,7 +511,7 @@ def test_rows_that_refer_to_a_row_of_their_own_table_are_made_without_null(chall
     assert answers_of(result.refutation.script, "PRAGMA foreign_key_check") == [[]]
 
 
-def test_tables_of_which_no_rows_can_be_made_are_not_challenged(challenge, tmp_path):
+def test_tables_that_refer_to_each_other_without_null_are_challenged(challenge, tmp_path):
     script = """
         CREATE TABLE a (id INTEGER PRIMARY KEY, b INTEGER NOT NULL REFERENCES b (id));
         CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER NOT NULL REFERENCES a (id));
@@ -426,10 +521,10 @@ def test_tables_of_which_no_rows_can_be_made_are_not_challenged(challenge, tmp_p
 
     result, _ = challenge("SELECT id FROM a", "SELECT id FROM a WHERE b > 0", script="cycle.sql")
 
-    assert (result.verdict, result.reason) == (
-        "unchallenged",
-        "no rows are known that keep the constraints of these tables",
-    )
+    assert result.verdict == "refuted"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(result.refutation.script)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_reports_have_the_challenge_and_count_the_verdicts(make):
@@ -439,6 +534,7 @@ def test_reports_have_the_challenge_and_count_the_verdicts(make):
         make(OLD, "SELECT name FROM singer", id="wrong"),
         make(OLD, NOT_YOUNG, id="stored", golds=(answer(("Bob",), ("Cy",)),)),
         make(OLD, NOT_YOUNG, id="unasked", metrics=("execution_accuracy",)),
+        make(*RULED_OUT[0], id="ruled out"),
     ]
 
     report = evaluate(cases)
@@ -446,16 +542,33 @@ def test_reports_have_the_challenge_and_count_the_verdicts(make):
     challenges = {case["id"]: case.get("challenge") for case in report["cases"]}
     assert challenges["wrong"] is None
     assert challenges["unasked"] is None
-    assert challenges["same"] == {"verdict": "same", "tried": 0, "counterexample": None, "unlike": False}
+    assert challenges["same"] == {"verdict": "same", "tried": 0, "counterexample": None, "unlike": None}
     assert challenges["stored"]["reason"] == "one of the answers is stored, without a query"
     counterexample = challenges["refuted"]["counterexample"]
     assert set(counterexample) == {"script", "rows", "gold_rows", "predicted_rows"}
     assert (counterexample["rows"], counterexample["gold_rows"]) == (1, [])
-    assert report["metrics"]["challenged_accuracy"]["mean"] == 0.5
-    sentence, table, reason = SECTIONS["challenges"].blocks(report)
-    assert sentence == ("of 3 passes 1 is gold's query, 1 refuted, 1 unchallenged",)
-    assert [row[1:3] for row in table.rows] == [("1", "yes")]
+    assert challenges["refuted"]["unlike"] is None
+    assert (challenges["ruled out"]["verdict"], challenges["ruled out"]["counterexample"]) == ("stands", None)
+    assert set(challenges["ruled out"]["unlike"]) == set(counterexample)
+    assert report["metrics"]["challenged_accuracy"]["mean"] == 0.6
+    sentence, ruled_out, table, reason = SECTIONS["challenges"].blocks(report)
+    assert sentence == (
+        "challenged_accuracy 0.600: of 4 passes 1 is gold's query, 1 stands, 1 refuted, 1 unchallenged",
+    )
+    assert ruled_out[0].startswith("not in the metric: 1 of those that stand differs from gold only on databases that")
+    assert [row[1:3] for row in table.rows] == [("refuted", "1"), ("stands", "2")]
     assert reason[0] == "1 unchallenged: "
+
+
+def test_a_report_of_an_earlier_version_refutes_by_what_satisfies_the_data_only(make):
+    report = evaluate([make(OLD, NOT_YOUNG, id="a"), make(OLD, NOT_YOUNG, id="b")])
+    for case, unlike in zip(report["cases"], (False, True), strict=True):
+        case["challenge"]["unlike"] = unlike
+
+    assert [by_data(case["challenge"]).verdict for case in report["cases"]] == ["refuted", "stands"]
+    assert challenge_text(report["cases"][1]["challenge"]) == (
+        "stands: the answers differ on a database of 1 row, but it violates what your data satisfies"
+    )
 
 
 def test_a_case_tells_its_challenge_on_every_surface(make):
@@ -480,7 +593,7 @@ def refuse(*_):
 
 @pytest.mark.parametrize(
     ("find", "reason"),
-    [(refuse, "not today"), (lambda *_: SearchResult(None, tried=0), "the queries run in no small database")],
+    [(refuse, "not today"), (lambda *_: SearchResult(None, None, tried=0), "the queries run in no small database")],
 )
 def test_another_search_that_tries_no_database_is_passed_over(challenge, monkeypatch, tmp_path, find, reason):
     search = COUNTEREXAMPLE_SEARCHES["small_databases"]

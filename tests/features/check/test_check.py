@@ -114,7 +114,7 @@ def rules(findings):
 def test_every_rule_has_a_function_with_a_description():
     rules_of_check = {**GOLD_RULES, **SUITE_RULES}
 
-    found_in_reading = {"review-conflict", "review-future", "review-stale"}
+    found_in_reading = {"review-conflict", "review-future", "review-stale", "unread-column", "uncollected-suite"}
     assert rules_of_check.keys() == CHECK_RULES.keys() - found_in_reading
     assert all(rule.__doc__.startswith("Find ") for rule in rules_of_check.values())
 
@@ -608,6 +608,112 @@ def test_a_folder_with_a_suite_that_was_left_out_is_not_judged(check, capsys, mo
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {"findings": [], "summary": {}}
     assert captured.err.startswith("queryeval check: not checked: ")
+
+
+@pytest.mark.parametrize(
+    ("predictor", "columns", "found"),
+    [
+        ("predict.py:predict", "", "q.csv has no column 'question'; did you mean 'User question'? Write columns: "),
+        (None, "", "q.csv has no column 'question'; did you mean 'User question'? Write columns: "),
+        ("p.csv", "", None),
+        ("predict.py:predict", "columns: {question: User question}, ", None),
+    ],
+)
+def test_a_table_without_questions_is_found_once_unless_no_system_is_asked(check, predictor, columns, found):
+    write("id,User question,gold\na,One?,SELECT name FROM product\nb,Two?,SELECT sku FROM product", "q.csv")
+    top = f"predictor: {predictor}\n" if predictor else ""
+
+    status, findings = check(f"{top}cases: {{{columns}file: q.csv}}\n", "--no-run", "--strict", folder=ONE)
+
+    assert [finding["rule"] for finding in findings] == ["missing-question"] * bool(found)
+    assert all(finding["message"] == f"{found}{{question: User question}} (of 2 cases)" for finding in findings)
+    assert status == bool(found)
+
+
+OTHER = ONE + cases("gold: SELECT sku FROM product")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("dist/a.queryeval.yaml", OTHER, "pytest skips folders named 'dist'"),
+        ("a/build/a.queryeval.yaml", OTHER, "pytest skips folders named 'build'"),
+        ("shop.yaml", OTHER, "looks like a suite, and no command reads it: rename it to shop.queryeval.yaml"),
+        ("a.queryeval.YAML", OTHER, "rename it to a.queryeval.yaml"),
+        ("b.jsonl", '{"id": "a", "question": "?", "gold": "SELECT 1"}', "rename it to b.queryeval.jsonl"),
+        ("p.jsonl", '{"id": "a", "predicted": "SELECT 1"}', None),
+        ("chart.yaml", "kind: Deployment\nspec: {cases: 1}\n", None),
+        ("ours/a.queryeval.yaml", OTHER, None),
+    ],
+)
+def test_suites_that_pytest_does_not_collect_are_found(check, name, text, message):
+    write(text, name)
+    write(SHOP, str(Path(name).parent / "shop.sql"))
+    findings = check(cases("gold: SELECT name FROM product"), "--no-run", folder=ONE)[1]
+
+    assert [finding["rule"] for finding in findings if finding["path"] == name] == ["uncollected-suite"] * bool(message)
+    assert all(message in finding["message"] for finding in findings if finding["rule"] == "uncollected-suite")
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("{tag: nightyl}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
+        ("{not: {tag: nightyl}}", "no case below has the tag 'nightyl': did you mean 'nightly'?"),
+        ("{tag: nightly, not: {kind: sparql}}", "no case below has the kind 'sparql': did you mean 'sql'?"),
+        ("{tag: nightly, file: s.queryeval.yaml, not: {difficulty: easy}}", None),
+        ("{file: t.queryeval.yaml}", "no case below has the file 't.queryeval.yaml': did you mean 's.queryeval.yaml'?"),
+    ],
+)
+def test_values_of_a_gate_that_no_case_has_are_found(check, where, message):
+    suite = cases("gold: SELECT name FROM product, tags: [nightly]", "gold: SELECT sku FROM product, difficulty: easy")
+    folder = f"{ONE}gates: [{{metric: pass_rate, min: 0.5, where: {where}}}]\n"
+
+    findings = check(suite, "--no-run", folder=folder)[1]
+
+    assert [(finding["rule"], finding["message"]) for finding in findings] == [("unknown-where", message)] * bool(
+        message
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "how", "message"),
+    [
+        ("xfail", "", "column 'xfail' is not read: name it under `metadata`, or move the cases to YAML for `xfail`"),
+        (
+            "On_Miss",
+            "",
+            "column 'On_Miss' is not read: name it under `metadata`, or move the cases to YAML for `on_miss`",
+        ),
+        (
+            "gold_any",
+            "",
+            "column 'gold_any' is not read: name it under `metadata`, or move the cases to YAML for `gold_any`",
+        ),
+        ("tag", "", "column 'tag' is not read: did you mean 'tags'? Write columns: {tags: tag}"),
+        ("tag", ", columns: {tags: tag}", None),
+        ("xfail", ", metadata: [xfail]", None),
+        ("xfail", ", metadata: rest", None),
+        ("remark", "", None),
+    ],
+)
+def test_columns_of_a_table_that_are_keys_elsewhere_are_found(check, header, how, message):
+    write(f"id,question,gold,{header}\na,One?,SELECT name FROM product,x\nb,Two?,SELECT sku FROM product,y\n", "q.csv")
+
+    findings = check(f"cases: {{file: q.csv{how}}}\n", "--no-run", folder=ONE)[1]
+
+    assert [(finding["rule"], finding["message"]) for finding in findings] == [("unread-column", message)] * bool(
+        message
+    )
+
+
+def test_each_case_of_a_suite_without_a_question_is_found(check):
+    suite = "predictor: predict.py:predict\n" + cases("gold: SELECT name FROM product", "question: Q?, gold: SELECT 1")
+
+    findings = check(suite, "--no-run", folder=ONE)[1]
+
+    assert ("missing-question", "c0") in rules(findings)
+    assert ("missing-question", "c1") not in rules(findings)
 
 
 def test_duplicates_in_a_spreadsheet_are_named_by_their_rows(check):

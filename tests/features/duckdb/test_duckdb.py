@@ -17,8 +17,10 @@ from waiting import wait_for
 import pytest_queryeval
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.table import FrozenMapping
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.duckdb.engine import DRIVER, READERS, SETTINGS
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytestmark = pytest.mark.process
@@ -117,12 +119,12 @@ def failure(execution):
         ("interval '2 days 3 hours 0.5 seconds'", "P2DT3H0.5S"),
         ("interval '1 month 2 days'", "P32D"),
         ("interval (-90) seconds", "-PT1M30S"),
-        ("[1, 2, null]", "[1, 2, null]"),
-        ("[date '2024-02-29']", '["2024-02-29"]'),
-        ("array_value(1, 2)", "[1, 2]"),
-        ("{'b': 1, 'a': 1.5::decimal(5, 2), 'c': [true]}", '{"a": 1.5, "b": 1, "c": [true]}'),
-        ("row(1, 'x')", '[1, "x"]'),
-        ("map {'b': 2, 'a': 1}", '{"a": 1, "b": 2}'),
+        ("[1, 2, null]", (1, 2, None)),
+        ("[date '2024-02-29']", (date(2024, 2, 29),)),
+        ("array_value(1, 2)", (1, 2)),
+        ("{'b': 1, 'a': 1.5::decimal(5, 2), 'c': [true]}", FrozenMapping({"a": Decimal("1.50"), "b": 1, "c": (True,)})),
+        ("row(1, 'x')", (1, "x")),
+        ("map {'b': 2, 'a': 1}", FrozenMapping({"a": 1, "b": 2})),
         ("union_value(number := 1)", 1),
         ("""'{"b": [1, 2]}'::json""", '{"b": [1, 2]}'),
     ],
@@ -131,6 +133,28 @@ def test_values_become_cells(run, expression, value):
     [[cell]] = run(f"select {expression}").answer.rows
 
     assert (type(cell), cell) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "equal"),
+    [
+        ("[12345678901234567.89::DECIMAL(38,2)]", "[12345678901234567.88::DECIMAL(38,2)]", False),
+        ("[1]", "[1::DOUBLE]", True),
+        ("['nan'::DOUBLE]", "['NaN']", False),
+        ("[0.1::DOUBLE + 0.2::DOUBLE]", "[0.3::DOUBLE]", True),
+        ("[DATE '2024-01-01']", "['2024-01-01']", True),
+        ("{'a': 1, 'b': [NULL, 2]}", "{'b': [NULL, 2.0], 'a': 1}", True),
+        ("{'a': 1, 'b': 2}", "{'a': 1, 'c': 2}", False),
+        ("MAP {1: 0.3::DOUBLE, 2: 1}", "MAP {2: 1, 1: 0.1::DOUBLE + 0.2::DOUBLE}", True),
+        ("MAP {1: 1, 2: 1}", "MAP {1: 1, 3: 1}", False),
+        ("[[1], []]", "[[1::DOUBLE], []]", True),
+        ("[1, 2]", "to_json([1, 2])", True),
+    ],
+)
+def test_lists_structs_and_maps_are_equal_by_their_elements(run, gold, predicted, equal):
+    answers = [run(f"SELECT {value}").answer for value in (gold, predicted)]
+
+    assert execution_accuracy(*answers) == execution_accuracy(*reversed(answers)) == equal
 
 
 def test_nan_is_a_number_that_is_none(run):

@@ -41,14 +41,14 @@ UGLY = """
 predictor: predict.py:answer
 cases:
   - {id: right, tags: [easy], question: All names, gold: SELECT name FROM singer}
-  - {id: missed, tags: [easy], gold: SELECT age FROM singer, on_miss: xfail}
-  - {id: invalid, gold: SELECT count(*) FROM singer, trials: 3}
+  - {id: missed, question: Which?, tags: [easy], gold: SELECT age FROM singer, on_miss: xfail}
+  - {id: invalid, question: Which?, gold: SELECT count(*) FROM singer, trials: 3}
   - {id: sometimes, question: lucky, gold: SELECT 2, trials: 3}
-  - {id: raises, gold: SELECT 1}
-  - {id: bad-gold, gold: SELECT nope FROM singer}
+  - {id: raises, question: Which?, gold: SELECT 1}
+  - {id: bad-gold, question: Which?, gold: SELECT nope FROM singer}
   - {id: two-lines, gold: "SELECT 1,,\\n2", predicted: "SELECT\\n::error::x"}
-  - {id: no-source, gold: SELECT 1, source: missing.db}
-  - {id: skipped, gold: SELECT 1, skip: "no gold\\nyet"}
+  - {id: no-source, question: Which?, gold: SELECT 1, source: missing.db}
+  - {id: skipped, question: Which?, gold: SELECT 1, skip: "no gold\\nyet"}
   - {id: known, gold: SELECT 1, predicted: SELECT 2, xfail: hard}
   - {id: better, gold: SELECT 1, predicted: SELECT 1, xfail: hard}
   - {id: empty, gold: SELECT name FROM singer WHERE age > 90, predicted: SELECT 7}
@@ -104,8 +104,8 @@ GOOD = """
 kind: sql
 source: {sqlite: {script: singers.sql}}
 cases:
-  - {id: one, gold: SELECT name FROM singer, predicted: SELECT name FROM singer}
-  - {id: two, gold: SELECT age FROM singer, predicted: SELECT age FROM singer}
+  - {id: one, question: Which?, gold: SELECT name FROM singer, predicted: SELECT name FROM singer}
+  - {id: two, question: Which?, gold: SELECT age FROM singer, predicted: SELECT age FROM singer}
 """
 
 
@@ -488,7 +488,7 @@ def test_a_report_that_cannot_be_written_fails_a_good_run(folder, evaluate, monk
 @pytest.mark.feature("ci", "json")
 def test_github_gets_a_summary_and_annotations_which_no_text_of_a_case_can_add(folder, evaluate, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
-    write(GOOD.replace("one, gold: SELECT name FROM singer", "one, gold: 'SELECT nope -- ::error::x'"))
+    write(GOOD.replace("gold: SELECT name FROM singer,", "gold: 'SELECT nope -- ::error::x',"))
 
     status, _, output = evaluate(".", "--report=github")
 
@@ -553,7 +553,9 @@ def test_options_are_those_of_the_plugin(capsys):
 
     ours = set(re.findall(r"^  (?:-\w, )?--([\w-]+)", capsys.readouterr().out, re.MULTILINE))
     plugins = set(re.findall(r"^  --queryeval-([\w-]+)", of_pytest.stdout, re.MULTILINE))
-    settings = set(re.findall(r"^  queryeval_(\w+)", of_pytest.stdout, re.MULTILINE))
+    settings = set(
+        re.findall(r"^  queryeval_(?!junit)(\w+)", of_pytest.stdout, re.MULTILINE)
+    )  # pytest writes junit.xml
     assert ours >= plugins | {name.replace("_", "-") for name in settings}
     assert {"report", "gates"} <= plugins | settings
 
@@ -646,7 +648,7 @@ def test_a_spend_limit_with_workers_is_refused(numbers, evaluate):
 LEAKY_SUITE = """
 kind: json
 predictor: predict.py:answer
-cases: [{id: a, gold: 1}]
+cases: [{id: a, question: Which?, gold: 1}]
 """
 LEAKY = """
 import logging, sys, threading, warnings

@@ -224,6 +224,17 @@ def test_gates_are_united_by_all_that_they_ask_for():
     assert wishes == [second, *gates]
 
 
+@pytest.mark.parametrize("changed", [[], [GATE | {"min": 0.1}], [GATE, GATE | {"metric": "m"}]])
+def test_parts_that_state_other_gates_for_a_folder_are_refused(changed):
+    sides = part(case(), gates=[GATE]), part(case("b"), gates=changed)
+
+    if not changed:  # as a shard without a case of the folder
+        assert len(merged(*sides)["gates"]) == 1
+        return
+    with pytest.raises(ReportError, match=r"part2.json: states other gates in music than part1.json: run all parts"):
+        merged(*sides)
+
+
 def test_a_gate_that_stands_twice_in_its_file_is_evaluated_twice():
     report = merged(part(case(), gates=[GATE, GATE]), part(gates=[GATE, GATE]))
 

@@ -281,7 +281,8 @@ def test_several_trials_are_refused(report, capsys):
     write(
         "import itertools\nturns = itertools.count()\ndef predict(case):\n    return f'SELECT {next(turns)}'\n", "p.py"
     )
-    write(f"{HEAD}predictor: p.py:predict\ntrials: 2\ncases:\n  - {{id: a, gold: SELECT name FROM product}}\n")
+    case = "{id: a, question: Which?, gold: SELECT name FROM product}"
+    write(f"{HEAD}predictor: p.py:predict\ntrials: 2\ncases:\n  - {case}\n")
 
     (line,) = refusal(capsys, report(), "a")
 

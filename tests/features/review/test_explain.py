@@ -330,7 +330,7 @@ def test_a_right_prediction_is_shown_with_a_database_in_which_it_is_wrong(buyers
 
     assert status == 0
     example = out.partition("\ncounterexample\n  the answers agree on the source, and differ on 2 rows:\n")[2]
-    assert example.startswith("  table customer\n  id             name\n  2   key-of-the-shop\n")
+    assert example.startswith("  table customer\n  id             name\n  1   key-of-the-shop\n")
     assert "  gold answers\n  0 rows of 1 column, " in example
     assert "  predicted answers\n  1 row of 1 column, " in example
     assert "  to keep it as a variant of the source: --save FILE.sql\n" in example

@@ -335,7 +335,7 @@ def test_what_a_report_says_is_no_command_of_a_terminal_or_a_ci_service(report, 
 
 
 def test_a_pass_that_a_challenge_refuted_is_evidence(review, report):
-    challenge = {"verdict": "refuted", "tried": 3, "counterexample": None, "unlike": False}
+    challenge = {"verdict": "refuted", "tried": 3, "counterexample": None, "unlike": None}
     path = report("a", {"all": f"{NAMES} WHERE 1", "cheap": CHEAP}, challenge=challenge)
 
     data = review(".", path)[1]

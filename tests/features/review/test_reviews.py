@@ -602,3 +602,34 @@ def test_a_case_without_an_answer_gets_none_by_a_decision():
     assert problems(HEAD + "cases: [{id: a, answerable: false, predicted: x}]\n") == [
         "reviews.jsonl:1: 'a' has `answerable: false`: replace it with a gold in the suite"
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "there", "problem"),
+    [
+        ("reviws.jsonl", ["reviews.jsonl"], "there is no file 'reviws.jsonl': did you mean 'reviews.jsonl'?"),
+        ("gone.jsonl", [], "there is no file 'gone.jsonl': correct the name, or create an empty file, to which"),
+        ("reviws/*.jsonl", ["reviews/a.jsonl"], "there is no folder 'reviws': did you mean 'reviews'?"),
+        ("reviews/*.jsonl", [], ""),  # which come later
+        ("reviews/b-*.jsonl", ["reviews/a.jsonl"], ""),
+        ("gone.jsonl", ["gone.jsonl"], ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "check"])
+def test_a_mistyped_review_file_is_an_error_of_runs_and_checks(capsys, written, there, problem, command):
+    for name in there:
+        write("", name)
+    suite(CASE.replace("SELECT 1", "SELECT 2"))
+    write(Path("s.queryeval.yaml").read_text().replace("reviews.jsonl", f"'{written}'"))
+
+    status = capture_exit(lambda: main([command, "."]))
+
+    captured = capsys.readouterr()
+    assert (problem in captured.out + captured.err, status == 0) == (True, not problem)
+
+
+def capture_exit(run):
+    try:
+        return run()
+    except SystemExit as ended:
+        return ended.code

@@ -1,9 +1,12 @@
 """SDMX REST data queries, and what they select."""
 
 import pytest
+from samples import make_case
 
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Selection
 from pytest_queryeval.features.sdmx.data_query import MAX_CHARACTERS, read_data_query
+from pytest_queryeval.features.sdmx.kind import SDMX
 from pytest_queryeval.features.sdmx.structure import DatasetStructure, Dimension, Structure
 
 AREAS = {"NO": "North", "SO": "South", "EA": "East", "X1": ""}
@@ -286,3 +289,111 @@ def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(query):
     message = outcome(query)
 
     assert isinstance(message, Selection) or (len(message) < 300 and message.isprintable())
+
+
+# What models write around a data query
+
+URLS = (
+    "https://api.example.org/rest/data/SHOP,SALES,1.0/NO.TEA.A",
+    "https://api.example.org/rest/data/dataflow/SHOP/SALES/1.0/NO.TEA?c[FREQ]=A",
+    "data/SHOP,SALES,1.0/NO.TEA.A",
+)
+AROUND = (
+    *(
+        "URL",
+        "URL.",
+        "URL,",
+        "URL;",
+        "URL!",
+        "URL?",
+        "(URL)",
+        "<URL>",
+        "[URL]",
+        "'URL'",
+        '"URL"',
+        "“URL”",
+        "`URL`",
+        "`URL`.",
+    ),
+    *(
+        "*URL*",
+        "**URL**",
+        "**URL**.",
+        "__URL__.",
+        "- URL",
+        "1. URL",
+        "GET URL",
+        "url=URL",
+        "URL\n",
+        "Use URL.",
+        "Yes: URL, so",
+    ),
+    *(
+        "[data](URL)",
+        "[URL](URL)",
+        '<a href="URL">data</a>',
+        '<a href="URL">URL</a>',
+        "The data are at URL",
+        "URL gives tea",
+    ),
+    *("requests.get('URL')", 'r = requests.get("URL", headers={"Accept": "text/csv"})', "curl 'URL'", "wget -qO- URL"),
+    *(
+        "```\nURL\n```",
+        "```url\nURL\n```",
+        '```bash\ncurl "URL"\n```',
+        "GET URL\nIt selects tea.",
+        "URL\n\nIt selects tea.",
+    ),
+    'curl -s "URL" \\\n  -H "Accept: application/vnd.sdmx.data+json"',
+)
+
+
+def predicted(answer):
+    """The codes that an answer of a model selects, or why it selects none."""
+    execution = SDMX.read_without_running(
+        QueryOrAnswer(query=answer), make_case(kind="sdmx", extra={"structure": SHOP}), None
+    )
+    if execution.error is not None:
+        return f"{execution.error.kind}: {execution.error.message}"
+    (dataset,) = execution.answer.datasets
+    return {dimension.name: [term.id for term in dimension.terms] for dimension in dataset.dimensions}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_a_data_query_is_no_part_of_it(around):
+    expected = {"AREA": ["NO"], "GOODS": ["TEA"], "FREQ": ["A"]}
+
+    assert [predicted(around.replace("URL", url)) for url in URLS] == [expected] * len(URLS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("`data/SHOP,SALES,1.0/NO..`.", {"AREA": ["NO"]}),
+        ("data/SHOP,SALES,1.0/NO.TEA.", {"AREA": ["NO"], "GOODS": ["TEA"]}),  # the last part of the key is open
+        ("Use data/SHOP,SALES,1.0/NO.TEA..", {"AREA": ["NO"], "GOODS": ["TEA"]}),
+        ("**data/dataflow/SHOP/SALES/1.0/***", {}),
+        (
+            "data/dataflow/SHOP/SALES/1.0/NO?c[FREQ]=A&amp;c[GOODS]=TEA",
+            {"AREA": ["NO"], "GOODS": ["TEA"], "FREQ": ["A"]},
+        ),
+        (
+            "data/dataflow/SHOP/SALES/1.0/\nNO?\n  c[FREQ]=A\n  &c[GOODS]=TEA",
+            {"AREA": ["NO"], "GOODS": ["TEA"], "FREQ": ["A"]},
+        ),
+        ("data/SHOP,SALES,1.0/NO.TEA.A B", "invalid: a space or a control character in the data query: 'NO.TEA.A B'"),
+        (
+            "`data/SHOP,SALES,1.0/NO..` or `data/SHOP,SALES,1.0/SO..`",
+            "invalid: the text has several data queries: data/SHOP,SALES,1.0/NO.., data/SHOP,SALES,1.0/SO..",
+        ),
+        (
+            "requests.get('https://e.org/data/dataflow/SHOP/SALES/1.0/NO', params={'c[FREQ]': 'A'})",
+            "invalid: filters (`c[…]`) stand outside of the URL: write them into it",
+        ),
+        ("[1, 2", "invalid"),
+    ],
+)
+def test_what_is_unclear_around_a_data_query_is_invalid(answer, expected):
+    selection = predicted(answer)
+
+    assert selection == expected or (isinstance(selection, str) and selection.startswith(f"{expected}: "))

@@ -44,6 +44,47 @@ def test_service_is_sent_only_where_the_source_allows_it(hosts, tmp_path):
     assert [request.query for request in requests] == [query]
 
 
+NAMED_SUBQUERIES = {
+    "behind SELECT": "SELECT ?x WITH { SELECT ?x { ?x ?y ?z } LIMIT 9 } AS %i WHERE { INCLUDE %i . ?x ?p ?o }",
+    "two": "SELECT * WITH { SELECT ?x { ?x ?y ?z } } AS %a WITH { SELECT ?x { INCLUDE %a } } AS %b { INCLUDE %b }",
+    "named first": "WITH %c AS { SELECT ?x { ?x ?y ?z } } SELECT ?x { INCLUDE %c }",
+    "in front": "PREFIX : <http://e/> with { select ?x { ?x :y ?z } } as %copy SELECT ?x { INCLUDE %copy }",
+}
+
+
+@pytest.mark.parametrize("query", NAMED_SUBQUERIES.values(), ids=NAMED_SUBQUERIES)
+def test_named_subqueries_are_sent_to_endpoints_and_invalid_on_files(hosts, tmp_path, query):
+    (tmp_path / "g.ttl").write_text("<http://e/a> <http://e/b> 1 .", encoding="utf-8")
+    source = Source(name="g", engine="rdf", settings={"files": "g.ttl"}, folder=tmp_path)
+
+    execution, requests = sent(hosts, tmp_path, query)
+    on_files = ENGINES["rdf"].open(source, hosts).execute(query, timeout=5, max_rows=10)
+
+    assert execution.answer.rows
+    assert [request.query for request in requests] == [query]
+    assert "sparql-results+json" in requests[0].headers["accept"]
+    assert on_files.error.kind == "invalid"
+    assert (
+        "SPARQL has no named subqueries (WITH … AS %name), which Blazegraph and QLever read" in on_files.error.message
+    )
+
+
+def test_service_within_a_named_subquery_is_sent_only_where_the_source_allows_it(hosts, tmp_path):
+    query = "SELECT ?x WITH { SELECT ?x { SERVICE <http://e/> { ?x ?y ?z } } } AS %i WHERE { INCLUDE %i }"
+
+    assert sent(hosts, tmp_path, query)[0].error.kind == "unsafe"
+    assert sent(hosts, tmp_path, query, service=True)[0].answer.rows
+
+
+def test_the_columns_of_all_variables_are_in_the_order_of_the_query_behind_named_subqueries(hosts, tmp_path):
+    answer = '{"head": {"vars": ["y", "x"]}, "results": {"bindings": []}}'
+    with FaultServer(lambda exchange: exchange.reply(answer)) as server:
+        source = Source(name="e", engine="endpoint", settings={"url": server.url}, folder=tmp_path)
+        engine = ENGINES["endpoint"].open(source, hosts)
+        query = "WITH %c AS { SELECT * { ?x ?p ?y } } SELECT * { INCLUDE %c }"
+        assert engine.execute(query, timeout=5, max_rows=10).answer.columns == ("x", "y")
+
+
 def test_the_default_graph_is_sent_unless_the_query_names_its_own(hosts, tmp_path):
     _, plain = sent(hosts, tmp_path, "SELECT ?x { ?x ?y ?z }", default_graph=["http://e/1", "http://e/2"])
     _, own = sent(hosts, tmp_path, "SELECT ?x FROM <http://e/1> { ?x ?y ?z }", default_graph="http://e/1")

@@ -241,6 +241,24 @@ def test_predictions_of_bird_stand_under_positions(bird, capsys):
     assert outcomes == {"1471": 1.0, "1472": 0.0}
 
 
+@pytest.mark.parametrize("name", ["pred.json", "pred.jsonl", "pred.sql"])
+def test_predictions_of_bird_for_another_database_are_named(bird, capsys, name):
+    queries = [f"SELECT 2\t----- bird -----\t{database}" for database in ("trips", "Shop")]
+    if name == "pred.json":
+        write_json(name, dict(zip(("0", "1"), queries, strict=True)))
+    elif name == "pred.jsonl":
+        write_lines(name, *({"id": f"147{n}", "predicted": query} for n, query in enumerate(queries, 1)))
+    else:
+        Path(name).write_text("\n".join(queries), encoding="utf-8")
+
+    main(["import", "bird", str(bird), "-o", "out", "--predictions", name])
+
+    assert capsys.readouterr().out.splitlines()[2] == (
+        f"warning: {name}: 1 prediction names another database than the questions: "
+        "'trips' instead of 'shop' for '1471': check that the file is for these questions"
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -141,9 +141,9 @@ class CandidateGraphs:
         state = tuple(quads)
         return state if self._vocabulary.completed(state) == state else None
 
-    def is_unlike(self, state: Graph) -> bool:
-        """Return False: what graphs keep without stating it is not known."""
-        return False
+    def satisfies_data(self, state: Graph) -> bool:
+        """Return True: what a graph lacks may be missing by chance, so that it rules nothing out."""
+        return True
 
     def database(self, state: Graph) -> SmallDatabase:
         """Return what makes a source with this graph."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -12,10 +13,11 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from pytest_queryeval.core.db_schema import Tables
+from pytest_queryeval.core.db_schema import Column, ForeignKey, Tables
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import display_cell
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Cell, Row, Table
+from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
@@ -23,13 +25,21 @@ from pytest_queryeval.features.strength.sql.rows import (
     MAX_ROWS,
     RowGenerator,
     Rows,
+    TableConstraints,
     constraints_of,
     insertion_order,
     satisfies_constraints,
     without_orphans,
 )
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, SourceTables, source_tables
-from pytest_queryeval.features.strength.sql.values import Ranges, compared_columns, infer_constraints, is_in_range
+from pytest_queryeval.features.strength.sql.values import (
+    Ranges,
+    TableFigures,
+    compared_columns,
+    infer_constraints,
+    is_in_range,
+    table_figures,
+)
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
@@ -66,7 +76,10 @@ class CandidateDatabases:
         self._declared, self._tables = listing.declared, listing.tables
         self._dialect = case.settings.dialect
         self._is_for_queries = bool(read_by)
-        self._filled = _read_by(read_by, listing) if read_by else listing.tables
+        self._read = _named_by(read_by, listing) if read_by else listing.tables.keys()
+        self._filled = _with_referred(self._read, listing) if read_by else listing.tables
+        self._order = insertion_order(self._filled)
+        self._compared = [compared_columns(query, self._dialect, self._declared) for query in read_by]
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
 
@@ -79,24 +92,83 @@ class CandidateDatabases:
     def constraints(self) -> Constraints:
         """The tables with the constraints that the rows of the source keep."""
         tables = {name: self._tables[name] for name in self._filled}
-        return Constraints(f"{self._ddl}\n{tables!r}", tables)
+        return Constraints(f"{self._ddl}\n{tables!r}\n{self._by_data!r}", tables)
 
     @cached_property
-    def _like_source(self) -> tuple[Tables, Ranges]:
-        """The tables with what the rows of the source keep without declaring it, and the ranges of their columns."""
+    def _by_data(self) -> tuple[Tables, Ranges]:
+        """The tables with what the rows of the source satisfy, declared or not, and the ranges of their columns."""
 
-        def figures(name: str) -> Row:
+        def figures_of(name: str) -> TableFigures | None:
             names = [column.name for column in self._declared[name].columns]
             answer = self._run(statistics_query(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
-            return (None,) if answer is None else answer.rows[0]
+            return None if answer is None else table_figures(self._declared[name], answer.rows[0])
 
-        observed = {
-            name: infer_constraints(table, self._kept("figures", name, figures)) for name, table in self._filled.items()
+        tables, ranges = dict(self._filled), dict[Column, tuple[Cell, Cell]]()
+        figures = {name: self._kept("figures", name, figures_of) for name in tables}
+        for name, of_table in figures.items():
+            if of_table is not None:
+                tables[name], of_columns = infer_constraints(tables[name], of_table)
+                ranges |= of_columns
+        for name, key in self._references(tables, figures):
+            tables[name] = tables[name]._replace(foreign_keys=(*tables[name].foreign_keys, key))
+        return tables, ranges
+
+    @cached_property
+    def _constraints_by_data(self) -> Mapping[str, TableConstraints]:
+        return constraints_of(self._by_data[0])
+
+    def _references(
+        self, tables: Tables, figures: Mapping[str, TableFigures | None]
+    ) -> Iterator[tuple[str, ForeignKey]]:
+        """Yield the columns, with their tables, whose values in the source all occur in a key column.
+
+        Numbers may do so by chance, as 1 to 10 in many keys: columns of numbers count if a query compares both.
+        """
+        known_figures = {name: of_table for name, of_table in figures.items() if of_table is not None}
+        for referred, of_referred in known_figures.items():
+            keys = [key[0] for key in (tables[referred].primary_key, *tables[referred].unique) if len(key) == 1]
+            for key in dict.fromkeys(keys):
+                columns = [
+                    (name, column)
+                    for name, of_table in known_figures.items()
+                    for column, of_column in of_table.columns.items()
+                    if (name, column) != (referred, key)
+                    and not any(
+                        (*foreign.columns, foreign.table, *foreign.referred) == (column, referred, key)
+                        for foreign in tables[name].foreign_keys
+                    )
+                    and of_column.may_refer_to(of_referred.columns[key])
+                    and (isinstance(of_column.least, str) or self._are_compared((name, column), (referred, key)))
+                ]
+                for (name, column), refers in zip(columns, self._refer_to(referred, key, columns), strict=True):
+                    if refers:
+                        yield name, ForeignKey((column,), referred, (key,))
+
+    def _are_compared(self, first: Column, second: Column) -> bool:
+        """Return whether a query compares two columns, directly or by others that it compares with both."""
+        compared = {first}
+        pairs = [pair for of_query in self._compared for pair in of_query.pairs]
+        while size := len(compared):
+            compared.update(column for pair in pairs if not compared.isdisjoint(pair) for column in pair)
+            if len(compared) == size:
+                break
+        return second in compared
+
+    def _refer_to(self, referred: str, key: str, columns: Sequence[Column]) -> Sequence[bool]:
+        """Return whether the first values of each column all occur in a key, or the source does not say in time."""
+        spellings = {
+            (name, column.name.lower()): column.name for name in self._filled for column in self._declared[name].columns
         }
-        ranges = {column: limits for _, ranges in observed.values() for column, limits in ranges.items()}
-        return {name: table for name, (table, _) in observed.items()}, ranges
 
-    def _kept(self, what: str, table: str, make: Callable[[str], T]) -> T:
+        def ask(_: str) -> Sequence[bool]:
+            written = [(table, spellings[table, column]) for table, column in columns]
+            query = references_query(written, (referred, spellings[referred, key]), OBSERVED_ROWS, self._dialect)
+            answer = self._run(query, self._source, 1)
+            return [True] * len(columns) if answer is None else [not orphan for orphan in answer.rows[0]]
+
+        return self._kept(("references", key, *columns), referred, ask) if columns else ()
+
+    def _kept(self, what: Hashable, table: str, make: Callable[[str], T]) -> T:
         """Return what `make` returned when it was first asked about a table of the source."""
         return self._session.cached((what, self._source.key, table, self._dialect), lambda: make(table))
 
@@ -116,31 +188,46 @@ class CandidateDatabases:
     def state_of(self, source: Source) -> Rows | None:
         """Return the rows of a variant; None for more than MAX_VARIANT_ROWS, and for what breaks a constraint."""
         state: Rows = {}
-        for name in insertion_order(self._filled):
+        for name in self._order:
             rows = self._rows_of(source, name, MAX_VARIANT_ROWS + 1)
             if rows is None or len(rows) > MAX_VARIANT_ROWS or not all(map(can_insert, rows)):
                 return None
             state[name] = list(rows)
         return state if satisfies_constraints(state, self._constraints) else None
 
-    def is_unlike(self, state: Rows) -> bool:
-        """Return whether rows break what those of the source keep without declaring it, or there are none."""
-        if not any(state.values()):
-            return any(self._samples.values())
-        tables, ranges = self._like_source
-        columns = [(name, at, column.name.lower()) for name in state for at, column in enumerate(tables[name].columns)]
-        return not satisfies_constraints(state, constraints_of(tables)) or not all(
-            is_in_range(row[at], ranges[name, column])
-            for name, at, column in columns
-            if (name, column) in ranges
-            for row in state[name]
+    def satisfies_data(self, state: Rows) -> bool:
+        """Return whether rows satisfy what those of the source do, and each table that queries read has some."""
+        return (
+            self._fills_tables(state)
+            and satisfies_constraints(state, self._constraints_by_data)
+            and self._in_range(state) == state
         )
+
+    def _fills_tables(self, state: Rows) -> bool:
+        """Return whether all tables that queries read have rows, but for those that have none in the source."""
+        return all(state[name] or not self._samples[name] for name in self._read)
+
+    def _in_range(self, state: Rows) -> Rows:
+        """Return the rows whose values are in the ranges of those of the source."""
+        tables, ranges = self._by_data
+        return {
+            name: [
+                row
+                for row in rows
+                if all(
+                    is_in_range(cell, ranges[name, column.name.lower()])
+                    for column, cell in zip(tables[name].columns, row, strict=True)
+                    if (name, column.name.lower()) in ranges
+                )
+            ]
+            for name, rows in state.items()
+        }
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
 
-        With `plain_first`, the first half of them also keep what the rows of the source keep, and a part of each half
-        are plain: few rows, and NULL only where unavoidable. The last state is empty.
+        With `plain_first`, up to half of them, the first ones, satisfy what the data of the source does, a part of each
+        half are plain: few rows, and NULL only where unavoidable, and the last state is empty.
         """
         if not self._declared:
             return
@@ -150,27 +237,30 @@ class CandidateDatabases:
             samples=self._samples,
             is_strict=self._dialect != "sqlite",
             only_read=self._is_for_queries,
+            few_compared=self._is_for_queries and not plain_first,
         )
         if plain_first:
-            tables, ranges = self._like_source
-            like_source = generator_for(tables, ranges=ranges)
-            yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
-            count -= count // 2
-        generator = generator_for(self._filled, few_compared=self._is_for_queries and not plain_first)
-        yield from self._rows(generator, random, count, plain=PLAIN_SHARE if plain_first else 0.0)
+            tables, ranges = self._by_data
+            for state in self._rows(generator_for(tables, ranges=ranges), random, count // 2, plain=PLAIN_SHARE):
+                kept = without_orphans(self._in_range(state), self._constraints_by_data)
+                if self._fills_tables(kept):
+                    count -= 1
+                    yield kept
+        yield from self._rows(generator_for(self._filled), random, count, plain=PLAIN_SHARE if plain_first else 0.0)
         if plain_first:
-            yield {name: [] for name in insertion_order(self._filled)}
+            yield {name: [] for name in self._order}
 
     def _rows(self, generator: RowGenerator, random: Random, count: int, *, plain: float) -> Iterator[Rows]:
         """Yield so many states, a share of them plain."""
         for number in range(count):
             if number < plain * count:
-                yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
+                rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
             elif self._is_for_queries:
                 size, null_share = SIZES_AND_NULL_SHARES[number % len(SIZES_AND_NULL_SHARES)]
-                yield generator.rows(random, sizes=(size,), null_shares=(null_share,))
+                rows = generator.rows(random, sizes=(size,), null_shares=(null_share,))
             else:
-                yield generator.rows(random)
+                rows = generator.rows(random)
+            yield {name: rows[name] for name in self._order}
 
     def reversed(self, state: Rows) -> Rows:
         """Return the rows in the opposite order."""
@@ -217,7 +307,7 @@ class CandidateDatabases:
 
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""
-        rows = state
+        rows, constraints = state, self._constraints_by_data if self.satisfies_data(state) else self._constraints
         size = max(map(len, rows.values()), default=1)
         while True:
             previous_rows = rows
@@ -226,7 +316,7 @@ class CandidateDatabases:
                 while at < len(rows[name]) and attempts > 0:
                     attempts -= 1
                     shorter = {**rows, name: rows[name][:at] + rows[name][at + size :]}
-                    fewer = without_orphans(shorter, self._constraints)
+                    fewer = without_orphans(shorter, constraints)
                     if is_enough(fewer):
                         rows = fewer
                     else:
@@ -236,13 +326,18 @@ class CandidateDatabases:
             size = max(1, size // 2)
 
 
-def _read_by(queries: Sequence[str], listing: SourceTables) -> Tables:
-    """Return the tables that queries read, with those that they refer to; all where a query reads something else."""
+def _named_by(queries: Sequence[str], listing: SourceTables) -> AbstractSet[str]:
+    """Return the names of the tables that queries read; all where a query reads something else."""
     tables = listing.tables.keys()
     trees = [parse_query(query, listing.dialect).whole_tree for query in queries]
     names = {table.name.lower() for tree in trees if tree is not None for table in tables_in(tree)}
-    if None in trees or not names <= tables:
-        names = {*tables}
+    return tables if None in trees or not names <= tables else names
+
+
+def _with_referred(names: AbstractSet[str], listing: SourceTables) -> Tables:
+    """Return tables, with those that they refer to."""
+    tables = listing.tables.keys()
+    names = {*names}
     while referred := {key.table for name in names for key in listing.strictest(name).foreign_keys} & tables - names:
         names |= referred
     return {name: listing.strictest(name) for name in tables if name in names}
@@ -259,17 +354,42 @@ def rows_query(table: str, limit: int, dialect: str) -> str:
 
 
 def statistics_query(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
-    """Return the query for figures of the first rows of a table: their number, and COLUMN_FIGURES of each column.
+    """Return the query for figures of the first rows of a table.
 
-    These are how many values are not NULL, how many different ones there are, the least and the greatest.
+    These are the number of the rows, of the different ones, and COLUMN_FIGURES of each column: how many values are not
+    NULL, how many different ones there are, the least and the greatest.
 
-    >>> statistics_query("singer", ["id"], 5, "sqlite")
-    'SELECT COUNT(*), COUNT(id), COUNT(DISTINCT id), MIN(id), MAX(id) FROM (SELECT * FROM singer LIMIT 5) AS t'
+    >>> print(statistics_query("singer", ["id"], 5, "sqlite"))
+    WITH queryeval_rows AS (SELECT * FROM "singer" LIMIT 5),
+      queryeval_distinct_rows AS (SELECT DISTINCT * FROM queryeval_rows)
+    SELECT COUNT(*), (SELECT COUNT(*) FROM queryeval_distinct_rows), COUNT(id), COUNT(DISTINCT id), MIN(id), MAX(id)
+    FROM queryeval_rows
     """
     names = map(quote_in(dialect, keep_case=True), columns)
     figures = [f"COUNT({name}), COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names]
-    select_list = ", ".join(["COUNT(*)", *figures])
-    return f"SELECT {select_list} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
+    select_list = ", ".join(["COUNT(*), (SELECT COUNT(*) FROM queryeval_distinct_rows)", *figures])
+    return (
+        f"WITH queryeval_rows AS ({rows_query(table, rows, dialect)}),\n"  # noqa: S608 - quoted
+        "  queryeval_distinct_rows AS (SELECT DISTINCT * FROM queryeval_rows)\n"
+        f"SELECT {select_list}\nFROM queryeval_rows"
+    )
+
+
+def references_query(columns: Sequence[Column], key: Column, rows: int, dialect: str) -> str:
+    """Return the query for whether the first values of each column include one that is no value of a key.
+
+    >>> print(references_query([("concert", "singer")], ("singer", "id"), 5, "sqlite"))
+    SELECT EXISTS(SELECT 1 FROM (SELECT singer AS v FROM concert LIMIT 5) AS t
+      WHERE NOT v IS NULL AND NOT v IN (SELECT id FROM singer))
+    """
+    quote_name, quote_column = quote_in(dialect), quote_in(dialect, keep_case=True)
+    keys = f"SELECT {quote_column(key[1])} FROM {quote_name(key[0])}"  # noqa: S608 - quoted
+    tests = [
+        f"EXISTS(SELECT 1 FROM (SELECT {quote_column(column)} AS v FROM {quote_name(table)} LIMIT {rows}) AS t\n"  # noqa: S608 - quoted
+        f"  WHERE NOT v IS NULL AND NOT v IN ({keys}))"
+        for table, column in columns
+    ]
+    return "SELECT " + ",\n".join(tests)
 
 
 def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
@@ -287,6 +407,8 @@ def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
 @lru_cache(maxsize=8_192, typed=True)
 def _literal(cell: Cell, dialect: str) -> str:
     """Return a cell as a SQL literal; what all dialects write alike is written without sqlglot, which is slow."""
+    if isinstance(cell, tuple | FrozenMapping):
+        cell = str(display_cell(cell))  # a text that databases read as a list or a struct
     match cell:
         case None:
             return "NULL"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from itertools import chain, cycle, islice
 from operator import itemgetter
 from random import Random
@@ -132,6 +132,17 @@ class RowGenerator:
         self._varied = {name: self._varied_columns(name) for name in self._columns}
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
+    def _limits_of_key(self, table: str, at: int) -> list[tuple[Cell, Cell]]:
+        """Return the ranges of the columns that refer to a key."""
+        referring = [
+            self._columns[name][column][0]
+            for name, constraints in self._constraints.items()
+            for columns, referred_table, places in constraints.references
+            for column, place in zip(columns, places, strict=True)
+            if (referred_table, place) == (table, at)
+        ]
+        return [self.ranges[column] for column in referring if column in self.ranges]
+
     def _varied_columns(self, name: str) -> Sequence[int]:
         """Return the columns of a table with different values: those that queries read, keys and references."""
         places, reads = range(len(self._columns[name])), [query.read for query in self.compared]
@@ -165,7 +176,7 @@ class RowGenerator:
             rows_by_table[name] = self._table(
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
-        return rows_by_table
+        return without_orphans(rows_by_table, self._constraints)
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -201,9 +212,12 @@ class RowGenerator:
                 columns,
                 places,
                 rows if table == name else earlier.get(table, ()),
+                limits=[self.ranges.get(self._columns[name][at][0]) for at in columns],
                 may_be_own=table == name and not not_null.isdisjoint(columns),
             )
             for columns, table, places in constraints.references
+            # Rows that have to refer to those of a later table are removed in the end where they refer to none.
+            if table == name or table in earlier or not_null.isdisjoint(columns)
         ]
         for row in self._resembling(name, list(zip(*columns, strict=True)), repeated, random):
             for reference in references:
@@ -235,7 +249,9 @@ class RowGenerator:
             named_column, declared_type = self._columns[name][at]
             numbers = key_values(declared_type)
             if named_column in self.ranges:
-                in_range = [number for number in numbers if is_in_range(number, self.ranges[named_column])]
+                limits = random.choice([self.ranges[named_column], *self._limits_of_key(name, at)])
+                numbers = key_values(declared_type, limits[0]) if isinstance(limits[0], int) else numbers
+                in_range = [number for number in numbers if is_in_range(number, limits)]
                 numbers = list(islice(cycle(in_range or column), count))
             halves = zip(random.randbytes(count), numbers, column, strict=False)
             column = [number if half % 2 else cell for half, number, cell in halves] or column
@@ -268,11 +284,22 @@ class RowGenerator:
 class _Reference:
     """A foreign key: columns of a table, and places in the rows that it refers to, which may become more.
 
-    Where it `may_be_own`, the first row of the table refers to itself.
+    Only rows within the `limits` of the columns are referred to. Where it `may_be_own`, the first row of the table
+    refers to itself.
     """
 
-    def __init__(self, columns: Sequence[int], places: Sequence[int], rows: Sequence[Row], *, may_be_own: bool) -> None:
+    def __init__(
+        self,
+        columns: Sequence[int],
+        places: Sequence[int],
+        rows: Sequence[Row],
+        *,
+        limits: Sequence[tuple[Cell, Cell] | None],
+        may_be_own: bool,
+    ) -> None:
         self._columns, self._places, self._rows, self._may_be_own = columns, places, rows, may_be_own
+        self._limits = [(place, of_column) for place, of_column in zip(places, limits, strict=True) if of_column]
+        self._referable: list[Row] = []
         self._key_of, self._referred_key_of = itemgetter(*columns), itemgetter(*places)
         self._keys: set[Cell | Row] = {None}  # NULL refers to no row
         self._seen = 0  # rows whose keys are known
@@ -280,12 +307,18 @@ class _Reference:
     def match(self, row: Row, random: Random) -> Row:
         """Return a row that refers to none or to an existing one: to a random one, or none, where it does not."""
         if self._seen < len(self._rows):
-            self._keys.update(map(self._referred_key_of, self._rows[self._seen :]))
+            new_rows = [
+                row
+                for row in self._rows[self._seen :]
+                if all(is_in_range(row[at], limit) for at, limit in self._limits)
+            ]
+            self._referable += new_rows
+            self._keys.update(map(self._referred_key_of, new_rows))
             self._seen = len(self._rows)
         key = self._key_of(row)
         if key in self._keys or (len(self._columns) > 1 and None in key):
             return row
-        referred_row = random.choice(self._rows) if self._rows else row if self._may_be_own else None
+        referred_row = random.choice(self._referable) if self._referable else row if self._may_be_own else None
         cells = list(row)
         for at, place in zip(self._columns, self._places, strict=True):
             cells[at] = None if referred_row is None else referred_row[place]
@@ -293,15 +326,23 @@ class _Reference:
 
 
 def insertion_order(tables: Tables) -> list[str]:
-    """Return the tables, each after those that it refers to, or in the given order if references form a cycle."""
-    referred = {
-        name: dict.fromkeys(key.table for key in table.foreign_keys if key.table in tables and key.table != name)
-        for name, table in tables.items()
-    }
-    try:
-        return list(TopologicalSorter(referred).static_order())
-    except CycleError:
-        return list(tables)
+    """Return the tables, each after those that it refers to, but for references that close a cycle."""
+    referred: dict[str, dict[str, None]] = {name: {} for name in tables}
+    for name, table in tables.items():
+        for key in table.foreign_keys:
+            if key.table in tables and name not in _reachable(key.table, referred):
+                referred[name][key.table] = None
+    return list(TopologicalSorter(referred).static_order())
+
+
+def _reachable(start: str, referred: Mapping[str, Collection[str]]) -> set[str]:
+    """Return a table with all that it refers to, directly or not."""
+    reached, waiting = set[str](), [start]
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += referred[name]
+    return reached
 
 
 def satisfies_constraints(rows: Rows, constraints: Mapping[str, TableConstraints]) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 
 KEY_VALUES = 100  # that are tried
-COLUMN_FIGURES = 4  # of each column of a table, of which `infer_constraints` tells what its rows keep
+COLUMN_FIGURES = 4  # of each column of a table
 MIN_ROWS = 2  # of a table from whose rows anything is concluded
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
@@ -171,28 +172,65 @@ def _constants(node: exp.Expr) -> Iterator[str | int | float]:
         yield sign * (int(number) if number.is_integer() else number)
 
 
-def infer_constraints(table: TableDefinition, figures: Row) -> tuple[TableDefinition, Ranges]:
+class ColumnFigures(NamedTuple):
+    """Figures of the first rows of a column."""
+
+    values: Cell
+    """How many are not NULL."""
+    different_values: Cell
+    least: Cell
+    greatest: Cell
+
+    def may_refer_to(self, key: ColumnFigures) -> bool:
+        """Return whether all values may be values of a key: whether they are of one sort, and not beyond its values."""
+        cells = (self.least, self.greatest, key.least, key.greatest)
+        sorts = {_sort(cell) for cell in cells}
+        return len(sorts) == 1 and None not in sorts and key.least <= self.least and self.greatest <= key.greatest  # type: ignore[operator]  # of one sort
+
+
+class TableFigures(NamedTuple):
+    """Figures of the first rows of a table; `columns` have names in lower case."""
+
+    rows: int
+    different_rows: Cell
+    columns: Mapping[str, ColumnFigures]
+
+
+def table_figures(table: TableDefinition, figures: Row) -> TableFigures | None:
+    """Return the figures of a table as a query returns them; None of fewer than MIN_ROWS rows, or of unknown ones."""
+    rows, *others = figures
+    if not isinstance(rows, int) or rows < MIN_ROWS:
+        return None
+    different_rows, *cells = others
+    columns = {
+        column.name.lower(): ColumnFigures(*cells[COLUMN_FIGURES * at : COLUMN_FIGURES * (at + 1)])
+        for at, column in enumerate(table.columns)
+    }
+    return TableFigures(rows, different_rows, columns)
+
+
+def infer_constraints(table: TableDefinition, figures: TableFigures) -> tuple[TableDefinition, Ranges]:
     """Return a table with NOT NULL and UNIQUE where its rows keep them, by their figures, and the ranges of columns.
 
-    Nothing is concluded from fewer than MIN_ROWS rows, or from an unknown number, and no range of columns in keys.
+    Where no column is unique, the whole row is if no row occurs twice.
     """
-    rows, *figures_of_columns = figures
-    if not isinstance(rows, int) or rows < MIN_ROWS:
-        return table, {}
-    declared_keys = {name for key in (table.primary_key, *table.unique) for name in key}
-    references = {name for key in table.foreign_keys for name in key.columns}
-    columns, unique = [], []
-    ranges: dict[Column, tuple[Cell, Cell]] = {}
-    for at, column in enumerate(table.columns):
-        values, different_values, least, greatest = figures_of_columns[COLUMN_FIGURES * at : COLUMN_FIGURES * (at + 1)]
-        columns.append(column._replace(not_null=column.not_null or values == rows))
-        name = column.name.lower()
-        if name in declared_keys:
-            continue
-        if values == different_values and values:
-            unique.append((name,))
-        if name not in references and is_in_range(least, (least, greatest)) and _place(least):
-            ranges[table.name, name] = (least, greatest)
+    columns = [
+        column._replace(not_null=column.not_null or figures.columns[column.name.lower()].values == figures.rows)
+        for column in table.columns
+    ]
+    keys = [tuple(key) for key in (table.primary_key, *table.unique)]
+    unique: list[Sequence[str]] = [
+        (name,)
+        for name, (values, different_values, *_) in figures.columns.items()
+        if values and values == different_values and (name,) not in keys
+    ]
+    if not unique and not any(keys) and figures.different_rows == figures.rows:
+        unique = [tuple(figures.columns)]
+    ranges = {
+        (table.name, name): (of_column.least, of_column.greatest)
+        for name, of_column in figures.columns.items()
+        if _place(of_column.least) and is_in_range(of_column.least, (of_column.least, of_column.greatest))
+    }
     return table._replace(columns=tuple(columns), unique=(*table.unique, *unique)), ranges
 
 
@@ -210,13 +248,25 @@ def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
     return place[0] == low[0] == high[0] and low <= place <= high
 
 
+def _sort(cell: Cell) -> str | None:
+    """Return the sort of a value, of which values can be compared; None for NULL, truth values and composite ones."""
+    match cell:
+        case bool():
+            return None
+        case int() | float() | Decimal():
+            return "number"
+        case str() | bytes() | date() | time():
+            return type(cell).__name__
+    return None
+
+
 def _place(cell: Cell) -> Place | None:
     """Return where numbers and times stand in their order; None for other values."""
     match cell:
         case bool():
             return None
-        case int() | float():
-            return "number", cell
+        case int() | float() | Decimal():
+            return "number", float(cell)
         case datetime():
             return "time", cell.isoformat(" ")
         case date():
@@ -253,9 +303,9 @@ def _is_of_times(declared: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def key_values(declared: str) -> Sequence[Cell]:
+def key_values(declared: str, first: int = 1) -> Sequence[Cell]:
     """Return a number, or a time, for each row that is tried, as the type stores it; none where it refuses numbers."""
-    values: Iterable[Cell] = range(1, KEY_VALUES + 1)
+    values: Iterable[Cell] = range(first, first + KEY_VALUES)
     if _is_of_times(declared):
         values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(KEY_VALUES)]
     return [cell for value in values for cell in coerce_value(value, declared, is_strict=True)]

@@ -67,6 +67,8 @@ class Import:
     """Whether cases come with predictions."""
     source: Path | None = None
     """The file that messages name."""
+    warnings: Sequence[str] = ()
+    """Sentences on predictions that seem to be for other cases."""
     not_read: Sequence[str] = ()
     """The columns of a table that no key is read from; complete once `cases` has been consumed."""
 

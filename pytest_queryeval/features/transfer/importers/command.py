@@ -133,6 +133,7 @@ def run(arguments: argparse.Namespace) -> Result:
                 if "gates" in imported.settings
                 else []
             ),
+            *(f"warning: {warning}" for warning in imported.warnings),
             *([f"columns not read: {unread_columns} (--map KEY=COLUMN reads one)"] if unread_columns else []),
             *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written_suites.skipped]),
         ],
@@ -140,6 +141,7 @@ def run(arguments: argparse.Namespace) -> Result:
             "suites": suites,
             "cases": written_suites.cases,
             "skipped": [entry._asdict() for entry in written_suites.skipped],
+            "warnings": list(imported.warnings),
             "not_read": list(imported.not_read),
         },
     )

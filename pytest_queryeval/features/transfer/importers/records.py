@@ -41,6 +41,7 @@ from pytest_queryeval.predictors.file.predictions import (
     normalize_key,
     read_entries,
     read_lines,
+    split_marker,
 )
 from pytest_queryeval.suites import is_suite_file
 from pytest_queryeval.text.formatting import one_line, pluralize, utf8_safe
@@ -205,16 +206,29 @@ def _value(file: File, text: str, line: int) -> JsonValue:
 class Predictions:
     """Entries for a file of predictions, by the position of their case, or by its id or question."""
 
-    def __init__(self, key_name: Literal["position", "id", "question"], entries: Mapping[str, Sequence[Entry]]) -> None:
+    def __init__(
+        self,
+        key_name: Literal["position", "id", "question"],
+        entries: Mapping[str, Sequence[Entry]],
+        databases: Mapping[str, str] | None = None,
+    ) -> None:
         self._key_name = key_name
         self._entries = entries
+        self._databases = databases or {}
         self._unused = dict.fromkeys(entries)
 
     def of(self, position: int, id_: str, question: str) -> Sequence[Entry]:
         """Return the entries of a case, none where there are none."""
-        key = {"position": str(position), "id": id_, "question": normalize_key(question, "question")}[self._key_name]
+        key = self._key(position, id_, question)
         self._unused.pop(key, None)
         return self._entries.get(key, ())
+
+    def database_of(self, position: int, id_: str, question: str) -> str:
+        """Return the database that BIRD's marker names behind the query of a case; empty without one."""
+        return self._databases.get(self._key(position, id_, question), "")
+
+    def _key(self, position: int, id_: str, question: str) -> str:
+        return {"position": str(position), "id": id_, "question": normalize_key(question, "question")}[self._key_name]
 
     def unused(self) -> Iterator[SkippedRecord]:
         """Yield the predictions that belong to no case."""
@@ -243,6 +257,7 @@ def read_predictions(path: Path | None) -> Predictions:
         return positional_predictions(read_lines(file))
     key_name, entries = read_entries(file, columns_of(settings))
     entries_by_key: dict[str, list[Entry]] = {}
+    databases = {entry.key: entry.database for entry in entries}
     for entry in entries:
         answer: dict[str, JsonValue]
         if isinstance(entry.answer, Abstention):
@@ -253,12 +268,14 @@ def read_predictions(path: Path | None) -> Predictions:
         row |= {"trial": entry.trial} if entry.trial else {}
         row |= {"seconds": entry.seconds} if entry.seconds else {}
         entries_by_key.setdefault(entry.key, []).append(row)
-    return Predictions("id" if key_name == "id" else "question", entries_by_key)
+    return Predictions("id" if key_name == "id" else "question", entries_by_key, databases)
 
 
 def positional_predictions(answers: Iterable[str]) -> Predictions:
-    """Return predictions, each for the case at its position."""
-    return Predictions("position", {str(number): [{"predicted": answer}] for number, answer in enumerate(answers)})
+    """Return predictions, each for the case at its position, without BIRD's marker."""
+    parts = {str(number): split_marker(answer) for number, answer in enumerate(answers)}
+    entries: dict[str, list[Entry]] = {number: [{"predicted": query}] for number, (query, _) in parts.items()}
+    return Predictions("position", entries, {number: database for number, (_, database) in parts.items()})
 
 
 def import_records(

@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
@@ -35,8 +36,8 @@ from pytest_queryeval.features.transfer.importers.records import (
     relative,
 )
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.file.predictions import BIRD_MARKER, is_lines, read_lines
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.predictors.file.predictions import is_lines, read_lines
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 TABLES = "tables.json"
 METRICS = ("execution_accuracy", "execution_accuracy_spider")
@@ -139,7 +140,23 @@ def import_bird(request: ImportRequest) -> Import:
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)
 
-    return import_records(request, records, id_of, case_of, settings=settings, predictions=predictions)
+    others = [
+        (id_of(record), named, record.text("db_id"))
+        for record in records
+        if isinstance(record, Record)
+        if (named := predictions.database_of(record.position, id_of(record), record.text("question")))
+        if named.casefold() != record.text("db_id").casefold()
+    ]
+    imported = import_records(request, records, id_of, case_of, settings=settings, predictions=predictions)
+    return replace(imported, warnings=[f"{request.predictions}: {_other_databases(others)}"]) if others else imported
+
+
+def _other_databases(others: Sequence[tuple[str, str, str]]) -> str:
+    id_, named, stated = others[0]
+    verb = "names another database" if len(others) == 1 else "name other databases"
+    first = f"'{one_line(named, 40)}' instead of '{one_line(stated, 40)}' for '{one_line(id_, 40)}'"
+    predictions = f"{pluralize(len(others), 'prediction')} {verb} than the questions"
+    return f"{predictions}: {first}: check that the file is for these questions"
 
 
 def _predictions(path: Path, cases: int) -> Predictions:
@@ -152,9 +169,7 @@ def _predictions(path: Path, cases: int) -> Predictions:
         raise file.problem(f"'{spare}' is not a position: predictions stand under 0 to {cases - 1:,}, not under ids")
     check_count(len(predictions), cases, path, empty='"" or null')
     answers = (predictions[str(position)] for position in range(cases))
-    return positional_predictions(
-        [answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers]
-    )
+    return positional_predictions([answer if isinstance(answer, str) else "" for answer in answers])
 
 
 MAX_TEXT_BYTES = 2 * MEBIBYTE

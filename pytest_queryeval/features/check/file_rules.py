@@ -1,0 +1,84 @@
+"""The rule on the files below a folder: suites that pytest does not collect, by their folder or by their name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pytest_queryeval.cli.conftests import CONFIGURATIONS, root_of
+from pytest_queryeval.core.errors import Finding
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.suites import Suite, is_suite_file
+from pytest_queryeval.suites.settings import FOLDER_FILE
+
+RULE = "uncollected-suite"
+# The default of pytest's `norecursedirs`, but for hidden folders, in which no command looks for suites.
+NORECURSEDIRS = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+MAX_READ = 65_536  # characters of a file
+_TOP_KEYS = re.compile(r"^(kind|sources?|predictor|metrics|thresholds|compare|cases)[ \t]*:", re.MULTILINE)
+_LINE_KEYS = re.compile(r'"(id|gold|gold_any|gold_table|gold_file|question)"\s*:')
+
+
+def uncollected_suites(folder: Path | None, suites: Collection[Suite]) -> Iterator[Finding]:
+    """Find suites that pytest does not collect: in folders such as `dist`, and without the suffix of a suite."""
+    if folder is None:
+        return
+    patterns = () if _sets_norecursedirs(root_of([folder])) else NORECURSEDIRS
+    ignored = {at.path: at.values.get("check", {}).get(RULE, "") for suite in suites for at in suite.folders}
+    for suite in suites:
+        names = suite.path.relative_to(folder).parts[:-1]
+        if name := next((name for name in names if _is_skipped(name, patterns)), ""):
+            message = f"pytest skips folders named '{name}': rename it, or set its `norecursedirs`"
+            silenced = suite.values.get("check", {}).get(RULE, "")
+            yield Finding(rule=RULE, location=file_at(suite.path).location(), message=message, silenced=silenced)
+    for path in _files_below(folder, patterns):
+        if not is_suite_file(path) and (name := _suite_name(path)):
+            message = f"looks like a suite, and no command reads it: rename it to {name}"
+            silenced = next((ignored[place] for place in path.parents if place in ignored), "")
+            yield Finding(rule=RULE, location=file_at(path).location(), message=message, silenced=silenced)
+
+
+def _files_below(folder: Path, patterns: Collection[str]) -> Iterator[Path]:
+    """Yield the files below a folder, without folders that are hidden, are skipped, or have Python environments."""
+    for place, folders, names in os.walk(folder):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and not _is_skipped(name, patterns))
+        yield from (Path(place, name) for name in sorted(names))
+
+
+def _is_skipped(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _sets_norecursedirs(root: Path) -> bool:
+    for name in CONFIGURATIONS:
+        with suppress(OSError):
+            if "norecursedirs" in (root / name).read_text(encoding="utf-8", errors="replace"):
+                return True
+    return False
+
+
+def _suite_name(path: Path) -> str:
+    """Return the name that a file would have as a suite, if its content is one; else nothing."""
+    stem, suffix = path.stem.removesuffix(".queryeval"), path.suffix.lower()
+    if path.name.lower() in (FOLDER_FILE, "queryeval.yml") or path.name.startswith("."):
+        return ""
+    if suffix in (".yaml", ".yml"):
+        keys = {match[1] for match in _TOP_KEYS.finditer(_beginning(path))}
+        return f"{stem}.queryeval{suffix}" if "cases" in keys and len(keys) > 1 else ""
+    if suffix in (".jsonl", ".ndjson"):
+        keys = {match[1] for match in _LINE_KEYS.finditer(_beginning(path).partition("\n")[0])}
+        return f"{stem}.queryeval.jsonl" if "id" in keys and keys & {"gold", "gold_any", "gold_table"} else ""
+    return ""
+
+
+def _beginning(path: Path) -> str:
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(MAX_READ)
+    return ""
