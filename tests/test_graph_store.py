@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 import time
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_store_that_lost_everything_is_made_anew(cache, file):
 def test_without_a_cache_folder_temporary_files_serve(file, tmp_path, monkeypatch, home):
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "/proc/nowhere")
-    monkeypatch.setattr(graph_store.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     assert counted(file) == 2
     assert list(tmp_path.glob("pytest-queryeval-*/*/CURRENT"))
@@ -68,7 +69,7 @@ def test_without_a_cache_folder_temporary_files_serve(file, tmp_path, monkeypatc
 
 def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    monkeypatch.setattr(graph_store.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"pytest-queryeval-{os.getuid()}").symlink_to("/")
 
     with pytest.raises(SourceError, match=r"no folder to keep parsed graphs in: .* belongs to another user"):
@@ -95,7 +96,7 @@ def test_a_lock_that_is_a_link_is_not_followed(cache, file, tmp_path, monkeypatc
     lock = cache / f"{store.name}.lock"
     lock.unlink()
     lock.symlink_to(precious)
-    monkeypatch.setattr(graph_store.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     assert counted(file) == 2
     assert precious.read_text(encoding="utf-8") == "mine"

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
+from pytest_queryeval.core.files import ScratchFolder
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
@@ -50,7 +50,7 @@ def script_remedy(problem: str) -> str:
 class DatabaseFile:
     """The database at `path`, which its driver opens; `folder`, if any, is removed on close."""
 
-    def __init__(self, name: str, path: Path, host: Host, *, folder: TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, name: str, path: Path, host: Host, *, folder: ScratchFolder | None = None) -> None:
         self._name = name
         self.path = path
         self._settings = {"path": str(path)}
@@ -64,15 +64,15 @@ class DatabaseFile:
         Raises `SourceError` if there is no folder for it, and what `write` raises.
         """
         try:
-            folder = TemporaryDirectory(prefix="queryeval-")
+            folder = ScratchFolder()
         except OSError as error:
             problem = f"{error.strerror or error}: name another folder of temporary files with TMPDIR"
             raise SourceError(f"source '{name}': no folder for its database: {problem}") from error
         try:
-            path = Path(folder.name).resolve() / "built.db"
+            path = folder.path.resolve() / "built.db"
             write(path)
         except BaseException:
-            folder.cleanup()
+            folder.remove()
             raise
         return cls(name, path, host, folder=folder)
 
@@ -100,7 +100,7 @@ class DatabaseFile:
     def close(self) -> None:
         """Remove the database that was made for this run; may be called again."""
         if self._folder:
-            self._folder.cleanup()
+            self._folder.remove()
 
     def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}': {self.path}")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ COMPRESSED = ".gz"
 # Formats that name graphs themselves.
 _DATASETS = ("N_QUADS", "TRIG")
 _BUILDER = Path(__file__).with_name("graph_build.py")
+_BUILDING = ".building"  # the suffix of the folder of a store that is not complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +93,20 @@ def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None
         is_new = not store.is_dir()
         if is_new:
             # Parsed in a folder beside it, which gets its name once it is complete.
-            with tempfile.TemporaryDirectory(dir=cache, prefix="building-", ignore_cleanup_errors=True) as building:
-                target = Path(building) / "store"
+            building = store.with_suffix(_BUILDING)
+            shutil.rmtree(building, ignore_errors=True)  # of a process that was killed
+            try:
                 entries = [json.dumps([str(file.path), file.format, file.graph]) for file in files]
-                run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
-                target.rename(store)
+                run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(building), *entries)
+                building.rename(store)
+            finally:
+                shutil.rmtree(building, ignore_errors=True)
         os.utime(store)
     oldest = time.time() - KEPT_SECONDS
     for path in [path for path in cache.iterdir() if path.is_dir()]:
         # Another process may be removing it too, or may just have begun to use it.
         with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
-            if path.stat().st_mtime < oldest:
+            if path.suffix == _BUILDING or path.stat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)
     if is_new and store.name != _key(files):
         # A file changed while it was parsed: the store must not be found by the old content.

@@ -23,10 +23,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, run
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 from pytest_queryeval.core.errors import SourceError, capture_error
+from pytest_queryeval.core.files import ScratchFolder, remove_abandoned_scratch
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.text.formatting import one_line
@@ -94,7 +94,7 @@ class Child:
     It starts in `folder`, if given, and is killed with the processes that it has started.
     """
 
-    def __init__(self, command: list[str], *, folder: str | None = None) -> None:
+    def __init__(self, command: list[str], *, folder: Path | None = None) -> None:
         self.ready = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
         try:
@@ -213,7 +213,7 @@ class Host:
         self._memory = memory
         self._file_bytes = file_bytes
         self._grace = grace
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_closing = False
@@ -307,8 +307,8 @@ class Host:
             limits = map(str, (self._memory, self._file_bytes, self._grace))
             command = child_command(_LOOP, self._packages, str(self._driver), *limits)
             if self._file_bytes:
-                self._folder = TemporaryDirectory(prefix="queryeval-", ignore_cleanup_errors=True)
-            child = self._child = Child(command, folder=self._folder.name if self._folder else None)
+                self._folder = ScratchFolder()
+            child = self._child = Child(command, folder=self._folder.path if self._folder else None)
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
             return child
         except (OSError, EOFError) as error:
@@ -368,7 +368,7 @@ class Host:
             self._child.kill()
             self._child = None
         if self._folder:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
 
@@ -376,6 +376,7 @@ class Hosts:
     """The hosts of one worker, by name; closed together."""
 
     def __init__(self) -> None:
+        remove_abandoned_scratch()
         self._hosts: dict[str, Host] = {}
 
     def shared(self, host: Host) -> Host:

@@ -15,14 +15,13 @@ from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import requests
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.files import ScratchFolder
 from pytest_queryeval.core.report import Report, ScoreStatistics
 from pytest_queryeval.reports import REPORTS, write_report
 from pytest_queryeval.reports.sections import pass_rate
@@ -84,12 +83,12 @@ def _send(report: Report, address: str) -> Result:
     metrics = run_metrics(report)
     try:
         _log_values(client, run_id, report, metrics)
-        with TemporaryDirectory() as folder:
+        with ScratchFolder() as folder:
             # Without the feature `page` there is no page.
-            paths = [Path(folder, f"report.{suffix}") for suffix in ("html", "json") if suffix in REPORTS.available()]
+            paths = [folder / f"report.{suffix}" for suffix in ("html", "json") if suffix in REPORTS.available()]
             written_paths = chain.from_iterable((path, write_report(report, path)) for path in paths)
             files = [path.name for path in written_paths if path is not None]
-            client.log_artifacts(run_id, folder)
+            client.log_artifacts(run_id, str(folder))
     except BaseException:
         if is_new:  # else it would be running for ever
             with suppress(Exception):

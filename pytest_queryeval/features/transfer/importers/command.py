@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from io import BufferedWriter
 from pathlib import Path
 from shutil import rmtree
-from uuid import uuid4
 
 from pytest_queryeval.cli.output import Result, first_lines, write_lines
 from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.files import unfinished_path
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_BYTES, MAX_JSONL_LINE, MEBIBYTE
 from pytest_queryeval.documents.tables import is_delimiter
@@ -173,7 +173,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
-    staging = folder / f".queryeval-{uuid4().hex}"
+    staging = unfinished_path(folder)
     try:
         suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
         file_names = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
