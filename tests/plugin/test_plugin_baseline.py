@@ -275,11 +275,12 @@ def test_an_answer_that_moves_into_the_suite_is_named_and_so_is_what_a_predictor
 ):
     write("conftest.py", ANSWERING.format(query=GOLD))
     moved = unpredicted("moved")
-    suite(unpredicted("a"), case("b", WRONG), unpredicted("c", metadata={"hint": "group"}), unpredicted("same"), moved)
+    stated = case("b", WRONG, question="How many?")
+    suite(unpredicted("a"), stated, unpredicted("c", metadata={"hint": "group"}), unpredicted("same"), moved)
     earlier()
-    moved = case("moved")  # with the same answer
+    moved = case("moved", question="How many?")  # with the same answer
     edited = unpredicted("c", metadata={"hint": "group by country"})
-    suite(case("a", WRONG), unpredicted("b"), edited, unpredicted("same"), moved)
+    suite(case("a", WRONG, question="How many?"), unpredicted("b"), edited, unpredicted("same"), moved)
 
     run = run_and_parse(BASELINE)
 

@@ -130,7 +130,7 @@ def test_sending_the_schema_is_for_programs_and_services(suite, write, run, pred
 def test_a_function_that_reads_no_schema_lists_no_source(suite, write, run_and_parse):
     write("predict.py", f"def predict(case):\n    return {GOLD!r} if case.id == 'a' else str(case.schema)\n")
     live = {"http": {"url": "http://127.0.0.1:9/", "body": {"q": "{query}"}, "rows": "$.rows"}}
-    table = {"gold_table": {"columns": ["a"], "rows": [[1]]}}
+    table = {"question": "Which?", "gold_table": {"columns": ["a"], "rows": [[1]]}}
     suite({"id": "a", **table}, {"id": "b", **table}, source=live, predictor="predict.py:predict")
 
     run = run_and_parse()
@@ -271,6 +271,6 @@ def test_a_json_schema_is_what_predictors_of_json_cases_see(write, run_and_parse
     write("s.json", '{"type": "object"}')
     write("predict.py", "def predict(case):\n    return case.schema\n")
     settings = "kind: json\njson_schema: s.json\npredictor: predict.py:predict\n"
-    write("a.queryeval.yaml", f'{settings}cases:\n  - {{id: a, gold: {{"type": "object"}}}}\n')
+    write("a.queryeval.yaml", f'{settings}cases:\n  - {{id: a, question: Which?, gold: {{"type": "object"}}}}\n')
 
     assert run_and_parse().outcomes == {"a": "passed"}

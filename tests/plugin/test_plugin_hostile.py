@@ -105,7 +105,8 @@ def test_half_of_a_surrogate_pair_in_a_suite_is_refused(hostile_suite, run_and_p
 
 def test_hostile_text_of_an_error_is_escaped(pytester, hostile_suite, write, run_and_parse):
     write("predict.py", f"def predict(case):\n    raise ValueError({SURROGATE!r})\n")
-    hostile_suite({"id": "predictor", "gold": "SELECT 1"}, {"id": "gold", "gold": HOSTILE})
+    asked = {"id": "predictor", "question": "Which?", "gold": "SELECT 1"}
+    hostile_suite(asked, {**asked, "id": "gold", "gold": HOSTILE})
 
     run = run_and_parse("-vv", "-rA", "--queryeval-predictor=predict.py:predict")
 

@@ -147,7 +147,7 @@ METRICS.register("triples", triples)
 
 
 def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse):
-    suite(unpredicted("bad"), case("good", WRONG), name="suites/a.queryeval.yaml")
+    suite(unpredicted("bad"), case("good", WRONG, question="How many?"), name="suites/a.queryeval.yaml")
     write("suites/predict.py", "raise RuntimeError('this is not where pytest was called')")
     write("predict.py", PREDICT)
 

@@ -170,7 +170,8 @@ def test_prediction_for_a_source_that_got_a_row_is_stale_by_its_source_and_not_b
 ):
     database(pytester.path / "one.db")
     write("bot.py", "def answer(case):\n    return 'SELECT count(*) AS n FROM singer'\n")
-    suite({"id": "a", "gold_table": {"columns": ["n"], "rows": [[3]]}}, source="one.db", predictor="bot.py:answer")
+    asked = {"id": "a", "question": "How many?", "gold_table": {"columns": ["n"], "rows": [[3]]}}
+    suite(asked, source="one.db", predictor="bot.py:answer")
     run_and_parse("--queryeval-record=rec")
     with closing(sqlite3.connect(pytester.path / "one.db")) as connection:
         connection.execute("INSERT INTO singer VALUES ('Di', 'FR', 60)")

@@ -59,7 +59,7 @@ def test_case_tells_what_was_asked_answered_and_compared(suite, run_and_parse):
 
 def test_times_are_those_of_the_engine_and_of_the_predictor(suite, write, run_and_parse):
     write("predict.py", f"import time\n\ndef predict(case):\n    time.sleep(0.2)\n    return {GOLD!r}\n")
-    suite({"id": "slow", "gold": GOLD}, predictor="predict.py:predict")
+    suite({"id": "slow", "question": "How many?", "gold": GOLD}, predictor="predict.py:predict")
 
     run = run_and_parse()
 

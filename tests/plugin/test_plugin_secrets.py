@@ -123,7 +123,10 @@ def planted(write, monkeypatch, echo):
         f"sources: {json.dumps({name: {'http': {**service, **own}} for name, own in sources.items()})}",
         "source: {sqlite: {script: leak.sql}}",
         "cases:",
-        *(f"  - {json.dumps({'gold': 'SELECT name FROM singer', **case}, ensure_ascii=False)}" for case in cases),
+        *(
+            f"  - {json.dumps({'question': 'Which?', 'gold': 'SELECT name FROM singer', **case}, ensure_ascii=False)}"
+            for case in cases
+        ),
     ]
     write("a.queryeval.yaml", "\n".join(lines) + "\n")
     write("predict.py", PREDICTOR)
