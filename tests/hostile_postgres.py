@@ -57,6 +57,7 @@ ESCAPES = {
     "end of the transaction and more": "select 1; commit; delete from tickets",
     "second statement": "select 1; delete from tickets",
     "second statement behind a comment": "select 1 /* ; */; -- x\ndelete from tickets",
+    "write behind nested comments": "/* /* */ select */ delete from tickets",
     "second select": "select 1; select 2",
     "other cursor": "declare other cursor with hold for select 1",
     "own cursor": "fetch all from queryeval",

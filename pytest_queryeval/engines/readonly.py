@@ -62,8 +62,10 @@ _RUN_COMMENT = re.compile(r"/\*M?!")
 # Dialects in which a quoted name may have escapes, so that its text is not the name.
 _ESCAPING = ("bigquery", "clickhouse")
 # What sqlglot parses unlike databases, outside of texts and quoted names: templates, of which it skips
-# `{# … #}`; comments within comments, which some databases end at the first `*/`.
-_MISREAD = re.compile(r"(?P<template>\{[#%{])|(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
+# `{# … #}`; comments within comments, which databases other than DuckDB may end at the first `*/`.
+_MISREAD = re.compile(r"(?P<template>\{[#%{])")
+_MISREAD_NESTED = re.compile(r"(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
+NESTING = ("duckdb",)
 # MySQL begins a comment with `--` only before a blank, and always with `#`. Variables outlive their query.
 _MISREAD_MYSQL = re.compile(r"(?P<dashes>--(?![\x00-\x20\x7f]|\Z))|(?P<hash>#[>-])|(?P<variable>(?<!@)@(?!@)|:=)")
 _NAMES = {
@@ -99,7 +101,7 @@ def refusal(query: str, dialect: str) -> Failure | None:
 
 
 def _refusal(query: str, dialect: str) -> Failure | None:
-    word = first_word(query)
+    word = first_word(query, is_nesting=dialect in NESTING)
     if word in COMMANDS:
         return _unsafe(word.upper())
     if word not in QUERIES:
@@ -170,7 +172,11 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
         elif dialect == "clickhouse" and not word.isascii():
             return "a character that is not ASCII"
     text = " ".join((*unquoted_parts, query[end:]))  # with comments
-    patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
+    patterns = [
+        _MISREAD,
+        *([] if dialect in NESTING else [_MISREAD_NESTED]),
+        *([_MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else []),
+    ]
     if match := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
         return _NAMES[match.lastgroup or ""]
     return _reaching(" ".join(words), dialect)

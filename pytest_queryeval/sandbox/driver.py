@@ -39,7 +39,9 @@ COMMANDS = frozenset(
         *("shutdown", "start", "truncate", "unlisten", "unlock", "update", "upsert", "use", "vacuum"),
     )
 )
-_FIRST_WORD = re.compile(r"(?:[\s(;]|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", re.DOTALL)
+_BEFORE_WORD = re.compile(r"(?:[\s(;]|--[^\n]*(?:\n|$))*")
+_FIRST_WORD = re.compile(r"\w*")
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 # All of a text is one or the other of these, by the rules of standard SQL and of SQLite.
 _PARTS = re.compile(
     r"""(?P<semicolon>;)|(?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"""
@@ -198,10 +200,29 @@ class Alarm:
                     function()
 
 
-def first_word(query: str) -> str:
-    """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none."""
-    match = _FIRST_WORD.match(query)
-    return match[1].lower() if match else ""
+def first_word(query: str, *, is_nesting: bool = False) -> str:
+    """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none.
+
+    `is_nesting` tells whether comments contain comments, as in PostgreSQL and DuckDB.
+
+    >>> first_word("/* /* */ SELECT */ DROP"), first_word("/* /* */ SELECT */ DROP", is_nesting=True)
+    ('select', 'drop')
+    """
+    depth, start = 0, _end_of(_BEFORE_WORD, query, 0)
+    while query.startswith("/*", start):
+        for mark in _COMMENT_MARK.finditer(query, start):
+            depth = depth - 1 if mark[0] == "*/" else depth + 1 if is_nesting else 1
+            if depth == 0:
+                start = _end_of(_BEFORE_WORD, query, mark.end())
+                break
+        else:
+            return ""
+    return query[start : _end_of(_FIRST_WORD, query, start)].lower()
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
 
 
 def strip_trailing_semicolons(query: str) -> str:

@@ -261,7 +261,7 @@ class Driver(driver.TableDriver):
 
 def refuse(query: str, functions: frozenset[str]) -> None:
     """Raise `Refused` for commands and for functions that do more than read, ValueError for a NUL character."""
-    word = first_word(query)
+    word = first_word(query, is_nesting=True)
     if word in COMMANDS:
         raise Refused(word.upper())
     refuse_names(query, functions)

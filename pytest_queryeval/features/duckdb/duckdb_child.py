@@ -9,6 +9,7 @@ import ctypes
 import os
 import re
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -66,9 +67,10 @@ FORBIDDEN_CALL = re.compile(
     r"|python_map_function|query|truncate_duckdb_logs|write_log)\b",
     re.IGNORECASE,
 )
+CALL_IN_TREE = re.compile(r'"function_name":"(\w+)"')
+UNICODE_SPACE = re.compile("[\u0085\u00a0\u1680\u180e\u2000-\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff]")
 NAME = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
-# DuckDB takes a PIVOT without IN for several statements, also within a statement that writes; these do not match.
-STARTS_READING = re.compile(r"(?>\s+|\(|--[^\n]*|/\*.*?\*/)*+(?:from|pivot|select|with)\b", re.IGNORECASE | re.DOTALL)
+STARTS_READING = re.compile(r"\(|(?:desc(?:ribe)?|from|pivot|select|summarize|with)\b", re.IGNORECASE)
 DAMAGED = ("Corrupt database", "Could not read")
 UNSAFE = ("read-only mode", "configuration has been locked")
 QUOTATION = re.compile(r"\n+LINE \d+:")
@@ -241,33 +243,78 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
         raise ValueError("the text holds a NUL character")
     query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
     statements = session.extract_statements(query)
-    if function := changing_call(query):
+    if function := changing_call(session, query):
         raise Refused(f"only reading is allowed: {function}()")
-    kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
     if not statements:
         raise ValueError("the text holds no statement")
+    kinds = [*map(kind_of, statements)]
     if kinds == ["SELECT"]:
         return statements[0]
-    # A PIVOT: one statement of many parts, or before DuckDB 2 the types that it makes for itself and then the query.
-    is_pivot = kinds == ["MULTI"] or (kinds[-1] == "SELECT" and set(kinds[:-1]) == {"CREATE"})
-    if is_pivot and STARTS_READING.match(query):
+    if is_reading_pivot(statements, query):
         return query
-    if len(statements) > 1 and not is_pivot:
+    if len([statement for statement in statements if text_of(statement)]) > 1:
         raise Refused("more than one statement")
-    kind = "a statement around a PIVOT" if is_pivot else kinds[0].replace("_", " ")
+    is_around_pivot = kinds == ["MULTI"] or len(statements) > 1
+    kind = "a statement around a PIVOT" if is_around_pivot else kinds[0].replace("_", " ")
     raise Refused(f"only reading is allowed: {kind}")
 
 
-def changing_call(query: str, *, allowed: frozenset[str] = frozenset()) -> str:
+def is_reading_pivot(statements: Sequence[duckdb.Statement], query: str) -> bool:
+    """Return whether statements are one query with a PIVOT without IN, which DuckDB takes for several statements.
+
+    These are one statement of many parts. Before DuckDB 2 they are the types that it creates for itself, and the query:
+    all without a text of their own, as are other statements with a PIVOT, so that the first word counts as well.
+    """
+    *created, last = statements
+    if kind_of(last) == "MULTI":
+        return not created and begins_reading(last.query)
+    is_made_by_duckdb = bool(created) and not any(map(text_of, statements))
+    return (
+        is_made_by_duckdb
+        and [*map(kind_of, statements)] == ["CREATE"] * len(created) + ["SELECT"]
+        and begins_reading(query)
+    )
+
+
+def begins_reading(text: str) -> bool:
+    """Return whether a statement begins like a query, behind comments as DuckDB reads them."""
+    first_token = next((token for token in tokens_of(text.lstrip()) if not token.startswith(";")), "")
+    return STARTS_READING.match(first_token) is not None
+
+
+def text_of(statement: duckdb.Statement) -> str:
+    """Return the text of a statement; empty before DuckDB 2 if DuckDB made it."""
+    with suppress(IndexError):  # which DuckDB raises for such a statement behind other text
+        return statement.query
+    return ""
+
+
+def kind_of(statement: duckdb.Statement) -> str:
+    """Return the kind of a statement, such as INSERT."""
+    return str(statement.type).rpartition(".")[2]
+
+
+def changing_call(session: duckdb.DuckDBPyConnection, query: str, *, allowed: frozenset[str] = frozenset()) -> str:
     """Return the name of a function that does more than read, where `query` calls one; else nothing."""
-    if not FORBIDDEN_CALL.search(query):
-        return ""
+    calls = called_functions(session, query) if FORBIDDEN_CALL.search(query) else ()
+    return next((call for call in calls if FORBIDDEN_CALL.fullmatch(call) and call.lower() not in allowed), "")
+
+
+def called_functions(session: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
+    """Yield the names of the functions that a text calls, or that it may call.
+
+    DuckDB's parser takes some characters for spaces that are letters for its tokenizer. In a text with such characters
+    only the parser's tree tells the calls, which DuckDB gives of a SELECT alone.
+    """
+    if UNICODE_SPACE.search(query):
+        row = session.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+        tree = row[0] if row else ""
+        yield from CALL_IN_TREE.findall(tree) if '"error":false' in tree else FORBIDDEN_CALL.findall(query)
+        return
     for token, next_token in pairwise(tokens_of(query)):
         name = NAME.match(token) if next_token.startswith("(") else None
-        function = name[1] or name[2] or "" if name else ""
-        if FORBIDDEN_CALL.fullmatch(function) and function.lower() not in allowed:
-            return function
-    return ""
+        if name:
+            yield name[1] or name[2] or ""
 
 
 def tokens_of(query: str) -> list[str]:

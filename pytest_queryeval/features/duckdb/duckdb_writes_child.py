@@ -26,9 +26,10 @@ from pytest_queryeval.features.duckdb.duckdb_child import (
     LIST_COLUMNS,
     MAGIC,
     MAGIC_BYTES,
-    STARTS_READING,
     changing_call,
+    is_reading_pivot,
     isolate_connection,
+    kind_of,
     tokens_of,
 )
 from pytest_queryeval.sandbox.cells import encode_rows, without_common
@@ -286,7 +287,7 @@ def statements_of(session: Connection, query: str) -> Sequence[duckdb.Statement]
     statements = session.extract_statements(query)
     if not statements:
         raise ValueError("the text holds no statement")
-    if function := changing_call(query, allowed=ALLOWED_CALLS):
+    if function := changing_call(session, query, allowed=ALLOWED_CALLS):
         raise Refused(f"{REFUSED}: {function}()")
     for statement in statements:
         check_statement(statement)
@@ -296,17 +297,12 @@ def statements_of(session: Connection, query: str) -> Sequence[duckdb.Statement]
 def check_statement(statement: duckdb.Statement) -> None:
     """Raise `Refused` unless write queries may have a statement."""
     kind = kind_of(statement)
-    if kind == "SELECT" or kind in CHANGING or (kind == "MULTI" and STARTS_READING.match(statement.query)):
+    if kind == "SELECT" or kind in CHANGING or is_reading_pivot([statement], statement.query):
         return
     words = " ".join([token.split()[0] for token in tokens_of(statement.query)[:5] if token.strip()]).lower()
     if kind not in DEFINING or not DEFINITION.match(words):
         name = kind if kind not in DEFINING else " ".join(words.split()[:2]).upper()
         raise Refused(f"{REFUSED}: {name.replace('_', ' ')}")
-
-
-def kind_of(statement: duckdb.Statement) -> str:
-    """Return the kind of a statement, such as INSERT."""
-    return str(statement.type).rpartition(".")[2]
 
 
 def returns_rows(statement: duckdb.Statement) -> bool:

@@ -193,6 +193,7 @@ def test_semicolons_and_comments_may_follow(run, end):
         "values (1)",
         "(select 1)",
         "-- how many?\nselect 1",
+        "/* /* */ delete */ select 1",
         "select count(*) from cities where city = 'Graz' and now() > '2000-01-01' and random() < 2",
     ],
 )
@@ -591,6 +592,12 @@ def test_comment_may_follow_the_semicolon_on_other_databases(sqlite):
 @pytest.mark.parametrize("query", ['select U&"pg\\005fsleep"(1)', "select 1 {# ; delete from t #}"])
 def test_what_hides_its_meaning_from_the_reader_is_refused(query, dialect):
     assert refusal(query, dialect).kind == "unsafe"
+
+
+@pytest.mark.parametrize("dialect", ["", "duckdb", "mysql", "postgres", "sqlite"])
+def test_comments_end_where_the_database_ends_them(dialect):
+    assert refusal("/* /* */ select */ create table t (x int)", dialect).kind == "unsafe"
+    assert (refusal("/* /* */ delete */ select 1", dialect) is None) == (dialect == "duckdb")
 
 
 def test_file_that_a_template_hides_from_the_reader_is_refused():

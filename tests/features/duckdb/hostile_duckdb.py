@@ -105,6 +105,9 @@ CALLS = {
     "call in a text": "from query('from check' || 'point()')",
     "call in JSON": "from json_execute_serialized_sql(json_serialize_sql('from check' || 'point()'))",
     "pointers": "from arrow_scan(1, 2, 3)",
+    # The parser reads a space, then a text: for the tokenizer it is a name, and the text begins at the second mark.
+    "call behind a space beyond ASCII": "select\u00a0$a$ x $a$, success from checkpoint() --$a$",
+    "the same in a PIVOT": "pivot (select\ufeff$a$ x $a$ as x, * from checkpoint()) on success using count(*) --$a$",
 }
 # What is refused as unsafe, or as something that this version does not have.
 GUARDED = {
@@ -197,6 +200,44 @@ DEEP = {
     "deep types": "select null::" + "struct(a " * 9_000 + "int" + ")" * 9_000,
     "deep comments": "/*" * 40_000,
 }
+
+# What begins like reading for a reader who does not nest comments as DuckDB does.
+COMMENTS = [
+    *(
+        "/* /* */ select */ ",
+        "/* a /* b /* */ c */ from */\n",
+        "/*/**/pivot*/",
+        "-- select\n/* */ ",
+        "/* '/* */ with ' */ (",
+    ),
+    *("/* $$ /* */ $$ summarize */ ", "; /* ; /* */ select 1; */ ", ""),
+]
+CREATED = [
+    *(
+        "secret made (type s3)",
+        "or replace temporary secret made (type s3, key_id 'a')",
+        "persistent secret made (type s3)",
+    ),
+    *(
+        "table made (x int)",
+        "temp table made as from concerts",
+        "or replace temp table concerts (id int, city varchar)",
+    ),
+    *(
+        "view made as select 1",
+        "temp view concerts as select 1 as id, 'x' as city",
+        "sequence made",
+        "temp sequence made",
+    ),
+    *("macro made(x) as x", "or replace temp macro upper(x) as lower(x)", "temp macro made(x) as table select x"),
+    *("function made(x) as x", "type made as enum ('a')", "temp type made as int", "schema made"),
+    *("index made on concerts(city)", "temp table made as pivot concerts on city using count(*)"),
+]
+BEHIND = [
+    *("; select 1", "; from concerts; select upper('a')", "; pivot concerts on city using count(*)"),
+    " /* /* */ ; */ ;\nwith a as (pivot concerts on city using count(*)) from a",
+]
+BEFORE_READING = [f"{comment}create {what}{query}" for comment in COMMENTS for what in CREATED for query in BEHIND]
 
 HOSTILE = [
     (name, query, frozenset(kinds))

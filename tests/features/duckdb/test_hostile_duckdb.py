@@ -4,7 +4,7 @@ import time
 
 import duckdb
 import pytest
-from hostile_duckdb import HOSTILE
+from hostile_duckdb import BEFORE_READING, HOSTILE
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
@@ -80,6 +80,41 @@ def check(battery, query, kinds):
     assert execution.error.kind in kinds, execution.error
     assert elapsed < 60  # by itself it ends never, or much later
     assert following.answer.rows == [(3, "GRAZ")]
+
+
+def test_nothing_is_created_before_a_query_wherever_comments_seem_to_end(battery):
+    engine, _ = battery
+    counted = ("schemas", "secrets", "sequences", "settings", "tables", "types", "views", "variables")
+    counts = ", ".join(f"(select count(*) from duckdb_{name}())" for name in counted)
+    state = f"select {counts}, (select count(*) from duckdb_functions()), upper('a'), min(city) from concerts"
+    before = engine.execute(state, timeout=20, max_rows=1).table.rows
+
+    executions = [(query, engine.execute(query, timeout=20, max_rows=10)) for query in BEFORE_READING]
+
+    assert [query for query, execution in executions if not refused(execution)] == []
+    assert engine.execute(state, timeout=20, max_rows=1).table.rows == before
+    assert len(set(BEFORE_READING)) > 500
+
+
+def refused(execution):
+    return execution.error is not None and execution.error.kind in ("unsafe", "invalid")
+
+
+@pytest.mark.parametrize("comment", ["", "/* /* */ delete */ ", "-- drop\n", "( /* /* '*/ */ "])
+def test_comments_and_parentheses_may_precede_a_query(battery, comment):
+    engine, _ = battery
+    end = ")" if "(" in comment else ""
+
+    for query in ("select 3", "pivot concerts on price using count(*)", "with a as (from concerts) from a"):
+        execution = engine.execute(f"{comment}{query}{end} -- /*", timeout=20, max_rows=10)
+        assert execution.error is None, execution.error
+
+
+def test_spaces_beyond_ascii_do_not_make_names_and_texts_calls(battery):
+    engine, _ = battery
+    query = "select query,\u00a0'checkpoint()' as t, count(*)\u2003from (select 1 as query) group by query"
+
+    assert engine.execute(query, timeout=20, max_rows=10).table.rows == [(1, "checkpoint()", 1)]
 
 
 def test_secrets_are_none(battery):
