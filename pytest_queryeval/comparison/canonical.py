@@ -27,6 +27,7 @@ from pytest_queryeval.comparison.quantities import (
     is_close,
     read_temporal,
     temporal_of,
+    widest_tolerance,
     xsd_time,
 )
 from pytest_queryeval.core.table import Cell, FrozenMapping, Literal, Policy, Table, TripleTerm, freeze_cell
@@ -191,6 +192,11 @@ def _has_near_parts(x: Any, y: Any, policy: Policy) -> bool:
     key_types = set(map(type, chain(x_values, y_values)))
     if key_types <= {str, QuantityText} or key_types == {int}:  # which are equal only if they are the same
         return False
+    if key_types <= _NUMBERS:  # if keys can be paired, then in sorted order
+        reach = widest_tolerance(policy).reach
+        numbers = zip(*(sorted(map(as_float, keys)) for keys in (x_values, y_values)), strict=False)
+        if any(abs(x_number - y_number) > reach(x_number) for x_number, y_number in numbers):
+            return False
     y_pairs = list(y)
     fits = [
         [place for place, pair in enumerate(y_pairs) if all(map(is_equal, x_pair, pair, repeat(policy)))]

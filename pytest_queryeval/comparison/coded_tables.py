@@ -162,7 +162,8 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
             numbers[datatype_of(value)].append((quantity, value))
     yield from (sorted(values, key=str) for values in moments.values() if len(values) > 1)
     for values in nested.values():
-        yield from _linked_in_all_places(sorted(values, key=str), policy)
+        if not all(isinstance(value, QuantityText) for value in values):
+            yield from _linked_in_all_places(sorted(values, key=str), policy)
     for pairs in numbers.values():
         times = Counter(quantity for quantity, _ in pairs)
         pairs.sort(key=lambda pair: (pair[0], str(pair[1]) if times[pair[0]] > 1 else ""))

@@ -12,7 +12,12 @@ from pytest_queryeval.core.table import Cell, FrozenMapping, Row
 
 def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[Row]:
     """Return the rows of `encode_rows` with the cells of a `Table`."""
-    return [tuple(map(_decode, row)) if tuple in map(type, row) else row for row in rows]
+    return [
+        tuple([_READERS[cell[0]](cell[1]) if type(cell) is tuple else cell for cell in row])
+        if tuple in map(type, row)
+        else row
+        for row in rows
+    ]
 
 
 def _decode(value: Any) -> Any:

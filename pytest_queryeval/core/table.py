@@ -89,6 +89,7 @@ Scalar: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime
 Cell: TypeAlias = "Scalar | tuple[Cell, ...] | FrozenMapping"  # a tuple is a list or an array
 Row: TypeAlias = tuple[Cell, ...]
 _FROZEN = frozenset((type(None), bool, int, float, Decimal, str, bytes, date, datetime, time, tuple, FrozenMapping))
+MAX_LEVELS = 50  # of lists and mappings within each other, as in `sandbox.cells`
 DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9  # tolerances of a `Policy`
 
 
@@ -122,17 +123,20 @@ def replace_blank_nodes(cell: Hashable, replacement: Callable[[BlankNode], Hasha
     return cell
 
 
-def freeze_cell(value: Any) -> Any:
-    """Return a list as a tuple, a mapping as a `FrozenMapping`, in full depth, and any other value as it is."""
-    match value:
-        case list() | tuple():
-            return tuple([freeze_cell(item) for item in value])
-        case Mapping():
-            return FrozenMapping({freeze_cell(key): freeze_cell(item) for key, item in value.items()})
-        case AbstractSet():
-            return tuple(sorted(map(freeze_cell, value), key=str))
-        case _:
-            return value
+def freeze_cell(value: Any, levels: int = MAX_LEVELS) -> Any:
+    """Return a list as a tuple, a mapping as a `FrozenMapping`, with all values in it, and any other value as it is.
+
+    What is nested in more than MAX_LEVELS lists and mappings becomes text.
+    """
+    if not isinstance(value, list | tuple | Mapping | AbstractSet):
+        return value
+    if not levels:
+        return str(value)
+    if isinstance(value, Mapping):
+        items = value.items()
+        return FrozenMapping({freeze_cell(key, levels - 1): freeze_cell(item, levels - 1) for key, item in items})
+    frozen = [freeze_cell(item, levels - 1) for item in value]
+    return tuple(sorted(frozen, key=str) if isinstance(value, AbstractSet) else frozen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

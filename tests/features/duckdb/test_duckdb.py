@@ -157,6 +157,36 @@ def test_lists_structs_and_maps_are_equal_by_their_elements(run, gold, predicted
     assert execution_accuracy(*answers) == execution_accuracy(*reversed(answers)) == equal
 
 
+@pytest.mark.feature("writes")
+def test_suites_with_nested_cells_are_scored_and_shown(tmp_path):
+    rows = "(1, ['a'], MAP {'x': 0.3}, {'a': 1, 'b': 1.10}), (2, NULL, MAP {}, NULL)"
+    types = "id INT PRIMARY KEY, tags VARCHAR[], m MAP(VARCHAR, DOUBLE), s STRUCT(a INT, b DECIMAL(10, 2))"
+    make(tmp_path / "a.duckdb", f"CREATE TABLE t ({types}); INSERT INTO t VALUES {rows};")
+    (tmp_path / "a.queryeval.yaml").write_text(
+        textwrap.dedent("""\
+            kind: sql
+            source: {duckdb: a.duckdb}
+            cases:
+              - id: stated
+                gold_table: {columns: [m, s], rows: [[{x: 0.3}, {a: 1, b: 1.1}], [{}, null]]}
+                predicted: SELECT m, s FROM t
+              - id: ties
+                gold: SELECT tags FROM t ORDER BY m['y'] LIMIT 1
+                predicted: SELECT tags FROM t WHERE id = 2
+              - id: change
+                writes: true
+                gold: "UPDATE t SET m = MAP {'x': 0.1::DOUBLE + 0.2::DOUBLE} WHERE id = 2"
+                predicted: "UPDATE t SET m = MAP {'x': 0.3} WHERE id = 2"
+              - {id: other, gold: "SELECT s FROM t WHERE id = 1", predicted: "SELECT {'a': 1, 'b': '1.10'}"}
+        """)
+    )
+
+    report = pytest_queryeval.evaluate(pytest_queryeval.load_cases(tmp_path), cause="off")
+
+    assert [case["outcome"] for case in report["cases"]] == ["passed", "passed", "passed", "failed"]
+    assert report["cases"][3]["difference"]["summary"] == 'gold {"a": 1, "b": 1.10}, predicted {"a": 1, "b": "1.10"}'
+
+
 def test_nan_is_a_number_that_is_none(run):
     [[cell]] = run("select 'nan'::double").answer.rows
 
