@@ -114,6 +114,22 @@ def test_many_lists_of_noisy_floats_are_compared_in_time():
     assert execution_accuracy(column(*gold), column(*noisy[:-1], [0.5, "0"])) == 0.0
 
 
+def test_many_maps_by_noisy_floats_are_compared_in_time():
+    gold = [{number + first: number for number in range(20)} for first in range(200)]
+    noisy = [{key * (1 + 1e-12) + 1e-10: item for key, item in reversed(row.items())} for row in reversed(gold)]
+
+    assert execution_accuracy(column(*gold), column(*noisy)) == 1.0
+    assert execution_accuracy(column(*gold), column(*noisy[:-1], {0.5: 0})) == 0.0
+
+
+def test_what_is_nested_too_deeply_is_text():
+    deep: list[object] = []
+    deep.append(deep)
+
+    assert execution_accuracy(column(deep), column([1])) == 0.0
+    assert execution_accuracy(column("[" * 10**5), column([1])) == 0.0
+
+
 @pytest.mark.parametrize("cells", [[[1, 2]], [{"a": [1]}, None], [[], [{}]]], ids=["list", "mapping", "both"])
 def test_every_metric_of_tables_scores_lists_and_mappings(cells):
     names = [
