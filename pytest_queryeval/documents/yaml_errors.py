@@ -24,7 +24,7 @@ _WITHIN_QUOTES = {"'": ", with '' for each ' in it", '"': ', with \\" for each "
 _DASHES = re.compile(r" *(?:- +)*")
 _KEY = re.compile(r" *(?:- +)*(?P<key>[A-Za-z_]\w*) *:(?:\s|$)")
 _BLOCK = re.compile(r".*:[ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
-_BAD_ESCAPE = re.compile(r"""\\(?:u[dD][89a-fA-F]|[^0abtnvfre "/\\N_LPxuU\t])""")
+_BAD_ESCAPE = re.compile(r"""\\(?:u[dD][89a-fA-F]|[^0abtnvfre "/\\N_LPxuU\t]|$)""")
 _DASH_WITHOUT_SPACE = re.compile(r" *-(?=[\[{\w])")
 _PREFIX = re.compile(r" *PREFIX\s+[\w.-]*:\s", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -142,7 +142,7 @@ def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
     if "quoted scalar" not in failure.context:
         return None
     line, column = failure.start
-    if "escape" in failure.problem:
+    if "escape" in failure.problem or "hexdec" in failure.problem:
         hint = _quote_hint(failure.lines, line, "use single quotes")
         return _escape_at(failure), f"an escape that YAML does not know: {hint}"
     hint = _quote_hint(failure.lines, line, "leave it out")

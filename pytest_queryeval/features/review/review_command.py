@@ -9,6 +9,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites, root_of
@@ -20,7 +21,7 @@ from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import System, SystemAnswer, read_systems, verdict_contradictions
-from pytest_queryeval.features.review.page import ReviewTask, serve_review
+from pytest_queryeval.features.review.page import ReviewTask, load_server, serve_review
 from pytest_queryeval.features.review.page.reviewed import AuditReview, GoldReview
 from pytest_queryeval.features.review.ranking import (
     RankedCase,
@@ -93,8 +94,7 @@ def run(arguments: argparse.Namespace) -> Result:
     if arguments.summary:
         return Result(status=OK, lines=review_lines(reviews), data={"summary": {"reviews": reviews}})
     if arguments.serve is not None:
-        for suite in suites:
-            reviews_of(suite)  # raises now what would be raised after a long ranking
+        _check_serving(suites)  # raises now what would be raised after a long ranking
     root = root_of([arguments.path])
     cases = {_nodeid(case, suite, root): case for suite in suites for case in suite.cases}
     systems = read_systems(arguments.reports, cases)
@@ -132,6 +132,18 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
     if arguments.html is not None:
         check_writable(arguments.html)
+
+
+def _check_serving(suites: Sequence[Suite]) -> None:
+    """Raise `ReportError` for all that the page lacks: its packages, and review files of suites."""
+    problems: list[str] = []
+    for find in (load_server, *(partial(reviews_of, suite) for suite in suites)):
+        try:
+            find()
+        except ReportError as error:
+            problems.append(str(error))
+    if problems:
+        raise ReportError("; ".join(problems))
 
 
 def _nodeid(case: Case, suite: Suite, root: Path) -> str:

@@ -1,5 +1,6 @@
 """Writes a first suite with its settings, a predictor to edit, a pytest.ini and a CI workflow, which pass at once.
 
+Files that exist are kept; where a folder has a suite of yours already, only what belongs around it is written.
 Without any option it asks, if it is run on a terminal.
 """
 
@@ -21,6 +22,7 @@ from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.suites import suites_below
 from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, schema_comment, schema_text
 
 EXAMPLE = "queryeval init queries --kind sql --predictor python --ci github"
@@ -112,12 +114,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files that already exist; a workflow that runs other folders runs this one too",
+        help="replace files that exist, which are kept otherwise; a workflow that runs other folders runs this one too",
     )
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write the files and name them; raise `QueryEvalError` for one that already exists or cannot be written."""
+    """Write the files that are missing, and name all of them; raise `QueryEvalError` for one that cannot be written."""
     chosen_options = {name: getattr(arguments, name) for name in CHOICES}
     is_interactive = (
         sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(chosen_options.values())
@@ -129,20 +131,29 @@ def run(arguments: argparse.Namespace) -> Result:
         raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
     files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
     command = shlex.join(["pytest", str(arguments.folder)])
-    if not arguments.force and (existing_file := next(filter(os.path.lexists, files), None)):
-        is_workflow = Path(existing_file).name == Path(CI_FILES.get(choices.ci, "")).name
-        remedy = f"keep it with --ci none and add `{command}` to it" if is_workflow else "name another folder"
-        raise QueryEvalError(f"{existing_file}: already exists: {remedy}, or replace files with --force")
-    for path, text in files.items():
+    kept = [] if arguments.force else [path for path in files if os.path.lexists(path)]
+    written = [path for path in files if path not in kept]
+    for path in written:
         try:
-            write_atomically(path, text.encode(), keep_existing=not arguments.force)
+            write_atomically(path, files[path].encode(), keep_existing=not arguments.force)
         except OSError as error:
             raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
+    lines = [*(f"file: {path}" for path in written), *(_kept_line(path, files[path], command) for path in kept)]
     paths_by_name = {path.name: path for path in files}
-    system = next(paths_by_name[name] for name in (PREDICTOR, ANSWERS) if name in paths_by_name)
-    todo = f"then edit {paths_by_name[SUITE]} (your questions) and {system} (your system)"
-    lines = [*(f"file: {path}" for path in files), f"run it: {command}", todo]
-    return Result(status=OK, lines=lines, data={"files": [str(path) for path in files], "run": command})
+    system = next((paths_by_name[name] for name in (PREDICTOR, ANSWERS) if name in paths_by_name), None)
+    todo = [f"then edit {paths_by_name[SUITE]} (your questions) and {system} (your system)"] if system else []
+    data = {"files": [str(path) for path in written], "kept": [str(path) for path in kept], "run": command}
+    return Result(status=OK, lines=[*lines, f"run it: {command}", *todo], data=data)
+
+
+def _kept_line(path: Path, text: str, command: str) -> str:
+    """Return the line on an existing file; a workflow may lack the command that runs the suite."""
+    existing = text
+    if any(path.name == Path(name).name for name in CI_FILES.values()):
+        with suppress(OSError):
+            existing = path.read_text(encoding="utf-8", errors="replace")
+    remedy = "" if existing == text or command in existing else f": add `{command}` to it, or let --force add it"
+    return f"kept: {path}, which exists{remedy}"
 
 
 def _ask(name: str) -> str:
@@ -163,7 +174,9 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
     answers = starter.pop(ANSWERS)
     files = {SUITE: schema_comment("suite") + starter.pop(SUITE), **starter}
     files[SETTINGS] = schema_comment("settings") + _SETTINGS_TEXT.format(predictor=_PREDICTORS[choices.predictor])
-    if choices.predictor == "file":
+    if any(path.name != SUITE for path in suites_below(folder)):
+        files = {}
+    elif choices.predictor == "file":
         files[ANSWERS] = answers
     else:
         text = _FUNCTION if choices.predictor == "python" else _PROGRAM

@@ -473,8 +473,8 @@ def test_a_suite_without_review_files_is_refused_before_any_query_runs(folder, c
     assert capsys.readouterr().err.endswith("add to s.queryeval.yaml: reviews: reviews.jsonl\n")
 
 
-def test_without_the_extra_the_command_names_it(folder, monkeypatch, capsys):
-    write_shop([QUESTION])
+def test_without_the_extra_and_without_a_review_file_the_command_names_both(folder, monkeypatch, capsys):
+    write_shop([QUESTION], head="kind: sql\nsource: {sqlite: {script: nothing.sql}}\n")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "pytest_queryeval.features.review.page.server")
 
@@ -482,7 +482,8 @@ def test_without_the_extra_the_command_names_it(folder, monkeypatch, capsys):
         main(["review", ".", "--serve"])
 
     assert exit_.value.code == 2
-    assert capsys.readouterr().err.endswith("--serve needs uvicorn: pip install 'pytest-queryeval[review]'\n")
+    needs = "--serve needs uvicorn: pip install 'pytest-queryeval[review]'; no review file for s.queryeval.yaml: add to"
+    assert capsys.readouterr().err.endswith(f"{needs} s.queryeval.yaml: reviews: reviews.jsonl\n")
 
 
 def test_a_port_that_is_taken_is_a_problem(folder):

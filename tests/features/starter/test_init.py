@@ -88,34 +88,41 @@ def test_the_schemas_are_beside_the_files_that_name_them():
         assert (path.parent / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name)
 
 
-def test_files_that_are_there_stay(working_folder, capsys):
+def test_files_that_exist_are_kept_and_missing_ones_are_written(working_folder, capsys):
     init("queries")
+    capsys.readouterr()
     SUITE.write_text("kind: sql\n", encoding="utf-8")
+    SETTINGS.unlink()
     before = contents(working_folder)
 
-    assert "books.queryeval.yaml: already exists" in refusal(capsys, "queries", "--kind", "json")
-    assert contents(working_folder) == before
+    assert init("queries") == 0
+
+    assert contents(working_folder) == {**before, working_folder / SETTINGS: SETTINGS.read_bytes()}
+    out = capsys.readouterr().out.splitlines()
+    assert out[:2] == [f"file: {SETTINGS}", f"kept: {SUITE}, which exists"]
 
 
-def test_nothing_is_written_where_one_file_is_there_already(working_folder, capsys):
-    Path(".github/workflows").mkdir(parents=True)
-    Path(".github/workflows/queries.yml").write_text("name: mine\n", encoding="utf-8")
-    before = contents(working_folder)
+def test_a_folder_with_a_suite_gets_only_what_belongs_around_it(working_folder, capsys):
+    Path("queries").mkdir()
+    Path("queries/mine.queryeval.yaml").write_text("kind: sql\n", encoding="utf-8")
 
-    assert "queries.yml: already exists" in refusal(capsys, "queries")
-    assert contents(working_folder) == before
+    assert init("queries") == 0
+
+    names = {str(path.relative_to(working_folder)) for path in contents(working_folder)}
+    schemas = {"queries/suite.schema.json", "queries/settings.schema.json"}
+    assert names == {"queries/mine.queryeval.yaml", "pytest.ini", ".github/workflows/queries.yml", *schemas}
+    assert capsys.readouterr().out.splitlines()[-1] == "run it: pytest queries"
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])
-def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_is_told(working_folder, capsys, ci):
+def test_a_second_suite_keeps_the_workflow_of_the_first_one_and_says_what_to_add(working_folder, capsys, ci):
     init("first", "--ci", ci)
     before = contents(working_folder)
 
-    message = refusal(capsys, "second", "--kind", "json", "--ci", ci)
+    assert init("second", "--kind", "json", "--ci", ci) == 0
 
-    assert "already exists: keep it with --ci none and add `pytest second` to it, or replace" in message
-    assert contents(working_folder) == before
-    assert init("second", "--kind", "json", "--ci", "none") == 0
+    assert "which exists: add `pytest second` to it, or let --force add it" in capsys.readouterr().out
+    assert {path: contents(working_folder)[path] for path in before} == before
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])
@@ -145,7 +152,8 @@ def test_a_link_that_leads_nowhere_is_a_file_that_is_there(working_folder, capsy
     Path("queries").mkdir()
     SUITE.symlink_to(working_folder / "elsewhere")
 
-    assert "already exists" in refusal(capsys, "queries")
+    assert init("queries") == 0
+    assert f"kept: {SUITE}, which exists" in capsys.readouterr().out
     assert not Path("elsewhere").exists()
 
 

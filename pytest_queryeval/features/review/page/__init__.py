@@ -39,14 +39,20 @@ def serve_review(review: ReviewTask, *, title: str, port: int | None, tell: Call
 
     Raise `ReportError` if the port is taken, and if an extra is not installed.
     """
-    try:
-        from pytest_queryeval.features.review.page.server import serve
-    except ModuleNotFoundError as error:
-        raise ReportError(f"--serve needs {error.name}: pip install 'pytest-queryeval[review]'") from error
+    serve = load_server()
     try:
         serve(review, html(title), port=port, tell=tell)
     finally:
         review.close()
+
+
+def load_server() -> Callable[..., None]:
+    """Return the server of pages; raise `ReportError` if its extra is not installed."""
+    try:
+        from pytest_queryeval.features.review.page.server import serve
+    except ModuleNotFoundError as error:
+        raise ReportError(f"--serve needs {error.name}: pip install 'pytest-queryeval[review]'") from error
+    return serve
 
 
 def html(title: str) -> str:
