@@ -124,6 +124,8 @@ LARGE = {
 }
 INVALID = {
     "prose": "Sure! Here is your query.",
+    "prose behind a query": "ASK { ?s ?p ?o }\n\nThis query will not delete or insert anything.",
+    "prose behind a semicolon": "ASK { ?s ?p ?o };\nWith this query, nothing is asked of a SERVICE.",
     "fenced block": "```sparql\nSELECT * { ?s ?p ?o }\n```",
     "comment": "# nothing here",
     "prologue": "PREFIX : <http://e/>",

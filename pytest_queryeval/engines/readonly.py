@@ -10,6 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
+from pytest_queryeval.languages.extract_query import text_follows
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.parsing import UnreadableError, split_prose
 from pytest_queryeval.sandbox.driver import COMMANDS, first_word
@@ -17,7 +18,6 @@ from pytest_queryeval.text.formatting import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
 UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot parse a text, and in no other
-MAX_PROSE = 60  # characters of it in a message
 # What writes or locks, anywhere in a query.
 _FORBIDDEN = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.NextValueFor)
 # Clauses of ClickHouse that change settings, such as the time limit, or the form of the answer.
@@ -94,10 +94,7 @@ def refusal(query: str, dialect: str) -> Failure | None:
     if failure is None or failure.kind != "unsafe":
         return failure
     query_alone, prose = split_prose(query, dialect)
-    if not prose:
-        return failure
-    message = f"no statement follows the query, but: {one_line(prose, MAX_PROSE)}"
-    return _refusal(query_alone, dialect) or Failure(kind="invalid", message=message)
+    return (_refusal(query_alone, dialect) or text_follows(prose)) if prose else failure
 
 
 def _refusal(query: str, dialect: str) -> Failure | None:

@@ -16,6 +16,9 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from pytest_queryeval.core.model import Failure
+from pytest_queryeval.text.formatting import one_line
+
 _FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 # Characters that look like those of a query, by what to write instead.
 _INSTEAD = {
@@ -147,6 +150,7 @@ ENDS_WITH_PROSE = "prose follows the query"
 MAX_PARAGRAPHS = 50  # of prose, after which a query is looked for
 ALIKE = 0.8  # the share of equal characters from which a word is taken for a misspelt keyword
 MIN_WORDS = 3  # of a sentence
+MAX_PROSE = 60  # characters of it in a message
 
 _TAGS = r"(?i:</?think(?:ing)?>)"
 # Lines that a query has only in strings, quoted names and comments, and tags that it has only in strings.
@@ -379,6 +383,11 @@ def sentences_behind(query: str) -> str:
     return next(
         (query[start:] for start, end in paragraphs if is_sentence(_END_OF_QUERY.sub("", query[start:end]))), ""
     )
+
+
+def text_follows(prose: str) -> Failure:
+    """Return the failure of a query that no engine runs because prose follows it."""
+    return Failure(kind="invalid", message=f"text follows the query: {one_line(prose, MAX_PROSE)}")
 
 
 def is_sentence(text: str) -> bool:

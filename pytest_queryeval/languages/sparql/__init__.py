@@ -13,8 +13,9 @@ from typing import Any
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
+from pytest_queryeval.languages.extract_query import sentences_behind, text_follows
 from pytest_queryeval.languages.sparql.mistakes import known_mistake
-from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline
+from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline, read_query
 from pytest_queryeval.sandbox.driver import Term
 from pytest_queryeval.text.formatting import one_line
 
@@ -90,7 +91,19 @@ def csv_term(cell: Cell) -> Cell:
 
 
 def refusal(query: QueryOutline) -> Failure | None:
-    """Return why no engine runs a query: it would write, or leave the source; None if it may run."""
+    """Return why no engine runs a query: it would write, or leave the source; None if it may run.
+
+    What sentences behind a query say is no reason: they make it invalid.
+    """
+    failure = _refusal(query)
+    if failure is None or failure.kind != "unsafe" or not (prose := sentences_behind(query.text)):
+        return failure
+    query_alone = read_query(query.text.removesuffix(prose))
+    query_alone = replace(query_alone, calls_service=query_alone.calls_service and query.calls_service)
+    return _refusal(query_alone) or text_follows(prose)
+
+
+def _refusal(query: QueryOutline) -> Failure | None:
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
     if query.depth > MAX_DEPTH:
