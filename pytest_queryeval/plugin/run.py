@@ -189,7 +189,10 @@ class Run:
         cases = _cases(items)
         workers = "-n" if self.is_worker else ""
         self.misuse = (
-            self.options.misuse(cases, self.suites.kinds, workers) or self._too_many_workers(cases) or self._ungated()
+            self.options.misuse(cases, self.suites.kinds, workers)
+            or self._too_many_workers(cases)
+            or _forking(items)
+            or self._ungated()
         )
         if not self.misuse:
             return
@@ -338,6 +341,19 @@ def _may_be_skipped(item: pytest.Item) -> bool:
         marker.name in ("skip", "skipif") or (marker.name == "xfail" and marker.kwargs.get("run") is False)
         for marker in item.iter_markers()
     )
+
+
+def _forking(items: list[pytest.Item]) -> str:
+    """Return the problem if pytest-forked would run cases in forks, which get no predictions; else an empty text."""
+    case_items = [item for item in items if is_case_item(item)]
+    if not case_items or not hasattr(case_items[0].config.option, "forked"):  # of pytest-forked
+        return ""
+    remedy = "run suites without it, since queries have child processes of their own"
+    if case_items[0].config.option.forked:
+        return f"--forked: cases cannot run in forked processes: {remedy}"
+    if item := next((item for item in case_items if item.get_closest_marker("forked")), None):
+        return f"{item.nodeid}: the tag 'forked' is a marker of pytest-forked: name it otherwise"
+    return ""
 
 
 def _reruns_failures(config: pytest.Config) -> bool:

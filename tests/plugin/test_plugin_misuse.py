@@ -122,3 +122,49 @@ def test_what_only_looks_like_an_option_with_our_prefix_is_left_to_pytest(suite,
     result = run("-k", "one", "--", "--queryeval-zzz")
 
     assert "unknown option" not in result.stderr.str()
+
+
+FORKED = """
+def pytest_addoption(parser):  # as pytest-forked does
+    parser.addoption("--forked", action="store_true")
+"""
+PASSES = "def test_other():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "tags", "problem"),
+    [
+        (
+            ["--forked"],
+            [],
+            "ERROR: --forked: cases cannot run in forked processes: run suites without it, since queries",
+        ),
+        (
+            [],
+            ["forked"],
+            "ERROR: a.queryeval.yaml::good: the tag 'forked' is a marker of pytest-forked: name it otherwise",
+        ),
+        ([], ["slow"], ""),
+    ],
+)
+def test_cases_in_forked_processes_are_refused_by_name(suite, write, run, options, tags, problem):
+    write("conftest.py", FORKED)
+    suite(case("good", tags=tags))
+
+    result = run(*options)
+
+    assert result.ret == (pytest.ExitCode.USAGE_ERROR if problem else 0)
+    assert not problem or any(line.startswith(problem) for line in result.errlines)
+
+
+def test_other_tests_run_in_forked_processes(write, run):
+    write("conftest.py", FORKED)
+    write("test_other.py", PASSES)
+
+    run("--forked").assert_outcomes(passed=1)
+
+
+def test_a_tag_is_no_marker_of_a_plugin_that_is_not_there(suite, run):
+    suite(case("good", tags=["forked"]))
+
+    run().assert_outcomes(passed=1)
