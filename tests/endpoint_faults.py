@@ -8,7 +8,9 @@ import hashlib
 import re
 import socket
 import struct
+import zlib
 
+import pytest
 from servers import GOOD, JSON, Behaviour, Exchange, Request, table
 
 CAP = 256 * 2**20  # bytes that an answer may have
@@ -103,6 +105,33 @@ def sends_a_header_without_end(exchange: Exchange) -> None:
 def sends_a_body_without_end(exchange: Exchange) -> None:
     exchange.head(Content_Type=JSON)
     repeat(exchange, b" " * 2**20)
+
+
+def broken_compression(content: bytes):
+    """Yield encodings, names of faults, bodies that have them although all of the text can be read, and messages."""
+    for encoding, whole, trailer in (
+        ("gzip", gzip.compress(content), 8),
+        ("x-gzip", gzip.compress(content), 8),
+        ("deflate", zlib.compress(content), 4),
+    ):
+        yield encoding, "without its checksum", whole[:-trailer], "it breaks off"
+        yield encoding, "with half of its checksum", whole[: -trailer // 2], "it breaks off"
+        yield encoding, "with another checksum", whole[:-trailer] + b"\0" * trailer, "Error -3"
+    yield "deflate", "and more", zlib.compress(content) + b"x", "there are data behind its end"
+    yield "gzip", "and more", gzip.compress(content) + b"xx", "Error -3"
+    yield "gzip", "and the start of more", gzip.compress(content) + b"\x1f", "it breaks off"
+
+
+def compressed(content: bytes):
+    """Return encodings, and bodies that are compressed as servers do, as parameters of a test."""
+    raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return [
+        pytest.param("gzip", gzip.compress(content), id="gzip"),
+        pytest.param("GZIP ", gzip.compress(content[:9]) + gzip.compress(content[9:]), id="two parts"),
+        pytest.param("deflate", zlib.compress(content), id="zlib"),
+        pytest.param("deflate", raw.compress(content) + raw.flush(), id="raw deflate"),
+        pytest.param("identity", content, id="identity"),
+    ]
 
 
 def sends_a_gzip_bomb(exchange: Exchange) -> None:
@@ -201,7 +230,15 @@ SOURCE_ERRORS = {
     ),
     "deep nesting": (says(GOOD[:-2] + b"[" * 200_000), "not valid SPARQL JSON"),
     "bytes that are not text": (says(b'{"head": {"vars": ["\xff\xfe"]}'), "not valid SPARQL JSON"),
-    "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "gzip|breaks off"),
+    "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "cannot be decompressed .gzip: Error -3"),
+    "an encoding that was not asked for": (
+        says(GOOD, Content_Encoding="br"),
+        "is encoded as 'br', which was not asked",
+    ),
+    **{
+        f"{encoding} {fault}": (says(body, Content_Encoding=encoding), f"cannot be decompressed .{encoding}: {reason}")
+        for encoding, fault, body, reason in broken_compression(GOOD)
+    },
     "bad request to everything": (
         says("no such repository", "400 Bad Request"),
         "nor does it answer ASK {}: .*no such",

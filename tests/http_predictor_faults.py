@@ -63,13 +63,39 @@ TEMPORARY = {
         r"the answer has invalid headers \(conflicting Content-Length headers\): correct the configuration",
     ),
     "gzip that is none": (answers(GOOD, Content_Encoding="gzip"), "cannot be decompressed"),
-    "too many encodings": (answers(GOOD, Content_Encoding=", ".join(["gzip"] * 50)), "cannot be decompressed"),
+    **{
+        f"{encoding} {fault}": (
+            answers(body, Content_Encoding=encoding),
+            f"cannot be decompressed .{encoding}: {reason}",
+        )
+        for encoding, fault, body, reason in faults.broken_compression(GOOD.encode())
+    },
     "half a document": (answers(GOOD[:-9]), "not valid JSON: .*application/json, 16 bytes"),
     "half a character": (answers('{"predicted": "é'.encode()[:-1]), "not valid JSON: .*unexpected end of data"),
     "nothing": (answers(""), "not valid JSON: .* 0 bytes"),
 }
 # No call will have one before something else is set.
 FINAL = {
+    "too many encodings": (answers(GOOD, Content_Encoding=", ".join(["gzip"] * 50)), "is encoded as 'gzip, gzip, "),
+    "an encoding that was not asked for": (answers(GOOD, Content_Encoding="br"), "is encoded as 'br', which was not"),
+    **{
+        f"charset {charset}": (
+            answers(GOOD, 200, f"text/plain; charset={charset}"),
+            f"the answer has the unknown charset '{charset}': send UTF-8$",
+        )
+        for charset in (
+            "rot13",
+            "hex",
+            "zlib",
+            "base64",
+            "utf-7",
+            "idna",
+            "punycode",
+            "unicode_escape",
+            "undefined",
+            "x",
+        )
+    },
     "HTML": (answers("<html><b>Wel</b>come!</html>", 200, "text/html; charset=x"), "a web page came back.*: Wel come!"),
     "no content": (answers("", 204), "HTTP 204 No Content"),
     "a part": (answers(GOOD, 206), "HTTP 206"),

@@ -1,4 +1,4 @@
-"""HTTP messages: requests from templates, with placeholders such as `{query}`, and what services say besides answers.
+"""HTTP messages: requests from templates with placeholders such as `{query}`, bodies, and what services say.
 
 A placeholder is replaced by a value, never by a piece of JSON or of a URL: a value cannot end the text around it, and
 its own braces are not placeholders. Also imported by child processes.
@@ -6,9 +6,11 @@ its own braces are not placeholders. Also imported by child processes.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
@@ -31,6 +33,7 @@ _WANTS_AGENT = re.compile(r"user[ _-]?agent", re.IGNORECASE)
 BUSY = "the service is busy: wait, then run again"
 ERROR_BYTES = 4_000
 SHOWN_BYTES = 200
+SHOWN_ENCODING = 40
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -129,6 +132,88 @@ def _texts(value: Any) -> Iterator[str]:
         case list() | tuple():
             for item in value:
                 yield from _texts(item)
+
+
+class BodyError(ValueError):
+    """A body of an answer is not what its headers say; `temporary` if another one may be."""
+
+    def __init__(self, problem: str, *, temporary: bool = False) -> None:
+        super().__init__(problem)
+        self.temporary = temporary
+
+
+_GZIP = ("gzip", "x-gzip")
+ENCODINGS = "gzip, deflate"  # which `Decompressor` reads
+_GZIP_WINDOW, _ZLIB_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+_START_BYTES = 2
+
+
+class Decompressor:
+    """Decompresses a body by its `Content-Encoding`; unlike those of HTTP libraries, it requires the end of the data.
+
+    A compressed text that is cut can look whole. Methods raise `BodyError`.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding.strip().lower()
+        self._stream: zlib._Decompress | None = None
+        self._start = b""
+        if self._encoding not in ("", "identity", "deflate", *_GZIP):
+            shown = one_line(self._encoding, SHOWN_ENCODING)
+            raise BodyError(f"is encoded as '{shown}', which was not asked for: let the service send it as it is")
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what the next bytes stand for."""
+        if self._encoding in ("", "identity"):
+            return data
+        if self._stream is None:
+            self._start += data
+            if len(self._start) < _START_BYTES:
+                return b""
+            self._stream, data, self._start = zlib.decompressobj(self._window(self._start)), self._start, b""
+        try:
+            content = self._stream.decompress(data)
+        except zlib.error as error:
+            raise self._broken(str(error)) from error
+        if self._stream.eof and (rest := self._stream.unused_data):
+            if self._encoding not in _GZIP:
+                raise self._broken("there are data behind its end")
+            self._stream = None  # gzip may have several parts
+            content += self.feed(rest)
+        return content
+
+    def end(self) -> None:
+        """Check that no data are missing."""
+        if self._start or (self._stream is not None and not self._stream.eof):
+            raise self._broken("it breaks off before the end of the data")
+
+    def _window(self, start: bytes) -> int:
+        if self._encoding in _GZIP:
+            return _GZIP_WINDOW
+        # Some servers send `deflate` without the header of zlib (RFC 1950).
+        has_header = start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:_START_BYTES]) % 31 == 0
+        return _ZLIB_WINDOW if has_header else _RAW_WINDOW
+
+    def _broken(self, reason: str) -> BodyError:
+        problem = f"cannot be decompressed ({self._encoding}: {one_line(reason)}): see the log of the service"
+        return BodyError(problem, temporary=True)
+
+
+# Python knows them as encodings of text, but they are none of messages.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
+
+
+def decoded(body: bytes, charset: str) -> str:
+    """Return a text by its charset, UTF-8 if none is stated; raise `BodyError`."""
+    try:
+        codec = codecs.lookup(charset or "utf-8")
+        if codec.name.replace("_", "-") in _NO_CHARSETS:
+            raise LookupError
+        return body.decode(codec.name).removeprefix("\ufeff")
+    except (LookupError, UnicodeEncodeError):  # of codecs that are none of text, and of names that are not ASCII
+        raise BodyError(f"has the unknown charset '{one_line(charset, SHOWN_ENCODING)}': send UTF-8") from None
+    except ValueError as error:
+        raise BodyError(f"is not text: {one_line(str(error))}") from error
 
 
 def message(content_type: str, body: bytes, most: int = ERROR_BYTES) -> str:

@@ -21,9 +21,12 @@ from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 from pytest_queryeval.sandbox.driver import Fault, Verdict
 from pytest_queryeval.sandbox.http_messages import (
     BUSY,
+    ENCODINGS,
     JSON_TYPE,
     NOTHING_SENT,
     USER_AGENT,
+    BodyError,
+    Decompressor,
     agent_remedy,
     credentials_remedy,
     message,
@@ -82,7 +85,7 @@ def without_user(url: str) -> str:
 
 Request: TypeAlias = requests.Request
 ACCEPT = {"Accept": JSON_TYPE}
-AGENT = {"User-Agent": USER_AGENT}
+ALWAYS = {"User-Agent": USER_AGENT, "Accept-Encoding": ENCODINGS}
 
 
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:
@@ -211,7 +214,7 @@ class RetryingRequest:
             trusted = origin(url) == self._source_origin
             if not trusted and not self._policy.follows_to_other_origins:
                 raise Fault("a redirect leads to another origin, which is not followed")
-            headers = {**AGENT, **request.headers, **(self._settings["headers"] if trusted else {})}
+            headers = {**ALWAYS, **request.headers, **(self._settings["headers"] if trusted else {})}
             auth = self._auth if trusted else NoAuth()
             with self._send(request.method, url, request.data, headers, auth) as response:
                 if not response.is_redirect:
@@ -290,12 +293,18 @@ class RetryingRequest:
         parts = []
         bytes_left = self._bytes_left
         try:
-            for chunk in response.raw.stream(CHUNK_BYTES, decode_content=True):
-                bytes_left -= len(chunk)
+            decompressor = Decompressor(response.headers.get("Content-Encoding", ""))
+            for chunk in response.raw.stream(CHUNK_BYTES, decode_content=False):
+                part = decompressor.feed(chunk)
+                bytes_left -= len(part)
                 if bytes_left < 0:
                     raise QueryFailed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")
-                parts.append(chunk)
+                parts.append(part)
                 self._seconds_left()
+            decompressor.end()
+        except BodyError as error:
+            fault = Fault(f"the answer {error}")
+            raise RetryableError(fault) if error.temporary else fault from error
         except urllib3.exceptions.TimeoutError as error:
             raise QueryFailed("timeout") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:

@@ -23,7 +23,9 @@ from pytest_queryeval.documents.json_path import compiled, describe_document, re
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, CaseView, Predictor, PredictorType
 from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, STEPS, AnswerParts, read_answer, read_fields
 from pytest_queryeval.sandbox.http_messages import (
+    BodyError,
     bare_placeholders,
+    decoded,
     is_body,
     placeholders,
     render_body,
@@ -141,10 +143,9 @@ class Selector:
         """Return the answer to a case of a kind, its steps, and plain values as metadata; raises `PredictorError`."""
         if self._answer is None and reply.content_type == "text/plain":
             try:
-                text = reply.body.decode(reply.charset).removeprefix("\ufeff")
-                return AnswerParts(QueryOrAnswer(query=text), None, {})
-            except ValueError as error:
-                raise self._problem(f"the answer is not text: {one_line(str(error))}") from error
+                return AnswerParts(QueryOrAnswer(query=decoded(reply.body, reply.charset)), None, {})
+            except BodyError as error:
+                raise self._problem(f"the answer {error}") from error
         document = self._read(reply)
         if self._steps is None:
             is_whole = self._answer is None and isinstance(document, dict)

@@ -5,7 +5,6 @@ Only this module imports httpx2. There is no limit on time: the caller sets one,
 
 from __future__ import annotations
 
-import codecs
 import logging
 import os
 import re
@@ -26,6 +25,8 @@ from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.sandbox.http_messages import (
     NOTHING_SENT,
     USER_AGENT,
+    BodyError,
+    Decompressor,
     agent_remedy,
     credentials_remedy,
     message,
@@ -49,7 +50,6 @@ _RECEIVED = re.compile(r"received (\d+) bytes, expected (\d+)")  # in a message 
 AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
-    # A compressed text that is cut can look whole.
     "Accept-Encoding": "identity",
     "User-Agent": USER_AGENT,
 }
@@ -63,6 +63,7 @@ class Reply(NamedTuple):
     content_type: str
     """The content type in lower case, without parameters."""
     charset: str
+    """Of texts, as the service states it; empty for none."""
     body: bytes
 
 
@@ -219,7 +220,10 @@ class Client:
 
     async def _refusal(self, response: httpx2.Response) -> PredictorError:
         status = response.status_code
-        body = await _body(response, limit=64 * 1024)
+        try:
+            body = await _body(response, limit=64 * 1024)
+        except BodyError:  # the status says enough
+            body = b""
         problem = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
         problem = one_line(problem, ERROR_CHARACTERS)
         if remedy := agent_remedy(problem):
@@ -254,8 +258,8 @@ class Client:
                 return self._problem(problem, temporary=True, unreachable=True)
             case httpx2.ProxyError():
                 return self._problem(f"the proxy of the environment does not let it pass: {reason}", temporary=True)
-            case httpx2.DecodingError():
-                return self._problem(f"the answer cannot be decompressed: {reason}", temporary=True)
+            case BodyError():
+                return self._problem(f"the answer {error}", temporary=error.temporary)
             case httpx2.RemoteProtocolError():
                 return self._problem(_protocol_problem(reason), temporary=True)
             case httpx2.NetworkError() | httpx2.TimeoutException() | OSError():
@@ -282,21 +286,20 @@ def _protocol_problem(reason: str) -> str:
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
     """Return the decompressed body, or somewhat more than `limit` bytes of it: the rest is not read."""
     body = bytearray()
-    async with aclosing(response.aiter_bytes()) as chunks:
+    decompressor = Decompressor(response.headers.get("Content-Encoding", ""))
+    async with aclosing(response.aiter_raw()) as chunks:
         async for chunk in chunks:
-            body += chunk
+            body += decompressor.feed(chunk)
             if len(body) > limit:
-                break
+                return bytes(body)
+    decompressor.end()
     return bytes(body)
 
 
 def _content_type(response: httpx2.Response) -> tuple[str, str]:
-    """Return the content type without parameters, and the charset of texts: UTF-8 unless another known one is named."""
+    """Return the content type without parameters, and the charset of texts; empty for none."""
     content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    try:
-        return content_type, codecs.lookup(response.charset_encoding or "utf-8").name
-    except (LookupError, ValueError):
-        return content_type, "utf-8"
+    return content_type, response.charset_encoding or ""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

@@ -158,8 +158,8 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     if type(trial) is not int or ("trial" in fields and trial < 1):
         raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
-    names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
-    metadata = {name: value for name, value in row.items() if name not in names}
+    read_names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
+    metadata = {name: value for name, value in row.items() if name not in read_names}
     database = ""
     if isinstance(content, str):
         content, database = split_marker(content)

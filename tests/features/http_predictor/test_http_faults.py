@@ -160,7 +160,15 @@ SOURCE_ERRORS = {
     "headers without end": (faults.sends_headers_without_end, "header"),
     "redirect to itself": (faults.redirects_to_itself, "redirect"),
     "redirect to a file": (faults.redirects("file:///etc/passwd"), "redirect"),
-    "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "gzip|breaks off"),
+    "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "cannot be decompressed .gzip: Error -3"),
+    "an encoding that was not asked for": (
+        says(GOOD, Content_Encoding="br"),
+        "is encoded as 'br', which was not asked",
+    ),
+    **{
+        f"{encoding} {fault}": (says(body, Content_Encoding=encoding), f"cannot be decompressed .{encoding}: {reason}")
+        for encoding, fault, body, reason in faults.broken_compression(GOOD.encode())
+    },
 }
 # The service answers the trivial query: this query is to blame.
 FAILURES = {
@@ -181,6 +189,12 @@ FAILURES = {
     "gzip bomb": (faults.sends_a_gzip_bomb, "too_large", "268,435,456 bytes"),
     "too many rows": (says(json.dumps({"rows": [[1]] * 101})), "too_large", "more than 100 rows"),
 }
+
+
+@pytest.mark.parametrize(("encoding", "body"), faults.compressed(GOOD.encode()))
+def test_compressed_answers_are_read(run, encoding, body):
+    with FaultServer(says(body, Content_Encoding=encoding)) as server:
+        assert run(server.url).answer.rows == [(1,), (2,)]
 
 
 @pytest.mark.parametrize(("behaviour", "reason"), SOURCE_ERRORS.values(), ids=SOURCE_ERRORS)

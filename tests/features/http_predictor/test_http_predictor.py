@@ -230,6 +230,18 @@ def test_a_text_is_read_in_its_charset():
         assert asked(server.url).content.query == "SELECT 'é'"
 
 
+@pytest.mark.parametrize(("encoding", "body"), faults.compressed("SELECT 'é'".encode()))
+@pytest.mark.parametrize("byte_by_byte", [False, True])
+def test_a_compressed_text_is_the_answer(encoding, body, byte_by_byte):
+    def behave(exchange):
+        exchange.head(Content_Type="text/plain", Content_Encoding=encoding, Content_Length=str(len(body)))
+        for part in [bytes([byte]) for byte in body] if byte_by_byte else [body]:
+            exchange.send(part)
+
+    with FaultServer(behave) as server:
+        assert asked(server.url).content.query == "SELECT 'é'"
+
+
 def test_the_answer_is_what_its_path_selects():
     with serving(said({"choices": [{"message": {"content": "SELECT 1"}}]}, content_type="text/plain")) as running:
         assert asked(running.url, answer="$.choices[0].message.content").content.query == "SELECT 1"

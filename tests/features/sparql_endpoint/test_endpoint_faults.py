@@ -78,6 +78,12 @@ def secure(certificate):
         yield server
 
 
+@pytest.mark.parametrize(("encoding", "body"), faults.compressed(faults.GOOD))
+def test_compressed_answers_are_read(run, encoding, body):
+    with FaultServer(says(body, Content_Encoding=encoding)) as server:
+        assert run(server.url).answer is not None
+
+
 @pytest.mark.parametrize(("behaviour", "reason"), SOURCE_ERRORS.values(), ids=SOURCE_ERRORS)
 def test_endpoint_that_does_not_answer_as_one_is_a_source_error(run, behaviour, reason):
     with FaultServer(behaviour) as server, pytest.raises(SourceError, match=f"^source 'e': .*(?:{reason})") as caught:
