@@ -231,7 +231,7 @@ def test_verdicts_agree_with_a_comparison_of_whole_states(cluster, tmp_path):
     import psycopg
 
     random, verdicts = Random(2), []
-    cluster.sql(SCHEMA.replace("DOUBLE", "DOUBLE PRECISION"), user="owner")
+    cluster.sql(SCHEMA.replace("DOUBLE", "DOUBLE PRECISION").replace("(x + 2 * y)", "(x + 2 * y) STORED"), user="owner")
     (tmp_path / "s.queryeval.yaml").write_text(
         f"{{kind: sql, source: {{sqlalchemy: {{url: '{cluster.url()}', scratch: true}}}}, writes: true, "
         "cases: [{id: one, gold: SELECT 1}]}",

@@ -7,7 +7,7 @@ from random import Random
 
 SCHEMA = """
     CREATE TABLE items (k INTEGER NOT NULL, price DOUBLE, name VARCHAR, stock INTEGER, PRIMARY KEY (k));
-    CREATE TABLE marks (x INTEGER, y INTEGER);
+    CREATE TABLE marks (x INTEGER, y INTEGER, z INTEGER GENERATED ALWAYS AS (x + 2 * y));
     CREATE TABLE blank (a INTEGER, b INTEGER, c VARCHAR);
     INSERT INTO items VALUES (1, 1.5, 'fig', 3), (2, 2.25, 'plum', 3), (3, NULL, 'Fig', 0), (4, 8.0, NULL, 7);
     INSERT INTO marks VALUES (1, 2), (1, 2), (2, 1), (NULL, 3);
@@ -24,7 +24,7 @@ def random_statement(random: Random) -> str:
             f"UPDATE items SET name = '{random.choice(['fig', 'FIG', 'kiwi'])}' WHERE k = {key}",
             f"UPDATE items SET name = name, stock = stock WHERE k = {key}",
             f"DELETE FROM items WHERE stock = {number}",
-            f"DELETE FROM marks WHERE x = {number}",
+            f"DELETE FROM marks WHERE z = {number}",
             f"UPDATE marks SET x = y, y = x WHERE x > {number}",
             f"INSERT INTO marks VALUES ({number}, {second})",
             f"INSERT INTO marks SELECT y, x FROM marks WHERE x <> {number}",
