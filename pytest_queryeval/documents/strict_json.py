@@ -92,6 +92,8 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
         problem = f"a comma before `{bracket}`: remove it"
     elif after.startswith("'"):
         problem = "single quotes: names and texts stand in double quotes"
+    elif before and after.startswith(("//", "/*", "#")):
+        problem = "a comment, which JSON does not have: remove it"
     elif word := _PYTHON_WORD.match(after):
         problem = f"{word[0]}: write {_PYTHON_WORDS[word[0]]}"
     elif not before:

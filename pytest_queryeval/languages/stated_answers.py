@@ -15,6 +15,7 @@ from pytest_queryeval.core.model import Failure, QueryOrAnswer
 from pytest_queryeval.core.shapes import ANYTHING, SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
+from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, text, unexpected
 from pytest_queryeval.languages.extract_query import fenced_content, has_several_blocks
 from pytest_queryeval.text.formatting import one_line, pluralize
@@ -31,6 +32,7 @@ FENCED = "the answer was read from a code block"
 REASONED = "the answer was read from the text after reasoning"
 _REASONING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_JSON = StrictJson()
 _ANSWER = File(Path("answer"), Path("answer"))
 
 
@@ -161,7 +163,25 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
     try:
         return read(parse_json(text, _ANSWER, line=0))
     except (CaseError, SuiteError) as error:
+        if where := _text_around_json(text):
+            return Failure(kind="invalid", message=f"not JSON alone, but with text {where} it: return the JSON alone")
         problem = error.problems[0] if isinstance(error, SuiteError) else error
         line, column = problem.location.line, problem.location.column
         place = f" at line {line}, column {column}" if column else ""
         return Failure(kind="invalid", message=f"{problem.problem}{place}")
+
+
+def _text_around_json(text: str) -> str:
+    """Return whether other text stands `before` or `behind` an object or a list in a text; empty if neither does.
+
+    A list of numbers may be a reference in a sentence.
+    """
+    text = text.strip()
+    for start in sorted(place for place in (text.find("{"), text.find("[")) if place >= 0):
+        try:
+            value, end = _JSON.read_at(text, start)
+        except ValueError:
+            continue
+        if isinstance(value, dict) or not all(isinstance(item, int | float) for item in value):
+            return "before" if start else "behind" if end < len(text) else ""
+    return ""

@@ -201,7 +201,7 @@ def _yaml_file(file: File) -> QueryOrAnswer:
 def _data_query(text: str, structure: Structure | None) -> Selection:
     query = data_query_in(text)
     if not is_data_query(query):
-        form = f", which is {FORMS}" if structure else ""
+        form = f", which is {FORMS}" if structure else ": write [{dataset_id: ID, dimensions: […]}]"
         raise ValueError(f"the text is neither JSON nor an SDMX data query{form}")
     try:
         return read_data_query(query.strip(), structure)

@@ -46,11 +46,12 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
         headers = {key: name for key, name in request.columns.items() if key != "metadata"}
         names = [*(headers.get(key, key) for key in IMPORT_KEYS), *metadata]
         columns = [name for name in dict.fromkeys(names) if name in table.places]
-        needed = [*headers.values(), *metadata] if columns or headers else ["gold"]
+        has_right_answer = any(headers.get(key, key) in table.places for key in ("gold", "gold_any", "answerable"))
+        needed = [*headers.values(), *metadata, *([] if has_right_answer or "gold" in headers else ["gold"])]
         if missing_header := next((name for name in needed if name not in table.places), None):
             if request.header_row is None and (below := table.header_below(needed, "name it by --header-row {}")):
                 raise below
-            remedy = "" if headers else " (name another one by --map gold=COLUMN)"
+            remedy = "" if "gold" in headers else " (name another one by --map gold=COLUMN)"
             raise table.missing_column(missing_header, remedy, setting="name what separates cells, --delimiter '{}'")
         not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
