@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File
@@ -26,7 +26,8 @@ MAX_HEADER_CHARACTERS = 80  # in messages
 ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
 
-class BadRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BadRow:
     """A row that cannot be split into cells: the problem, and the column that has it, from 1 on."""
 
     problem: str
@@ -281,7 +282,8 @@ def _numbered_rows(stream: Iterable[str], delimiter: str, file: TableFile) -> Nu
         # The limit, 131,072 characters by default, holds for the whole process.
         before = csv.field_size_limit(MAX_CELL_CHARACTERS)
         try:
-            rows = [(lines.line_num, cells) for cells in islice(iter(read_row, None), _ROWS_AT_ONCE)]
+            rows_read: Iterator[Sequence[str] | BadRow] = iter(read_row, None)
+            rows = [(lines.line_num, cells) for cells in islice(rows_read, _ROWS_AT_ONCE)]
         except UnicodeDecodeError:
             File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
             raise

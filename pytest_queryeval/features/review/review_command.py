@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -137,9 +137,10 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
 def _check_serving(suites: Sequence[Suite]) -> None:
     """Raise `ReportError` for all that the page lacks: its packages, and review files of suites."""
     problems: list[str] = []
-    for find in (load_server, *(partial(reviews_of, suite) for suite in suites)):
+    needs: list[Callable[[], object]] = [load_server, *(partial(reviews_of, suite) for suite in suites)]
+    for load in needs:
         try:
-            find()
+            load()
         except ReportError as error:
             problems.append(str(error))
     if problems:
