@@ -92,6 +92,8 @@ class Metric:
     """The keyword-only arguments that a suite sets under `options`."""
     check: Check = unchecked
     """Raises `SettingError` for the first option with an invalid value."""
+    needs: Mapping[str, tuple[str, JsonValue]] = field(default_factory=dict)
+    """Options that have an effect only with another option, each with the name and the value of that one."""
     injected: frozenset[str] = frozenset()
     """The keyword-only arguments that the evaluation passes, out of INJECTED.
 
@@ -164,6 +166,7 @@ def metric(
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
     check: Check = unchecked,
+    needs: Mapping[str, tuple[str, JsonValue]] | None = None,
     extra: str = "",
     paths: frozenset[str] = frozenset(),
     parameter: str = "",
@@ -182,6 +185,7 @@ def metric(
         "rewrite": rewrite,
         "rewrite_note": rewrite_note,
         "check": check,
+        "needs": needs or {},
         "extra": extra,
         "paths": paths,
         "parameter": parameter,

@@ -13,7 +13,7 @@ from pytest_queryeval.core.model import ABSTENTION, Case
 from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.metrics import METRICS, applies_to, follows_compare
+from pytest_queryeval.metrics import METRICS, applies_to, follows_compare, metric_of
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
@@ -122,6 +122,19 @@ def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection
     if not metrics or any(option in METRICS[name].options for name in computed):
         return ""
     return f"no metric that is computed has it, as {' and '.join(metrics)} would"
+
+
+def why_idle_option(option: str, owner: str, case: Case, computed: Collection[str]) -> str:
+    """Return which other option a case lacks for an option to have an effect; empty if it needs none, or has it."""
+    why = ""
+    for name in computed:
+        if option not in METRICS[name].options or (owner not in KINDS and owner != name):
+            continue
+        need = METRICS[name].needs.get(option)
+        if need is None or metric_of(case.settings, name).options.get(need[0]) == need[1]:
+            return ""
+        why = f"it needs `{need[0]}: {need[1]}`"
+    return why
 
 
 def _not_of(kind: Kind) -> str:

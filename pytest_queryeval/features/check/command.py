@@ -9,18 +9,25 @@ from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.output import Result, notifier, with_progress
-from pytest_queryeval.core.errors import Finding, SourceError
+from pytest_queryeval.core.errors import CHECK_RULES, Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.file_rules import uncollected_suites
 from pytest_queryeval.features.check.gold_rules import findings_of, run_golds
-from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
+from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites, unused_ignores
 from pytest_queryeval.suites import CaseLevels, read_levels
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1
 MESSAGE_CHARACTERS = 1_000
+# What they find depends on time, chance, or the state of servers.
+VARYING_RULES = frozenset(
+    {
+        *("gold-fails", "gold-slow", "gold-unstable", "unknown-term", "lost-answer", "cut-answer"),
+        *("review-conflict", "review-future", "review-stale"),
+    }
+)
 _tell = notifier("check")
 
 
@@ -49,6 +56,8 @@ def run(arguments: argparse.Namespace) -> Result:
     all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
     all_findings += uncollected_suites(folder, suites)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
+    rules = SUITE_RULES.keys() if arguments.no_run else CHECK_RULES.keys() - VARYING_RULES
+    all_findings += unused_ignores(checked_suites, all_findings, rules)
     all_findings.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in all_findings if not finding.silenced]
     levels = Counter(finding.level for finding in findings)

@@ -24,8 +24,8 @@ from pytest_queryeval.results.gates.reach import (
     ungated_findings,
 )
 from pytest_queryeval.suites import CaseLevels, ignored_rules
-from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_unused
-from pytest_queryeval.suites.keys import KEYS
+from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_idle_option, why_unused
+from pytest_queryeval.suites.keys import KEYS, read_check
 from pytest_queryeval.text.formatting import pluralize
 
 
@@ -101,11 +101,26 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
                 yield level.finding("stale-setting", node, message)
 
 
+def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collection[str]) -> Iterator[Finding]:
+    """Yield a finding for each of these rules that a level ignores although nothing was silenced for its reason."""
+    silenced = {(finding.rule, finding.silenced) for finding in findings}
+    for level in suites.levels():
+        ignored = entries(level.node).get("check")
+        for rule, reason in read_check(ignored).items() if ignored is not None else ():
+            if rule in rules and (rule, reason) not in silenced:
+                message = f"`check: ignore: {rule}` has no effect: the rule finds nothing here: remove it"
+                yield level.finding("stale-setting", entries(ignored)["ignore"].value[rule], message)
+
+
 def _why_stale(path: SettingPath, levels: CaseLevels) -> str:
     """Return why a setting has no effect on a case; empty if it has one."""
     case, kind = levels.case, KINDS[levels.case.settings.kind]
     computed = {*case.settings.requested_metrics, *levels.gated}
-    return why_unused(path, kind, answerable=case.answerable, computed=computed) or KEYS[path[0]].idle(case, computed)
+    if why := why_unused(path, kind, answerable=case.answerable, computed=computed):
+        return why
+    if path[0] == "options":
+        return why_idle_option(path[2], path[1], case, computed)
+    return KEYS[path[0]].idle(case, computed)
 
 
 def unknown_column(suites: Suites) -> Iterator[Finding]:

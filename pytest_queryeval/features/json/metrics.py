@@ -37,6 +37,7 @@ ValueText: TypeAlias = Literal["python", "json"]
 ALPHA = 0.5
 BETA = 0.1
 EMBEDDING_MODEL = "paraphrase-TinyBERT-L6-v2"
+NEEDS: Mapping[str, tuple[str, JsonValue]] = {"lists": ("depth", "all")}  # on the top level there are only keys
 _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("python", "json")}
 
 
@@ -206,7 +207,7 @@ def _text(values: Values, value_text: ValueText) -> str:
     return str(value) if value_text == "python" else canonical_text(value)
 
 
-@metric(answers=JsonAnswer, check=check_options)
+@metric(answers=JsonAnswer, check=check_options, needs=NEEDS)
 def structural_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,
@@ -237,7 +238,7 @@ def structural_similarity(
     return objects if isinstance(objects, Score) else _structural_score(*objects, beta=beta, depth=depth, lists=lists)
 
 
-@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+@metric(answers=JsonAnswer, check=check_options, needs=NEEDS, extra="semantic", paths=frozenset({"embedding_model"}))
 def semantic_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,
@@ -279,7 +280,7 @@ def semantic_similarity(
     )
 
 
-@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+@metric(answers=JsonAnswer, check=check_options, needs=NEEDS, extra="semantic", paths=frozenset({"embedding_model"}))
 def overall_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,

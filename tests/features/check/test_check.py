@@ -315,9 +315,13 @@ def test_a_rule_is_silenced_at_any_level_with_a_reason(check, capsys, level):
 
 def test_levels_silence_different_rules_together(check):
     folder = f"{ONE}check: {{ignore: {{limit-tie: either is right}}}}\n"
-    keys = "gold: SELECT name FROM product LIMIT 1, check: {ignore: {constant-result: so be it}}"
+    silent = "check: {ignore: {constant-result: so be it}}"
 
-    assert check(cases(keys, "gold: SELECT 42"), folder=folder)[1][0]["case"] == "c1"
+    findings = check(
+        cases(f"gold: SELECT 42, {silent}", "gold: SELECT 43", "gold: SELECT name FROM product LIMIT 1"), folder=folder
+    )[1]
+
+    assert rules(findings) == [("constant-result", "c1")]
 
 
 def test_settings_of_a_folder_are_silenced_there(check):
@@ -580,6 +584,23 @@ def test_settings_that_cannot_matter_as_the_suite_stands_are_found(check, settin
         ("stale-setting", 1, message)
     ]
     assert status == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "is_stale"),
+    [
+        ("limit-tie", [], True),
+        ("limit-tie", ["--no-run"], False),  # which has not looked for it
+        ("duplicate-question", ["--no-run"], True),
+        ("gold-slow", [], False),
+        ("constant-result", [], False),
+    ],
+)
+def test_an_ignored_rule_that_finds_nothing_is_found(check, rule, options, is_stale):
+    findings = check(f"check: {{ignore: {{{rule}: on purpose}}}}\n{cases('gold: SELECT 42')}", *options, folder=ONE)[1]
+
+    found = [finding["message"] for finding in findings if finding["rule"] == "stale-setting"]
+    assert found == [f"`check: ignore: {rule}` has no effect: the rule finds nothing here: remove it"] * is_stale
 
 
 def test_settings_of_a_case_are_judged_too(check):

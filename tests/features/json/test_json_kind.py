@@ -281,7 +281,7 @@ def test_the_best_of_several_golds_counts():
 
 def test_a_function_may_return_a_value(working_folder):
     write("def predict(case):\n    return {'a': 1}\n", "predict.py")
-    (loaded,) = load(f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
+    (loaded,) = load(f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, question: Which?, gold: {{a: 1}}}}\n")
 
     (result,) = evaluate([loaded])["cases"]
 
