@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> Result:
     all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
     all_findings += uncollected_suites(folder, suites)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
-    rules = SUITE_RULES.keys() if arguments.no_run else CHECK_RULES.keys() - VARYING_RULES
-    all_findings += unused_ignores(checked_suites, all_findings, rules)
+    judged_rules = {*SUITE_RULES} if arguments.no_run else CHECK_RULES.keys() - VARYING_RULES
+    all_findings += unused_ignores(checked_suites, all_findings, judged_rules)
     all_findings.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in all_findings if not finding.silenced]
     levels = Counter(finding.level for finding in findings)

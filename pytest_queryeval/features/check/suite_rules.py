@@ -25,7 +25,7 @@ from pytest_queryeval.results.gates.reach import (
 )
 from pytest_queryeval.suites import CaseLevels, ignored_rules
 from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_idle_option, why_unused
-from pytest_queryeval.suites.keys import KEYS, read_check
+from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import pluralize
 
 
@@ -106,10 +106,11 @@ def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collect
     silenced = {(finding.rule, finding.silenced) for finding in findings}
     for level in suites.levels():
         ignored = entries(level.node).get("check")
-        for rule, reason in read_check(ignored).items() if ignored is not None else ():
-            if rule in rules and (rule, reason) not in silenced:
+        nodes = entries(entries(ignored)["ignore"]) if ignored is not None and "ignore" in entries(ignored) else {}
+        for rule, node in nodes.items():
+            if rule in rules and (rule, text(node)) not in silenced:
                 message = f"`check: ignore: {rule}` has no effect: the rule finds nothing here: remove it"
-                yield level.finding("stale-setting", entries(ignored)["ignore"].value[rule], message)
+                yield level.finding("stale-setting", node, message)
 
 
 def _why_stale(path: SettingPath, levels: CaseLevels) -> str:
