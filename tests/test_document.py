@@ -408,7 +408,7 @@ def test_surrogate_pairs_as_json_writes_them_are_characters_in_double_quotes_onl
     )
 
     assert json_value(document.root) == {"😀": "a 😀", "b": r"\ud83d\ude00", "c": r"\ud83d\ude00", "d": r"\ud83d"}
-    assert refusal(r'a: "\ud83d"') == "1:5: not YAML: an escape that YAML does not know: use single quotes"
+    assert refusal(r'a: "\ud83d"').startswith("1:5: not YAML: half of a surrogate pair, which is no character")
 
 
 def test_both_parsers_say_the_same_of_suites_and_of_suites_with_mistakes():

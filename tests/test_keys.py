@@ -206,7 +206,7 @@ def test_wrong_thresholds_are_reported():
     assert problem("thresholds: {arity_f1: {min: 1, mx: 2}}") == "unknown key 'mx': did you mean 'max'?"
     assert problem("thresholds: {arity_f1: {min: 1, max: 0.5}}") == "min 1 of 'arity_f1' is above its max 0.5"
     assert problem("thresholds: {arity_f1: }") == "the threshold of 'arity_f1' is missing: write null to require none"
-    assert problem("thresholds:") == "thresholds are missing: write {} to require nothing"
+    assert problem("thresholds:") == "thresholds are missing: write {METRIC: minimum}, or {} to require nothing"
 
 
 def test_inapplicable_metrics_on_a_case_are_reported():

@@ -85,7 +85,6 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
     ("written", "problem_"),
     [
         ("{sqlite: {script: a.sql, pth: b}}", "unknown setting 'pth': did you mean 'path'?"),
-        ("{sqlite: {script: a.sql, path: b}}", "needs a path or a script"),
         ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': choose from path, script, variants"),
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
         ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),

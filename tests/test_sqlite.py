@@ -386,8 +386,11 @@ def test_a_database_that_does_not_fit_is_the_fault_of_the_temporary_folder(hosts
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({}, "needs a path or a script"),
-        ({"path": "a.db", "script": "a.sql"}, "needs a path or a script"),
+        ({}, "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}"),
+        (
+            {"path": "a.db", "script": "a.sql"},
+            "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}",
+        ),
         ({"scirpt": "a.sql"}, "unknown setting 'scirpt': did you mean 'script'?"),
         ({"path": 7}, "'path' is not the name of a file"),
         ({"path": ""}, "'path' is not the name of a file"),

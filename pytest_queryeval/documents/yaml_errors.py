@@ -24,6 +24,7 @@ _WITHIN_QUOTES = {"'": ", with '' for each ' in it", '"': ', with \\" for each "
 _DASHES = re.compile(r" *(?:- +)*")
 _KEY = re.compile(r" *(?:- +)*(?P<key>[A-Za-z_]\w*) *:(?:\s|$)")
 _BLOCK = re.compile(r".*:[ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_HALF_OF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _BAD_ESCAPE = re.compile(r"""\\(?:u[dD][89a-fA-F]|[^0abtnvfre "/\\N_LPxuU\t]|$)""")
 _DASH_WITHOUT_SPACE = re.compile(r" *-(?=[\[{\w])")
 _PREFIX = re.compile(r" *PREFIX\s+[\w.-]*:\s", re.IGNORECASE)
@@ -144,7 +145,10 @@ def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
     line, column = failure.start
     if "escape" in failure.problem or "hexdec" in failure.problem:
         hint = _quote_hint(failure.lines, line, "use single quotes")
-        return _escape_at(failure), f"an escape that YAML does not know: {hint}"
+        place = _escape_at(failure)
+        if _HALF_OF_PAIR.match(failure.lines[place.line], place.column):
+            return place, "half of a surrogate pair, which is no character: remove this escape"
+        return place, f"an escape that YAML does not know: {hint}"
     hint = _quote_hint(failure.lines, line, "leave it out")
     quote = failure.lines[line][column : column + 1]
     return failure.start, f"the quote {quote} that opens here is not closed: close it, or {hint}"

@@ -112,7 +112,7 @@ def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is a path or a script and nothing else."""
     check_settings(settings, SETTINGS)
     if len(settings.keys() & {"path", "script"}) != 1:
-        raise SettingError("path", "needs a path or a script")
+        raise SettingError("path", "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}")
 
 
 FINGERPRINT = SourceFingerprint(

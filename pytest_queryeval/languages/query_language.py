@@ -93,8 +93,8 @@ def _query(node: Node) -> str:
         # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
         raise node.problem(f"expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`")
     if node.form == "sequence":
-        hint = ": several right answers stand under `gold_any`" if node.key == "gold" else ""
-        raise node.problem(f"expected a query, found a list{hint}")
+        hint = "several right answers stand under `gold_any`" if node.key == "gold" else "write one query"
+        raise node.problem(f"expected a query, found a list: {hint}")
     query = text(node)
     if node.form in ("cut", "clipped"):
         raise node.problem(f"YAML cuts this query at ` #`: {BLOCK_HINT}")

@@ -167,7 +167,7 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
             return Failure(kind="invalid", message=f"not JSON alone, but with text {where} it: return the JSON alone")
         problem = error.problems[0] if isinstance(error, SuiteError) else error
         line, column = problem.location.line, problem.location.column
-        place = f" at line {line}, column {column}" if column else ""
+        place = f" (line {line}, column {column})" if column else ""
         return Failure(kind="invalid", message=f"{problem.problem}{place}")
 
 

@@ -187,7 +187,7 @@ def read_thresholds(node: Node) -> tuple[dict[str, Threshold | None]]:
     The thresholds of a level are in a tuple, to which those of nearer levels are added.
     """
     if node.empty:
-        raise node.problem("thresholds are missing: write {} to require nothing")
+        raise node.problem("thresholds are missing: write {METRIC: minimum}, or {} to require nothing")
     if node.form != "mapping":
         raise unexpected(node, "{METRIC: minimum}", ": name the metric, as in {execution_accuracy: 0.8}")
     return (each_entry(node, lambda name, value: _threshold(value, known_metric(name, value))),)

@@ -7,7 +7,8 @@ which `<HERE>` is the place that a row fills. A row has
 - `message`: what the output contains; `<FOLDER>` is the current folder,
 - `remedy`: like `mistake`, as the message proposes; its files are added to those of the mistake,
 - `outcome`: what the output contains after the remedy; `1 passed`, and exit status 0, unless it is stated,
-- `command`: what is run, `queryeval evaluate .` unless it is stated,
+- `command`: what is run, `queryeval evaluate .` unless it is stated; the message is that of the last of several, which
+  ` && ` separates,
 - `then`: what is run after the remedy, if that is another command,
 - `feature`: the feature without which it is left out.
 
@@ -80,6 +81,9 @@ def run_with(files: Mapping[str, str | None], command: str, pytester: pytest.Pyt
         if text is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+    *first_commands, command = command.split(" && ")
+    for first_command in first_commands:
+        run_with({}, first_command, pytester)
     program, *arguments = shlex.split(command)
     if program == "pytest":
         result = pytester.runpytest_inprocess("-Wdefault::pytest_queryeval.QueryEvalWarning", *arguments)

@@ -59,10 +59,12 @@ def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is one of path, script and tables, and DuckDB is installed."""
     check_settings(settings, SETTINGS)
     if len(settings.keys() & {"path", "script", "tables"}) != 1:
-        raise SettingError("path", "needs one of path, script and tables")
+        raise SettingError("path", "needs one of path, script and tables, as in {duckdb: {script: FILE}}")
     for name in settings.get("tables", {}).values():
         if Path(name).suffix.lower() not in READERS:
-            raise SettingError("tables", f"cannot tell the format of '{name}': known suffixes are {', '.join(READERS)}")
+            script = "; a script is written {duckdb: {script: FILE}}" if name.endswith(".sql") else ""
+            suffixes = ", ".join(READERS)
+            raise SettingError("tables", f"cannot tell the format of '{name}': known suffixes are {suffixes}{script}")
     if any(importlib.util.find_spec(package) is None for package in PACKAGES):
         needed = " and ".join(PACKAGES)
         raise SettingError(next(iter(settings)), f"needs {needed}: pip install 'pytest-queryeval[duckdb]'")

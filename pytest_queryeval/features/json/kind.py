@@ -67,7 +67,7 @@ class Json(Kind):
         assert isinstance(gold.answer, JsonAnswer)
         schema = schema_of(case)
         if schema is not None and (problems := violations(gold.answer, schema)):
-            raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}")
+            raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}: correct the gold answer, or the schema")
         return gold
 
     def uses_timeout(self, case: Case) -> bool:

@@ -605,8 +605,12 @@ def test_file_that_cannot_be_read_is_named(hosts, tmp_path, name, content, reaso
 @pytest.mark.parametrize(
     ("settings", "setting", "problem"),
     [
-        ({}, "path", "needs one of path, script and tables"),
-        ({"path": "a.duckdb", "script": "a.sql"}, "path", "needs one of path, script and tables"),
+        ({}, "path", "needs one of path, script and tables, as in {duckdb: {script: FILE}}"),
+        (
+            {"path": "a.duckdb", "script": "a.sql"},
+            "path",
+            "needs one of path, script and tables, as in {duckdb: {script: FILE}}",
+        ),
         ({"file": "a.duckdb"}, "file", "unknown setting 'file'"),
         ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
         ({"tables": "a.csv"}, "tables", "'tables' is not a mapping of names of tables to names of files"),

@@ -84,7 +84,7 @@ def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(working_f
     said = problem("gold_file: gold.txt", "predicted: {}", head=HEAD)
 
     assert said.startswith("gold cannot be read: not JSON: ")
-    assert said.endswith("at line 2, column 2")
+    assert said.endswith("(line 2, column 2)")
 
 
 def test_a_gold_file_of_text_keeps_the_schema(schema):
@@ -113,7 +113,7 @@ def test_an_answer_in_a_code_block_is_read_and_said_to_be_so():
     ("text", "kind", "said"),
     [
         ("", "empty", "the answer is empty"),
-        ("{", "invalid", "at line 1, column 2"),
+        ("{", "invalid", "(line 1, column 2)"),
         ('{"a": 1, "a": 2}', "invalid", "duplicate key 'a'"),
         ('{"a": NaN}', "invalid", "NaN is not JSON"),
         ('["\\ud800"]', "invalid", "half of a surrogate pair"),
@@ -127,9 +127,9 @@ def test_an_answer_in_a_code_block_is_read_and_said_to_be_so():
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("1e400", "invalid", "too large"),
         ("I cannot answer this.", "invalid", "not JSON"),
-        ('\n\n  {"a" 1}', "invalid", "at line 3, column 8"),
-        ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "at line 5, column 5"),
-        ('\ufeff{"a" 1}', "invalid", "at line 1, column 6"),
+        ('\n\n  {"a" 1}', "invalid", "(line 3, column 8)"),
+        ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "(line 5, column 5)"),
+        ('\ufeff{"a" 1}', "invalid", "(line 1, column 6)"),
         (
             '```json\n{"a": 1}\n```\n```json\n{"a": 1}\n```',
             "invalid",
