@@ -257,6 +257,13 @@ def test_a_query_that_every_engine_reads_is_sent_as_it_is(name):
     assert portable(QUERIES[name]) == QUERIES[name]
 
 
+def test_columns_that_double_earlier_ones_do_not_make_a_query_that_fills_the_memory():
+    columns = "".join(f"(?c{number} + ?c{number} AS ?c{number + 1}) " for number in range(1, 18))
+    query = f"SELECT (COUNT(*) AS ?c1) {columns} {{ ?s ?p ?o }}"
+
+    assert len(portable(query)) < 20_000
+
+
 @pytest.mark.parametrize("engine", LOCAL)
 @pytest.mark.parametrize("file", FORMATS)
 def test_all_formats_give_the_same_graph(hosts, tmp_path, engine, file):

@@ -24,6 +24,7 @@ from pytest_queryeval.languages.sparql.tree import COUNTING
 
 NO_PREDICATE = "<tag:queryeval:none>"  # of no triple
 NO_VALUE = "(1 AS ?queryeval)"
+MAX_ADDED = 10_000  # characters of expressions, which may double with each column
 _NEW_AT_EACH_CALL = ("RAND", "UUID", "STRUUID", "BNODE")
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z_][\w-]*)?", re.ASCII)
 _LOCAL_NAME = re.compile(rf"(?:[:{WORD}]|%[0-9A-Fa-f]{{2}}|\\[_~.!$&'()*+,;=/?#@%-]|(?<!\A)-|(?<!\A)\.++(?!\Z))*+")
@@ -123,7 +124,11 @@ def _repeated_columns(_: str, query_tokens: Sequence[Token]) -> Iterator[Change]
 
 
 def _columns_in_columns(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
-    """Write the expression of an earlier column for its name in the columns of a query with aggregates."""
+    """Write the expression of an earlier column for its name in the columns of a query with aggregates.
+
+    Once that adds more than MAX_ADDED characters, the other names stay.
+    """
+    added = 0
     for head in _heads(query_tokens):
         if not any(token.is_word(*COUNTING) for token in head):
             continue
@@ -137,6 +142,9 @@ def _columns_in_columns(text: str, query_tokens: Sequence[Token]) -> Iterator[Ch
                 *expression, _, name = column
                 uses = [part for part in expression if part.kind == "variable" and part.text[1:] in expressions]
                 changes = [(part.start, part.end, expressions[part.text[1:]]) for part in uses]
+                added += sum(len(new_text) for _, _, new_text in changes)
+                if added > MAX_ADDED:
+                    return
                 yield from changes
                 if not any(part.is_word(*_NEW_AT_EACH_CALL) for part in expression):
                     start, end = expression[0].start, expression[-1].end
