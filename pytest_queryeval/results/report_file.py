@@ -184,9 +184,9 @@ def _result_problem(report: Report) -> str:
     for key in ("min", "mean", "max"):
         if problem := _range_problem({name: metric[key] for name, metric in report["metrics"].items()}):
             return f"metrics: {problem}"
-    cases = report["cases"]
+    cases, is_current = report["cases"], _is_current(report)
     for number, case in enumerate(cases if isinstance(cases, list) else ()):
-        if problem := _case_problem(case, _is_current(report)):
+        if problem := _case_problem(case, is_current):
             return f"cases[{number}]: {problem}"
     return ""
 
