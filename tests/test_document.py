@@ -316,6 +316,7 @@ def test_syntax_errors_far_from_a_query_advise_nothing(text):
 def test_control_characters_are_reported_with_their_place():
     assert refusal("a: b\nc: é\x07") == "2:5: not YAML: a character that YAML does not allow: delete U+0007"
     assert refusal("a: \x00").startswith("1:4: not YAML: ")
+    assert refusal("a: b\nc: d\ufeffe") == "2:5: not YAML: a character that YAML does not allow: delete U+FEFF"
 
 
 @pytest.mark.usefixtures("working_folder")

@@ -29,7 +29,7 @@ _BAD_ESCAPE = re.compile(r"""\\(?:u[dD][89a-fA-F]|[^0abtnvfre "/\\N_LPxuU\t]|$)"
 _DASH_WITHOUT_SPACE = re.compile(r" *-(?=[\[{\w])")
 _PREFIX = re.compile(r" *PREFIX\s+[\w.-]*:\s", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 class Place(NamedTuple):
