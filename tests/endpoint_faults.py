@@ -128,6 +128,7 @@ def compressed(content: bytes):
     return [
         pytest.param("gzip", gzip.compress(content), id="gzip"),
         pytest.param("GZIP ", gzip.compress(content[:9]) + gzip.compress(content[9:]), id="two parts"),
+        pytest.param("gzip", gzip.compress(content) + gzip.compress(b"") * 2_000, id="many parts"),
         pytest.param("deflate", zlib.compress(content), id="zlib"),
         pytest.param("deflate", raw.compress(content) + raw.flush(), id="raw deflate"),
         pytest.param("identity", content, id="identity"),

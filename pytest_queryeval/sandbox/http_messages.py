@@ -166,20 +166,21 @@ class Decompressor:
         """Return what the next bytes stand for."""
         if self._encoding in ("", "identity"):
             return data
-        if self._stream is None:
-            self._start += data
-            if len(self._start) < _START_BYTES:
-                return b""
-            self._stream, data, self._start = zlib.decompressobj(self._window(self._start)), self._start, b""
-        try:
-            content = self._stream.decompress(data)
-        except zlib.error as error:
-            raise self._broken(str(error)) from error
-        if self._stream.eof and (rest := self._stream.unused_data):
-            if self._encoding not in _GZIP:
+        content = b""
+        data, self._start = self._start + data, b""
+        while data:  # gzip may have several parts
+            if self._stream is None and len(data) < _START_BYTES:
+                self._start = data
+                break
+            self._stream = self._stream or zlib.decompressobj(self._window(data))
+            try:
+                content += self._stream.decompress(data)
+            except zlib.error as error:
+                raise self._broken(str(error)) from error
+            data = self._stream.unused_data
+            if data and self._encoding not in _GZIP:
                 raise self._broken("there are data behind its end")
-            self._stream = None  # gzip may have several parts
-            content += self.feed(rest)
+            self._stream = None if data else self._stream
         return content
 
     def end(self) -> None:
