@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.conftests import read_suites
+from pytest_queryeval.cli.conftests import read_suites, root_of
 from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.errors import CHECK_RULES, Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.check.file_rules import uncollected_suites
 from pytest_queryeval.features.check.gold_rules import findings_of, run_golds
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites, unused_ignores
 from pytest_queryeval.suites import CaseLevels, read_levels
@@ -52,9 +51,8 @@ def run(arguments: argparse.Namespace) -> Result:
     cases = [case for suite in suites for case in read_levels(suite)]
     columns: dict[CaseLevels, set[str]] = {}
     all_findings = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
-    checked_suites = Suites(folder=folder, cases=cases, columns=columns)
+    checked_suites = Suites(root=root_of([arguments.path]), folder=folder, cases=cases, columns=columns)
     all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
-    all_findings += uncollected_suites(folder, suites)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
     judged_rules = {*SUITE_RULES} if arguments.no_run else CHECK_RULES.keys() - VARYING_RULES
     all_findings += unused_ignores(checked_suites, all_findings, judged_rules)

@@ -8,12 +8,16 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_queryeval.cli.conftests import CONFIGURATIONS, root_of
+from pytest_queryeval.cli.conftests import CONFIGURATIONS
 from pytest_queryeval.core.errors import Finding
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.suites import Suite, is_suite_file
+from pytest_queryeval.suites import is_suite_file
 from pytest_queryeval.suites.settings import FOLDER_FILE
+
+if TYPE_CHECKING:
+    from pytest_queryeval.features.check.suite_rules import Suites
 
 RULE = "uncollected-suite"
 # The default of pytest's `norecursedirs`, but for hidden folders, in which no command looks for suites.
@@ -23,33 +27,36 @@ _TOP_KEYS = re.compile(r"^(kind|sources?|predictor|metrics|thresholds|compare|ca
 _LINE_KEYS = re.compile(r'"(id|gold|gold_any|gold_table|gold_file|question)"\s*:')
 
 
-def uncollected_suites(folder: Path | None, suites: Collection[Suite]) -> Iterator[Finding]:
+def uncollected_suites(checked: Suites) -> Iterator[Finding]:
     """Find suites that pytest does not collect: in folders such as `dist`, and without the suffix of a suite."""
-    if folder is None:
+    if checked.folder is None:
         return
-    patterns = () if _sets_norecursedirs(root_of([folder])) else NORECURSEDIRS
-    ignored = {at.path: at.values.get("check", {}).get(RULE, "") for suite in suites for at in suite.folders}
+    patterns = () if _sets_norecursedirs(checked.root) else NORECURSEDIRS
+    suites = {levels.suite.path: levels.suite for levels in checked.cases}.values()
+    ignored = {
+        folder.path: folder.values.get("check", {}).get(RULE, "") for suite in suites for folder in suite.folders
+    }
     for suite in suites:
-        names = suite.path.relative_to(folder).parts[:-1]
+        names = suite.path.relative_to(checked.folder).parts[:-1]
         if name := next((name for name in names if _is_skipped(name, patterns)), ""):
             message = f"pytest skips folders named '{name}': rename it, or set its `norecursedirs`"
             silenced = suite.values.get("check", {}).get(RULE, "")
             yield Finding(rule=RULE, location=file_at(suite.path).location(), message=message, silenced=silenced)
-    for path in _files_below(folder, patterns):
+    for path in _files_below(checked.folder, patterns):
         if not is_suite_file(path) and (name := _suite_name(path)):
             message = f"looks like a suite, and no command reads it: rename it to {name}"
-            silenced = next((ignored[place] for place in path.parents if place in ignored), "")
+            silenced = next((ignored[folder] for folder in path.parents if folder in ignored), "")
             yield Finding(rule=RULE, location=file_at(path).location(), message=message, silenced=silenced)
 
 
 def _files_below(folder: Path, patterns: Collection[str]) -> Iterator[Path]:
     """Yield the files below a folder, without folders that are hidden, are skipped, or have Python environments."""
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and not _is_skipped(name, patterns))
-        yield from (Path(place, name) for name in sorted(names))
+        yield from (Path(parent, name) for name in sorted(names))
 
 
 def _is_skipped(name: str, patterns: Collection[str]) -> bool:

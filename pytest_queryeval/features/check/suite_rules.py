@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +13,7 @@ from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.features.check.file_rules import uncollected_suites
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates.reach import (
@@ -58,11 +59,18 @@ class Level:
 class Suites:
     """The suites that are checked."""
 
+    root: Path
+    """The root folder of a run of them."""
     folder: Path | None
     """The folder with all of them; None for a part of a folder, whose settings other suites may use."""
     cases: Sequence[CaseLevels]
     columns: Mapping[CaseLevels, Collection[str]]
     """The names of the columns of gold in lower case, of cases whose golds are tables and known."""
+
+    def named_cases(self, cases: Iterable[CaseLevels]) -> Iterator[tuple[Case, str]]:
+        """Yield cases with the paths of their files relative to the root, by which gates name them."""
+        for levels in cases:
+            yield levels.case, Path(os.path.relpath(levels.case.location.path, self.root)).as_posix()
 
     def levels(self) -> Iterator[Level]:
         """Yield every level all of whose cases are known."""
@@ -144,10 +152,8 @@ def unknown_where(suites: Suites) -> Iterator[Finding]:
         known_values: dict[str, set[str]] = {}
         for name, node in _conditions_of(gates) if gates is not None else ():
             if name not in known_values:
-                paths = (
-                    (case.case, os.path.relpath(case.case.location.path).replace(os.sep, "/")) for case in level.cases
-                )
-                known_values[name] = {value for case, path in paths for value in GROUPS[name].values(case, path)}
+                named_cases = suites.named_cases(level.cases)
+                known_values[name] = {value for case, path in named_cases for value in GROUPS[name].values(case, path)}
             if (value := text(node)) not in known_values[name]:
                 hint = did_you_mean(value, known_values[name]) or ": correct it, or remove it"
                 yield level.finding("unknown-where", node, f"no case below has the {name} '{value}'{hint}")
@@ -186,9 +192,8 @@ def nothing_required(suites: Suites) -> Iterator[Finding]:
         suite = of_suite[0].suite
         gates = [gate for folder in suite.folders for gate in folder.gates]
         lenient |= dict.fromkeys(lenient_gates(gates, suite.values.get("check", {}).get(RULE, "")))
-        named_cases = [(levels.case, levels.case.location.path.as_posix()) for levels in of_suite]
         places = {levels.case.id: _thresholds_of(levels) for levels in of_suite}
-        for case in undecided_cases(named_cases, gates):
+        for case in undecided_cases(suites.named_cases(of_suite), gates):
             if case.settings.on_miss == "xfail" and case.settings.thresholds:
                 ungated.append(case)
             else:
@@ -274,6 +279,7 @@ SUITE_RULES: Mapping[str, SuiteRule] = {
     "stale-setting": stale_setting,
     "unknown-column": unknown_column,
     "unused-source": unused_source,
+    "uncollected-suite": uncollected_suites,
     "unknown-where": unknown_where,
     "nothing-required": nothing_required,
     "missing-question": missing_question,

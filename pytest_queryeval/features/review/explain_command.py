@@ -285,7 +285,7 @@ def _thresholds(levels: CaseLevels) -> Iterator[Setting]:
         node = next((entries(node)[name] for node in nodes if name in entries(node)), None)
         key = f"thresholds: {name}"
         yield _default(key, _as_written(threshold)) if node is None else _setting(key, node)
-    if not thresholds:
+    if nodes and not thresholds:
         yield _setting("thresholds", nodes[0])
 
 

@@ -114,7 +114,7 @@ def rules(findings):
 def test_every_rule_has_a_function_with_a_description():
     rules_of_check = {**GOLD_RULES, **SUITE_RULES}
 
-    found_in_reading = {"review-conflict", "review-future", "review-stale", "unread-column", "uncollected-suite"}
+    found_in_reading = {"review-conflict", "review-future", "review-stale", "unread-column"}
     assert rules_of_check.keys() == CHECK_RULES.keys() - found_in_reading
     assert all(rule.__doc__.startswith("Find ") for rule in rules_of_check.values())
 
@@ -695,6 +695,18 @@ def test_values_of_a_gate_that_no_case_has_are_found(check, where, message):
     assert [(finding["rule"], finding["message"]) for finding in findings] == [("unknown-where", message)] * bool(
         message
     )
+
+
+def test_gates_name_files_from_the_root_wherever_check_is_run(shop, capsys, monkeypatch):
+    write("[pytest]\n", "pytest.ini")
+    write(f"{ONE}on_miss: xfail\n{cases('question: q, gold: SELECT name FROM product')}", "suites/s.queryeval.yaml")
+    write("gates: [{metric: pass_rate, min: 0.5, where: {file: suites/s.queryeval.yaml}}]\n", "suites/queryeval.yaml")
+
+    for folder in (".", "suites"):
+        monkeypatch.chdir(folder)
+        main(["check", ".", "--json", "--no-run"])
+
+        assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
 @pytest.mark.parametrize(
