@@ -198,8 +198,8 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield StoryQuery(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
     if (predicted := case["predicted"]) is not None:
         origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
-        abstention = "" if case["prediction"] is None else abstention_text(case["prediction"])
-        text = f"({abstention})" if abstention else predicted["query"]
+        no_answer = "" if case["prediction"] is None else no_answer_text(case["prediction"])
+        text = f"({no_answer})" if no_answer else predicted["query"]
         yield StoryQuery(name="predicted", origin=origin, text=text, answer=answer_of(predicted), failure=failure)
     if case["cause"] is not None:
         yield StoryCause(
@@ -267,8 +267,10 @@ def challenge_text(challenge: ChallengeReport) -> str:
             return f"unchallenged: {challenge.get('reason', '')}"
 
 
-def abstention_text(prediction: PredictionReport) -> str:
-    """Return that the system abstained, and why; empty if it did not."""
+def no_answer_text(prediction: PredictionReport) -> str:
+    """Return that the system abstained, and why, or that a file has no prediction; empty if there is one."""
+    if prediction.get("missing"):
+        return "the file has no prediction"
     if not prediction.get("abstained"):
         return ""
     return ": ".join(filter(None, ("the system abstained", prediction.get("reason"))))

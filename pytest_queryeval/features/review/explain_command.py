@@ -47,7 +47,7 @@ from pytest_queryeval.reports.story import (
     step_line,
 )
 from pytest_queryeval.results.case_json import CounterexampleReport, counterexample_json, is_whole
-from pytest_queryeval.runs.evaluate import evaluate
+from pytest_queryeval.runs.evaluate import NamedCase, evaluate_named_case
 from pytest_queryeval.suites import CaseLevels, load_suites, read_levels
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import (
@@ -115,8 +115,10 @@ def run(arguments: argparse.Namespace) -> Result:
             query = QueryOrAnswer(query=arguments.query)
             of_case = replace(case.settings, predictor=None, trials=1)
             case = replace(case, predicted=query, settings=of_case, skip=None)
-        (result,) = evaluate([case])["cases"]
-        reported = {**result, "nodeid": f"{path.as_posix()}::{id_}"}
+        with Session() as session:
+            session.register_cases([case] if arguments.query is not None else suite.cases)
+            named_case = NamedCase(case, f"{path.as_posix()}::{id_}", case.location.path.as_posix())
+            reported = evaluate_named_case(named_case, session)
         if arguments.query is not None and reported["prediction"] is not None:
             reported["prediction"] = {**reported["prediction"], "source": "--query"}
     assert reported is not None

@@ -433,3 +433,19 @@ def test_the_report_comes_before_the_case_as_in_accept_and_may_be_an_option(shop
     write_report(evaluate(load_cases(".")), Path("report.json"))
 
     assert explain("report.json", "dear") == explain("dear", "--report", "report.json")
+
+
+def test_a_prediction_that_a_file_lacks_is_the_failure_that_it_is_in_the_run_of_its_suite(shop, explain):
+    Path("p.jsonl").write_text('{"id": "there", "predicted": "SELECT 1"}\n', encoding="utf-8")
+    case = "gold: SELECT 1, question: '?'"
+    Path("m.queryeval.yaml").write_text(
+        f"kind: sql\nsource: {{sqlite: {{script: shop.sql}}}}\npredictor: {{file: {{path: p.jsonl, missing: fail}}}}\n"
+        f"cases: [{{id: there, {case}}}, {{id: gone, {case}}}]\n",
+        encoding="utf-8",
+    )
+
+    status, out = explain("m.queryeval.yaml::gone")
+
+    assert status == 1
+    assert "failed: prediction failed (missing): p.jsonl: no prediction for 'gone' (1 of 2 cases has none)" in out
+    assert "| (the file has no prediction)" in out

@@ -313,7 +313,8 @@ function casePage(cases, place, details) {
   const headline = (details.why ?? list.why[place]) || (details.message ?? list.message[place]);
   // A query that is not there says no more than the headline.
   const noGold = details.answerable === false ? "none: the question has no answer" : "none";
-  const noQuery = details.prediction?.abstained ? "none: the system abstained" : predicted ? "a stored answer, no query" : "none";
+  const noAnswer = details.prediction?.missing ? "none: the file has no prediction" : details.prediction?.abstained ? "none: the system abstained" : null;
+  const noQuery = noAnswer ?? (predicted ? "a stored answer, no query" : "none");
   const isTold = predicted?.error && !predicted.query && predicted.error.message === headline;
   const differences = { json: () => pathTable(difference), sdmx: () => selections(difference, others.dimensions) };
   const asked = [
