@@ -194,7 +194,11 @@ def table_of(
 
     Raise `CaseError` if there is none.
     """
-    rows_with_text = ((number, cells) for number, cells in numbered_rows if not all(map(_is_blank, cells)))
+    rows_with_text = (
+        (number, cells)
+        for number, cells in numbered_rows
+        if isinstance(cells, BadRow) or not all(map(_is_blank, cells))
+    )
     number, cells = next((row for row in rows_with_text if row[0] >= (header_row or 0)), (0, ()))
     if header_row is not None and number != header_row:
         empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
