@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -39,6 +39,7 @@ from pytest_queryeval.predictors.file.predictions import (
     SUITE,
     Columns,
     Entry,
+    OtherDatabases,
     is_known,
     is_lines,
     normalize_key,
@@ -114,7 +115,7 @@ class PredictionsFile:
         self._case_count = 0
         self._missing_count = 0
         self._suites: dict[tuple[str, str], dict[Path, None]] = {}  # those of the cases of each entry
-        self._databases = OtherDatabases(file)
+        self._databases = OtherDatabases(file.shown)
         self._comparisons = MAX_COMPARISONS
 
     def register_cases(self, cases: Sequence[Case]) -> None:
@@ -125,7 +126,8 @@ class PredictionsFile:
             suite = self._suite_of(key, case)
             if suite is not None:
                 self._suites.setdefault((key, suite), {})[_suite_path(case)] = None
-                self._databases.add(case, next(iter(self._entries[key][suite].values())).database)
+                database = next(iter(self._entries[key][suite].values())).database
+                self._databases.add(case.id, database, _database_names(case))
             self._missing_count += suite is None
         self._spare = [
             key for key, suites in self._entries.items() if any((key, suite) not in self._suites for suite in suites)
@@ -257,39 +259,12 @@ class PredictionsFile:
         return [f"'{_key_text(near)}'" for near in filter(is_meant, alike)][:NAMED_FIRST]
 
 
-class OtherDatabases:
-    """Predictions behind whose queries BIRD's marker names a database that is not that of their case."""
-
-    def __init__(self, file: File) -> None:
-        self._file = file
-        self._count = 0
-        self._first = ""
-
-    def add(self, case: Case, database: str) -> None:
-        """Compare the database of the marker, empty without one, with that of the case, where that is known."""
-        names = _database_names(case)
-        if not database or not names or database.casefold() in {name.casefold() for name in names}:
-            return
-        self._count += 1
-        self._first = self._first or f"'{one_line(database, 40)}' instead of '{one_line(names[0], 40)}' for '{case.id}'"
-
-    def remark(self) -> str:
-        """Return how many there are, and the first; empty for none."""
-        if not self._count:
-            return ""
-        verb = "names another database" if self._count == 1 else "name other databases"
-        predictions = f"{pluralize(self._count, 'prediction')} {verb} than the cases"
-        return f"{self._file.shown}: {predictions}: {self._first}: check that the file is for these cases"
-
-
-def _database_names(case: Case) -> list[str]:
-    """Return the names by which a benchmark may call the database of a case; none if there is no such name."""
-    stated = [value for key in ("db_id", "database", "db") if isinstance(value := case.metadata.get(key), str)]
-    source = case.settings.source
-    if source is None:
-        return stated
-    places = [source.name, *(value for value in source.settings.values() if isinstance(value, str))]
-    return [*stated, *(PurePosixPath(place).stem for place in places)]
+def _database_names(case: Case) -> Iterator[str]:
+    """Yield the names by which a benchmark may call the database of a case."""
+    yield from (value for key in ("db_id", "database", "db") if isinstance(value := case.metadata.get(key), str))
+    if (source := case.settings.source) is not None:
+        places = (source.name, *source.settings.values())
+        yield from (PurePosixPath(place).stem for place in places if isinstance(place, str))
 
 
 class PredictedLines:
@@ -298,7 +273,7 @@ class PredictedLines:
     def __init__(self, file: File) -> None:
         self._file = file
         self._lines = [split_marker(line) for line in read_lines(file)]
-        self._databases = OtherDatabases(file)
+        self._databases = OtherDatabases(file.shown)
         self._places: dict[tuple[Path, str], int] = {}
         self._counts: dict[Path, int] = {}
 
@@ -309,7 +284,7 @@ class PredictedLines:
             place = self._places[suite, case.id] = self._counts.get(suite, 0)
             self._counts[suite] = place + 1
             if place < len(self._lines):
-                self._databases.add(case, self._lines[place][1])
+                self._databases.add(case.id, self._lines[place][1], _database_names(case))
 
     def remarks(self) -> tuple[str, ...]:
         """Return a sentence on lines for other databases; there are as many lines as cases, or no case is answered."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -27,7 +27,7 @@ from pytest_queryeval.predictors.answer import (
     STEPS,
     read_abstention,
 )
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 from pytest_queryeval.text.redaction import MARK
 
 # Names that systems give to the key of the query.
@@ -125,6 +125,32 @@ def split_marker(answer: str) -> tuple[str, str]:
     """Return a query, and the name of the database that BIRD's files have behind it; empty without one."""
     query, _, database = answer.partition(BIRD_MARKER)
     return query, database.strip()
+
+
+class OtherDatabases:
+    """Predictions behind whose queries BIRD's marker names a database that is not that of their case."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = 0
+        self._first = ""
+
+    def add(self, id_: str, database: str, names_of_case: Iterable[str]) -> None:
+        """Compare the database of the marker, empty without one, with the names of that of the case, if it has any."""
+        names = [*names_of_case] if database else []
+        if not names or database.casefold() in map(str.casefold, names):
+            return
+        self._count += 1
+        first = f"'{one_line(database, 40)}' instead of '{one_line(names[0], 40)}' for '{one_line(id_, 40)}'"
+        self._first = self._first or first
+
+    def remark(self) -> str:
+        """Return how many there are, and the first; empty for none."""
+        if not self._count:
+            return ""
+        verb = "names another database" if self._count == 1 else "name other databases"
+        predictions = f"{pluralize(self._count, 'prediction')} {verb} than the cases"
+        return f"{self._path}: {predictions}: {self._first}: check that the file is for these cases"
 
 
 def normalize_key(key: str, key_name: str) -> str:

@@ -254,8 +254,8 @@ def test_predictions_of_bird_for_another_database_are_named(bird, capsys, name):
     main(["import", "bird", str(bird), "-o", "out", "--predictions", name])
 
     assert capsys.readouterr().out.splitlines()[2] == (
-        f"warning: {name}: 1 prediction names another database than the questions: "
-        "'trips' instead of 'shop' for '1471': check that the file is for these questions"
+        f"warning: {name}: 1 prediction names another database than the cases: "
+        "'trips' instead of 'shop' for '1471': check that the file is for these cases"
     )
 
 

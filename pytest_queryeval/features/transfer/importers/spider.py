@@ -36,8 +36,8 @@ from pytest_queryeval.features.transfer.importers.records import (
     relative,
 )
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.file.predictions import is_lines, read_lines
-from pytest_queryeval.text.formatting import one_line, pluralize
+from pytest_queryeval.predictors.file.predictions import OtherDatabases, is_lines, read_lines
+from pytest_queryeval.text.formatting import one_line
 
 TABLES = "tables.json"
 METRICS = ("execution_accuracy", "execution_accuracy_spider")
@@ -140,23 +140,13 @@ def import_bird(request: ImportRequest) -> Import:
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)
 
-    others = [
-        (id_of(record), named, record.text("db_id"))
-        for record in records
-        if isinstance(record, Record)
-        if (named := predictions.database_of(record.position, id_of(record), record.text("question")))
-        if named.casefold() != record.text("db_id").casefold()
-    ]
+    others = OtherDatabases(request.predictions or Path())
+    for record in records:
+        if isinstance(record, Record):
+            named = predictions.database_of(record.position, id_of(record), record.text("question"))
+            others.add(id_of(record), named, [record.text("db_id")])
     imported = import_records(request, records, id_of, case_of, settings=settings, predictions=predictions)
-    return replace(imported, warnings=[f"{request.predictions}: {_other_databases(others)}"]) if others else imported
-
-
-def _other_databases(others: Sequence[tuple[str, str, str]]) -> str:
-    id_, named, stated = others[0]
-    verb = "names another database" if len(others) == 1 else "name other databases"
-    first = f"'{one_line(named, 40)}' instead of '{one_line(stated, 40)}' for '{one_line(id_, 40)}'"
-    predictions = f"{pluralize(len(others), 'prediction')} {verb} than the questions"
-    return f"{predictions}: {first}: check that the file is for these questions"
+    return replace(imported, warnings=[*filter(None, [others.remark()])])
 
 
 def _predictions(path: Path, cases: int) -> Predictions:
