@@ -3,6 +3,9 @@
 import pytest
 from suites import enter, load, problems, write
 
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.reports.story import Scores, case_story
+
 JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 2}}]\n"
 SQL = "kind: sql\nsource: a.db\ncases: [{id: a, gold: x, predicted: y}]\n"
 MIXED = (
@@ -117,3 +120,27 @@ def test_a_set_of_rows_has_no_order(folder, suite, keys):
     (problem,) = problems(f"kind: sql\nsource: a.db\n{suite}cases:\n{cases}")
 
     assert problem.endswith("has no effect next to `duplicates: ignore`, because a set has no order: remove one")
+
+
+def shown_comparison(suite):
+    write("CREATE TABLE t (a TEXT);", "shop.sql")
+    write("compare: {case: ignore}\n", "queryeval.yaml")
+    write(suite)
+    (case,) = evaluate(load_cases("s.queryeval.yaml"))["cases"]
+    return [part.compare for part in case_story(case) if isinstance(part, Scores)]
+
+
+@pytest.mark.feature("json")
+@pytest.mark.parametrize(
+    ("settings", "predicted", "compare"),
+    [
+        ("", "SELECT 2", "case: ignore"),
+        ("metrics: [execution_accuracy_bird]\nthresholds: {execution_accuracy_bird: 1}\n", "SELECT 2", ""),
+        ("", "SELECT nope", ""),  # there is nothing to compare
+    ],
+)
+def test_a_failure_shows_the_settings_of_a_comparison_that_was_made(settings, predicted, compare):
+    suite = f"kind: sql\nsource: {{sqlite: {{script: shop.sql}}}}\n{settings}cases:\n"
+
+    assert shown_comparison(f"{suite}  - {{id: a, gold: SELECT 1, predicted: {predicted}}}\n") == [compare]
+    assert shown_comparison(JSON) == [""]
