@@ -305,6 +305,11 @@ FAILURES = {
         r"\\x1b\[2J",
     ),
     "error": (unless_probed(says("no memory", "500 Internal Server Error")), "rejected", "500.*no memory"),
+    "error that repeats a query about agents": (
+        unless_probed(says("SELECT * { ?visit :userAgent ?name }", "500 Internal Server Error")),
+        "rejected",
+        "500.*:userAgent",
+    ),
     "error once": (
         unless_probed(then_good(says("no memory", "500 Internal Server Error"))),
         "rejected",

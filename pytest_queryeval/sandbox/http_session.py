@@ -274,7 +274,8 @@ class RetryingRequest:
         if response.status_code == requests.codes.request_timeout:
             stopped = QueryFailed("timeout", f"the server stopped the query: {problem}")
             raise RetryableError(stopped, retry_after(response.headers), attempts=2)
-        if remedy := agent_remedy(problem):
+        # A server that failed may repeat the query, which may be about user agents.
+        if response.status_code < 500 and (remedy := agent_remedy(problem)):
             raise Fault(f"{problem}{remedy}")
         if response.status_code in BUSY_ATTEMPTS:
             attempts = BUSY_ATTEMPTS[response.status_code]
