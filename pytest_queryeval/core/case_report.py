@@ -392,7 +392,7 @@ class CaseReport(TypedDict):
     evidence: str
     outcome: Outcome
     reruns: NotRequired[int]
-    """How many times another plugin ran the case again; the last run counts. Present if it did."""
+    """How many times another plugin ran the case again after a failure; the last run counts. Present if it did."""
     scores: dict[str, float | None]
     """By metric; None if a metric does not apply."""
     joint_scores: NotRequired[dict[str, float | None]]

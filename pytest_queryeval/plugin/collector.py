@@ -85,7 +85,8 @@ class ReportCollector:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
-            if (earlier_run := self.cases.get(report.nodeid)) is not None:
+            earlier_run = self.cases.get(report.nodeid)
+            if earlier_run is not None and earlier_run["outcome"] in ("failed", "error"):
                 result["reruns"] = earlier_run.get("reruns", 0) + 1
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run

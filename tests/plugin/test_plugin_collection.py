@@ -228,6 +228,15 @@ def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
     result.stdout.no_fnmatch_line("*query evaluation*")
 
 
+def test_a_case_that_is_collected_twice_is_not_said_to_be_run_again_after_a_failure(suite, run_and_parse):
+    suite(case())
+
+    run = run_and_parse("--keep-duplicates", ".", ".")
+
+    run.result.assert_outcomes(passed=2)
+    assert "rerun_cases" not in run.report
+
+
 def test_cases_stand_beside_plain_tests(suite, write, run_and_parse):
     suite(case("bad", WRONG))
     write("test_beside.py", "def test_beside(): assert False")
