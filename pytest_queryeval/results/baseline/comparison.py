@@ -275,19 +275,20 @@ def _smaller_files(difference: RunDifference) -> Iterator[str]:
 
 def _changed_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name gates of folders with cases in the run that are gone or new, or require less or more than before."""
-    paths = {case["path"] for case in after["cases"]} if before["gates"] or after["gates"] else ()
-    for what, gates, other_gates in (
+    changed_gates: list[tuple[str, PendingGate]] = []
+    for description, gates, compared_gates in (
         (LOOSENED, before["gates"], after["gates"]),
         (TIGHTENED, after["gates"], before["gates"]),
     ):
-        requirements = list(_gate_requirements(other_gates))
-        names: dict[str, None] = {}
-        for gate in gates:
-            is_changed = _relaxed(_gate_requirements([gate]), requirements)
-            if is_changed and any(is_below(path, gate["folder"]) for path in paths):
-                limits = f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
-                names[f"{gate_subject(gate)}{limits}{folder_text(gate['folder'])}"] = None
-        yield from (f"{what}: {name}" for name in names)
+        requirements = list(_gate_requirements(compared_gates))
+        changed_gates += [(description, gate) for gate in gates if _relaxed(_gate_requirements([gate]), requirements)]
+    paths = {case["path"] for case in after["cases"]} if changed_gates else ()
+    names: dict[str, None] = {}
+    for description, gate in changed_gates:
+        if any(is_below(path, gate["folder"]) for path in paths):
+            limits = f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
+            names[f"{description}: {gate_subject(gate)}{limits}{folder_text(gate['folder'])}"] = None
+    yield from names
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
