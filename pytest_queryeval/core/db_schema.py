@@ -20,7 +20,7 @@ DescribedColumn: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 class ColumnDefinition(NamedTuple):
     """A column of a table; its type is empty if unknown.
 
-    `is_collated` tells whether it declares a collation, `is_generated` whether the database computes its values.
+    `is_collated` says whether it declares a collation, `is_generated` whether the database computes its values.
     """
 
     name: str

@@ -348,7 +348,7 @@ def _forking(items: list[pytest.Item]) -> str:
     case_items = [item for item in items if is_case_item(item)]
     if not case_items or not hasattr(case_items[0].config.option, "forked"):  # of pytest-forked
         return ""
-    remedy = "run suites without it, since queries have child processes of their own"
+    remedy = "run suites without it, because queries have child processes"
     if case_items[0].config.option.forked:
         return f"--forked: cases cannot run in forked processes: {remedy}"
     if item := next((item for item in case_items if item.get_closest_marker("forked")), None):

@@ -1,4 +1,4 @@
-"""What the terminal shows beside the output of pytest: verdict, missed gates, errors folded.
+"""What the terminal shows next to the output of pytest: verdict, missed gates, errors folded.
 
 Equal errors are shown once, and differences in colours; files stay complete.
 """

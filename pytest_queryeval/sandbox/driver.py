@@ -203,7 +203,7 @@ class Alarm:
 def first_word(query: str, *, is_nesting: bool = False) -> str:
     """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none.
 
-    `is_nesting` tells whether comments contain comments, as in PostgreSQL and DuckDB.
+    `is_nesting` says whether comments contain comments, as in PostgreSQL and DuckDB.
 
     >>> first_word("/* /* */ SELECT */ DROP"), first_word("/* /* */ SELECT */ DROP", is_nesting=True)
     ('select', 'drop')

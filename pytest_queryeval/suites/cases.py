@@ -55,7 +55,7 @@ class CaseReader:
         self.kinds: set[str] = set()
         self.findings: dict[Finding, None] = {}
         self._gated = gated
-        self._has_told_of_order = False
+        self._has_reported_order = False
         self._shared = shared
         self._shared_settings: dict[bool, SuiteSettings] = {}
         self._problems = problems
@@ -159,9 +159,9 @@ class CaseReader:
         if not policy.has_ordered_set:
             return
         at = entries(node).get("compare")
-        if at is not None or not self._has_told_of_order:
+        if at is not None or not self._has_reported_order:
             problems.append((at or node).problem(ORDERED_SET))
-        self._has_told_of_order = True
+        self._has_reported_order = True
 
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:

@@ -535,7 +535,7 @@ _KEYS = (
         "true: gold is meant to have no rows",
         flag,
         used_by=has_tables,
-        idle=lambda case, _: "" if any(map(_may_be_empty, case.golds)) else "gold has rows",
+        idle=lambda case, _: "" if any(map(_may_be_empty, case.golds)) else "the gold answer has rows",
     ),
     _own_key("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(

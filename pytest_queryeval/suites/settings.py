@@ -30,8 +30,8 @@ from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
 
-# Names that other tools use for a key.
 FOLDER_FILE = "queryeval.yaml"
+# Names that other tools use for a key.
 SYNONYMS = {
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
     **dict.fromkeys(

@@ -137,7 +137,7 @@ PASSES = "def test_other():\n    pass\n"
         (
             ["--forked"],
             [],
-            "ERROR: --forked: cases cannot run in forked processes: run suites without it, since queries",
+            "ERROR: --forked: cases cannot run in forked processes: run suites without it, because queries",
         ),
         (
             [],

@@ -294,7 +294,7 @@ def verdict(error: Exception, query: str) -> tuple[str, str]:
     if not state:
         return ("too_large", "out of memory") if "out of memory" in str(error) else ("rejected", str(error))
     text = ". ".join(part for part in (error.diag.message_primary, error.diag.message_hint) if part)
-    # Prose behind a query may tell of writes: then the error is at another word.
+    # Prose behind a query may contain words of writes: then the error is at another word.
     writes = _WRITE.search(query) and (
         state == FEATURE_NOT_SUPPORTED or (state == SYNTAX_ERROR and _WRITING_WORD.search(text))
     )

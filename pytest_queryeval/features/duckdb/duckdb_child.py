@@ -304,7 +304,7 @@ def called_functions(session: duckdb.DuckDBPyConnection, query: str) -> Iterator
     """Yield the names of the functions that a text calls, or that it may call.
 
     DuckDB's parser takes some characters for spaces that are letters for its tokenizer. In a text with such characters
-    only the parser's tree tells the calls, which DuckDB gives of a SELECT alone.
+    only the parser's tree shows the calls, which DuckDB gives of a SELECT alone.
     """
     if UNICODE_SPACE.search(query):
         row = session.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
