@@ -15,7 +15,7 @@ from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 SUITE = """
 kind: json
 predictor: predict.py:thresholds
-cases: [{id: a, gold: [0], on_miss: xfail}]
+cases: [{id: a, question: How often?, gold: [0], on_miss: xfail}]
 """
 PREDICT = """
 import gc, json

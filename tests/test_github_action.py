@@ -27,7 +27,7 @@ INPUT = re.compile(r"\$\{\{ inputs\.([a-z-]+) \}\}")
 BY_EVENT = re.compile(r"\$\{\{ github\.event_name == '(\w+)' && '([^']*)' \|\| '([^']*)' \}\}")
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")  # `shell: bash` of GitHub
 GATES = "on_miss: xfail\ngates:\n  - {metric: execution_accuracy, min: 0.6}\n  - {max_regressions: 0}\n"
-REPORT = "reports/report.json"
+REPORT, BASELINE = "reports/report.json", "baseline/report.json"
 CASE = "  - {{id: double-{0}, question: What is twice {0}?, gold: SELECT {0} * n FROM two, predicted: '{1}'}}\n"
 
 
@@ -175,7 +175,7 @@ def test_each_input_is_used_and_on_the_page_with_its_default():
 def test_the_page_restores_the_report_that_the_main_branch_has_kept():
     fetch, keep = WORKFLOW_STEPS["Fetch the baseline"], WORKFLOW_STEPS["Keep the baseline"]
 
-    assert fetch["with"]["path"] == keep["with"]["path"] == inputs_of("pull_request")["baseline"] == REPORT
+    assert fetch["with"]["path"] == keep["with"]["path"] == inputs_of("pull_request")["baseline"] == BASELINE
     assert keep["with"]["key"].startswith(fetch["with"]["restore-keys"])
     assert inputs_of("push")["baseline"] == ""
     assert set(inputs_of("push")) <= set(ACTION["inputs"])
@@ -183,6 +183,7 @@ def test_the_page_restores_the_report_that_the_main_branch_has_kept():
 
 def test_a_pull_request_is_compared_with_the_report_of_the_main_branch(project):
     before = run_step("Evaluate", project, **inputs_of("push"))
+    subprocess.run([*BASH, "-c", WORKFLOW_STEPS["Copy the baseline"]["run"]], cwd=project, check=True)
     (project / "queries/doubles.queryeval.yaml").write_text(WRONG, encoding="utf-8")
 
     after = run_step("Evaluate", project, **inputs_of("pull_request"))
@@ -198,7 +199,7 @@ def test_without_the_report_of_the_main_branch_a_pull_request_has_a_warning(proj
     result = run_step("Evaluate", project, **inputs_of("pull_request"))
 
     assert result.returncode == 0, result.stdout
-    assert result.stdout.startswith(f"::warning title=No baseline::{REPORT} is no file, so gates")
+    assert result.stdout.startswith(f"::warning title=No baseline::{BASELINE} is no file, so gates")
     assert [gate["ok"] for gate in report_of(project)["gates"]] == [True, None]
 
 

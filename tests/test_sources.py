@@ -268,8 +268,8 @@ def test_metrics_of_texts_need_no_source(monkeypatch):
 
     assert (loaded.settings.source, loaded.settings.dialect) == (None, "")
     assert problem("metrics: [by_text]", head="kind: sql\n") == (f"{NO_SOURCE} 'execution_accuracy' needs answers")
-    assert problem("metrics: [by_text, arity_f1]", "thresholds: {by_text: 1}", head="kind: sql\n") == (
-        f"{NO_SOURCE} 'arity_f1' needs answers"
+    assert problem("metrics: [by_text, soft_f1]", "thresholds: {by_text: 1}", head="kind: sql\n") == (
+        f"{NO_SOURCE} 'soft_f1' needs answers"
     )
 
 

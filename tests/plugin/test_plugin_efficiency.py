@@ -68,7 +68,7 @@ def test_suite_without_a_source_may_name_a_schema_and_a_dialect(write, write_tex
 def test_threshold_of_answers_on_the_command_line_is_an_error_without_a_source(write_text_suite, run_and_parse):
     write_text_suite()
 
-    run = run_and_parse("--queryeval-threshold=arity_f1=1")
+    run = run_and_parse("--queryeval-threshold=soft_f1=1")
 
     assert set(run.outcomes.values()) == {"error"}
     assert "there is no source to run the query on" in run.case("same")["message"]

@@ -9,9 +9,9 @@ from queryeval_cypher.engine import LADYBUG
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 
-FERN = '{"_label": "River", "km": 7.9, "name": "Fern"}'
-DOGWOOD = '{"_label": "River", "km": 18.3, "name": "Dogwood", "navigable": false}'
-FLOWS = '{"_label": "FLOWS_INTO", "at_km": 3.1}'
+FERN = {"_label": "River", "km": 7.9, "name": "Fern"}
+DOGWOOD = {"_label": "River", "km": 18.3, "name": "Dogwood", "navigable": False}
+FLOWS = {"_label": "FLOWS_INTO", "at_km": 3.1}
 
 
 def test_a_node_is_its_label_and_the_properties_that_it_has(rows):
@@ -25,7 +25,7 @@ def test_a_relationship_has_no_ends_and_no_id(rows):
 def test_paths_are_lists_of_their_parts_in_turn(rows):
     query = "MATCH p = (:River {name: 'Fern'})-[e:FLOWS_INTO*1..1]->() RETURN p, e, nodes(p)"
 
-    assert rows(query) == [(f"[{FERN}, {FLOWS}, {DOGWOOD}]", f"[{FLOWS}]", f"[{FERN}, {DOGWOOD}]")]
+    assert rows(query) == [((FERN, FLOWS, DOGWOOD), (FLOWS,), (FERN, DOGWOOD))]
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_paths_are_lists_of_their_parts_in_turn(rows):
         ("timestamp('2021-06-30 10:00:00')", datetime(2021, 6, 30, 10)),
         ("interval('1 day 30 minutes')", "P1DT30M"),
         ("date('2021-06-30') - date('2021-06-28')", 2),
-        ("[3, 1, NULL]", "[3, 1, null]"),
-        ("[date('2021-06-30')]", '["2021-06-30"]'),
-        ("map(['b', 'a'], [1, 2])", '{"a": 2, "b": 1}'),
-        ("{b: [1.5], a: 'x'}", '{"a": "x", "b": [1.5]}'),
+        ("[3, 1, NULL]", (3, 1, None)),
+        ("[date('2021-06-30')]", (date(2021, 6, 30),)),
+        ("map(['b', 'a'], [1, 2])", {"b": 1, "a": 2}),
+        ("{b: [1.5], a: 'x'}", {"b": (1.5,), "a": "x"}),
         ("uuid('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
         ("'a\nb; // c'", "a\nb; // c"),
     ],
@@ -50,7 +50,8 @@ def test_paths_are_lists_of_their_parts_in_turn(rows):
 def test_values_are_cells_as_other_engines_have_them(rows, expression, cell):
     [(answered,)] = rows(f"RETURN {expression}")
 
-    assert (answered, type(answered)) == (cell, type(cell))
+    assert answered == cell
+    assert isinstance(cell, dict) or type(answered) is type(cell)
 
 
 def test_the_graph_is_listed_for_predictors_and_for_suggestions(graph):

@@ -250,7 +250,7 @@ def test_without_a_folder_of_temporary_files_there_is_a_report(folder, evaluate,
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     write(GOOD)
-    monkeypatch.setattr("pytest_queryeval.engines.bases.TemporaryDirectory", missing)
+    monkeypatch.setattr("pytest_queryeval.engines.bases.ScratchFolder", missing)
     status, report, _ = evaluate(".")
 
     assert (status, report["totals"]["errors"]) == (1, 2)
