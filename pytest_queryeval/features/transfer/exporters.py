@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -75,17 +75,10 @@ def check_kind(cases: Sequence[Exported], kind: str) -> None:
 def spider_file(cases: Sequence[Exported]) -> PredictionFile:
     """Return a line for each question, which the tool reads up to its first tab."""
     check_kind(cases, "sql")
+    placed_cases, fillers = _in_place(cases)
     lines = []
-    fillers = []
-    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
-    cases_in_order: list[Exported | None] = list(cases)
-    if positions[:1] == [0] and positions == sorted(set(positions)):  # ids are positions, of which some may be missing
-        by_position = dict(zip(positions, cases, strict=True))
-        cases_in_order = [by_position.get(position) for position in range(positions[-1] + 1)]
-    for position, case in enumerate(cases_in_order):
-        if case is None:
-            fillers.append(str(position))
-        query = (case.query if case else None) or ""
+    for case in placed_cases:
+        query = case.query or ""
         if "\n" in query:
             query = _TOKEN.sub(lambda match: " " if match["comment"] else match[0], query)
         lines.append(re.sub(r"[\t\r\n]+", " ", query).strip() or NO_QUERY)
@@ -93,17 +86,33 @@ def spider_file(cases: Sequence[Exported]) -> PredictionFile:
 
 
 def bird_file(cases: Sequence[Exported]) -> PredictionFile:
-    """Return the queries by position, each followed by the name of its database; a missing query is a blank.
-
-    Positions are those of the cases, whatever their ids: BIRD's `question_id`s may have gaps.
-    """
+    """Return the queries by position, each followed by the name of its database; a missing query is a blank."""
     check_kind(cases, "sql")
+    placed_cases, fillers = _in_place(cases)
     lines = {}
-    for position, case in enumerate(cases):
+    for position, case in enumerate(placed_cases):
         query = case.query or " "
         database = PurePosixPath(case.source).stem
         lines[str(position)] = f"{query.replace(BIRD_MARKER, ' ')}{BIRD_MARKER}{database}"
-    return PredictionFile(json.dumps(lines, indent=4).encode())
+    return PredictionFile(json.dumps(lines, indent=4).encode(), fillers)
+
+
+def _in_place(cases: Sequence[Exported]) -> tuple[list[Exported], list[str]]:
+    """Return the cases, and the ids from 0 on that are missing if ids are positions: each has a case without a query.
+
+    Ids that do not ascend from 0, such as those of BIRD's mini-dev, are no positions.
+    """
+    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
+    if positions[:1] != [0] or positions != sorted(set(positions)):
+        return list(cases), []
+    placed_cases: list[Exported] = []
+    missing_ids: list[str] = []
+    for position, case in zip(positions, cases, strict=True):
+        while len(placed_cases) < position:
+            missing_ids.append(str(len(placed_cases)))
+            placed_cases.append(replace(placed_cases[-1], id=missing_ids[-1], query=None))
+        placed_cases.append(case)
+    return placed_cases, missing_ids
 
 
 def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:

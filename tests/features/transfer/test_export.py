@@ -10,7 +10,7 @@ from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, bird_file, spider_file
+from pytest_queryeval.features.transfer.exporters import Exported, bird_file, spider_file
 from pytest_queryeval.results.aggregation import aggregate
 
 
@@ -83,18 +83,23 @@ def test_a_query_cannot_pass_for_a_marker():
     assert bird_queries(content) == [("SELECT 1 other", "shop")]
 
 
-def test_ids_of_spider_that_are_positions_show_what_is_missing():
-    assert spider_file([case("0"), case("2", "SELECT 2")]) == PredictionFile(b"SELECT 1\nSELECT\nSELECT 2\n", ["1"])
-    assert spider_file([case("7"), case("9")]).content == b"SELECT 1\nSELECT 1\n"
-    assert spider_file([case("0"), case("2"), case("1")]).content == b"SELECT 1\n" * 3
-    assert spider_file([case("0"), case("999999999")]).content == b"SELECT 1\n" * 2
+@pytest.mark.parametrize(
+    ("ids", "queries", "missing"),
+    [
+        (("0", "2"), ("0", None, "2"), ["1"]),
+        (("0", "3"), ("0", None, None, "3"), ["1", "2"]),
+        (("7", "9"), ("7", "9"), []),  # no positions, as mini-dev's ids
+        (("0", "2", "1"), ("0", "2", "1"), []),
+        (("0", "999999999"), ("0", "999999999"), []),
+    ],
+)
+def test_ids_that_are_positions_keep_the_place_of_a_question_without_a_case(folder, ids, queries, missing):
+    cases = [case(id_, f"SELECT {id_}") for id_ in ids]
+    spider, bird = spider_file(cases), bird_file(cases)
 
-
-def test_positions_of_bird_are_those_of_the_cases_whatever_their_ids():
-    file = bird_file([case(id_, f"SELECT {id_}") for id_ in ("0", "2", "9")])
-
-    assert bird_queries(file.content) == [("SELECT 0", "shop"), ("SELECT 2", "shop"), ("SELECT 9", "shop")]
-    assert not file.fillers
+    assert spider_lines(spider.content) == ["SELECT" if query is None else f"SELECT {query}" for query in queries]
+    assert bird_queries(bird.content) == [(" " if query is None else f"SELECT {query}", "shop") for query in queries]
+    assert spider.fillers == bird.fillers == missing
 
 
 def test_another_kind_is_refused():
@@ -142,15 +147,14 @@ def test_the_command_writes_a_file_and_names_what_is_missing(folder, capsys, for
     assert Path(name).read_bytes()
 
 
-def test_a_filler_is_a_missing_prediction(folder, capsys):
+@pytest.mark.parametrize("format_", ["spider", "bird"])
+def test_a_filler_is_a_missing_prediction(folder, capsys, format_):
     write_report(predicted=("0", "2"))
 
-    status = main(["export", "report.json", "-f", "spider", "--json"])
+    status = main(["export", "report.json", "-f", format_, "--json"])
 
     assert status == 1
     assert json.loads(capsys.readouterr().out)["missing"] == ["1"]
-    assert Path("spider.txt").read_text() == "SELECT 1\nSELECT\nSELECT 1\n"
-    assert main(["export", "report.json", "-f", "bird"]) == 0
 
 
 def test_of_many_missing_predictions_the_first_are_listed_and_the_others_counted(folder, capsys):
