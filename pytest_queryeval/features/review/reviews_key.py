@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -68,30 +69,56 @@ class Reviews:
         return self.file.folder / folder / name.replace("*", stem.lower())
 
     def check_files(self) -> None:
-        """Raise `CaseError` if there is no file of the name; for a glob, if its folder has the name of another, nearly.
+        """Raise `CaseError` if there is no file of the name; for a glob, if it is mistyped.
 
-        Files that a glob names may come later.
+        Files that a glob names may come later, unless other files have decisions, or its folder is nearly another.
         """
         is_glob = glob.has_magic(self.pattern)
         name = _folder_of(self.pattern) if is_glob else self.pattern
         path = self.file.folder / name
         near = nearest_file(path)
         if os.path.exists(path) or (is_glob and not near):  # noqa: PTH110 - for any name
+            if is_glob and not self._names_of(self.pattern):
+                self._check_other_files()
             return
         hint = near or ": correct the name, or create an empty file, to which `queryeval review` appends"
         kind = "folder" if is_glob else "file"
         raise self.node.problem(f"there is no {kind} '{one_line(name, MAX_CHARACTERS)}'{hint}")
 
+    def _check_other_files(self) -> None:
+        for folder in dict.fromkeys((os.path.dirname(self.pattern), _folder_of(self.pattern))):  # noqa: PTH120
+            for name in self._names_of(os.path.join(folder, "*")):  # noqa: PTH118
+                suffix = Path(name).suffix
+                if "json" not in suffix or not self._decides_here(self.file.folder / name):
+                    continue
+                with_suffix = str(Path(self.pattern).with_suffix(suffix))
+                right = with_suffix if name in self._names_of(with_suffix) else str(Path(name).with_name(f"*{suffix}"))
+                raise self.node.problem(
+                    f"no file fits '{one_line(self.pattern, MAX_CHARACTERS)}', but '{one_line(name, MAX_CHARACTERS)}'"
+                    f" has decisions on cases here: did you mean '{one_line(right, MAX_CHARACTERS)}'?"
+                )
+
+    def _decides_here(self, path: Path) -> bool:
+        """Return whether a file begins with decisions, of which one is on a case that has this value of the key."""
+        scope = self.file.folder if self.file.path.name == FOLDER_FILE else self.file.path
+        with suppress(QueryEvalError):
+            return any(decision.case.suite.is_relative_to(scope) for decision in read_decisions(path))
+        return False
+
+    def _names_of(self, pattern: str) -> Sequence[str]:
+        """Return the names of files that fit; as for cases, a glob does not mean suites and settings."""
+        try:
+            names = sorted(glob.glob(pattern, root_dir=self.file.folder, recursive=True))  # noqa: PTH207
+        except (OSError, ValueError) as error:
+            raise self.node.problem(f"'{pattern}' cannot be searched: {error}") from error
+        if not glob.has_magic(pattern):
+            return names
+        return [name for name in names if not is_suite_file(Path(name)) and Path(name).name != FOLDER_FILE]
+
     @cached_property
     def decisions(self) -> Mapping[CaseKey, Sequence[GoldDecision]]:
         """The decisions by case, each case's in their order; raise `CaseError` or `SuiteError` for a damaged line."""
-        try:
-            names = sorted(glob.glob(self.pattern, root_dir=self.file.folder, recursive=True))  # noqa: PTH207
-        except (OSError, ValueError) as error:
-            raise self.node.problem(f"'{self.pattern}' cannot be searched: {error}") from error
-        paths = [self.file.folder / name for name in names]
-        if glob.has_magic(self.pattern):  # as for cases, one does not mean suites and settings
-            paths = [path for path in paths if not is_suite_file(path) and path.name != FOLDER_FILE]
+        paths = [self.file.folder / name for name in self._names_of(self.pattern)]
         all_decisions = [decision for path in paths for decision in read_decisions(path)]
         by_case: defaultdict[CaseKey, list[GoldDecision]] = defaultdict(list)
         for decision in sorted(all_decisions, key=_order):

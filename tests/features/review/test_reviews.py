@@ -628,6 +628,52 @@ def test_a_mistyped_review_file_is_an_error_of_runs_and_checks(capsys, written, 
     assert (problem in captured.out + captured.err, status == 0) == (True, not problem)
 
 
+@pytest.mark.parametrize(
+    ("written", "there", "right"),
+    [
+        ("reviews/*.json", "reviews/anna.jsonl", "reviews/*.jsonl"),
+        ("reviews/*.jsonl", "reviews/anna.ndjson", "reviews/*.ndjson"),
+        ("reviews/*_reviews.jsonl", "reviews/anna.jsonl", "reviews/*.jsonl"),
+        ("reviews/*/*.jsonl", "reviews/anna.jsonl", "reviews/*.jsonl"),
+        ("reviews-*.json", "reviews-anna.jsonl", "reviews-*.jsonl"),
+        ("reviews/**/*.jsonl", "reviews/anna.jsonl", ""),
+    ],
+)
+@pytest.mark.parametrize("level", ["suite", "folder"])
+@pytest.mark.parametrize("command", ["evaluate", "check"])
+def test_decisions_that_a_glob_leaves_out_are_an_error_of_runs_and_checks(
+    capsys, written, there, right, level, command
+):
+    decision = {
+        **line("wrong", query("SELECT 1")),
+        "suite": "../s.queryeval.yaml" if "/" in there else "s.queryeval.yaml",
+    }
+    review(decision, name=there)
+
+    def run(pattern):
+        key = f"reviews: '{pattern}'\n"
+        write(HEAD.replace("reviews: reviews.jsonl\n", key if level == "suite" else "") + CASE, "s.queryeval.yaml")
+        write(key if level == "folder" else "", "queryeval.yaml")
+        status = capture_exit(lambda: main([command, "."]))
+        return status, "".join(capsys.readouterr())
+
+    status, text = run(written)
+
+    if right:
+        message = f"no file fits '{written}', but '{there}' has decisions on cases here: did you mean '{right}'?"
+        assert (message in text, status) == (True, 2)
+        status, text = run(right)
+    assert status == 0, text
+
+
+def test_a_glob_may_leave_out_decisions_on_other_suites():
+    suite()
+    review({**line("wrong"), "suite": "../other.queryeval.yaml"}, name="reviews/other-anna.jsonl")
+    write(Path("s.queryeval.yaml").read_text().replace("reviews.jsonl", "reviews/shop-*.jsonl"))
+
+    assert main(["evaluate", "."]) == 1
+
+
 def capture_exit(run):
     try:
         return run()
