@@ -173,16 +173,10 @@ def read_on_miss(node: Node) -> tuple[str, Location]:
     return _ON_MISS(node), node.location
 
 
-@shape(
-    lambda: shape_of(
-        mapping_of(
-            {name: key.read for name, key in COMPARE.items()}, {name: key.description for name, key in COMPARE.items()}
-        )
-    )
-)
+@shape(lambda: shape_of(mapping_of(_COMPARE_READERS, {name: key.description for name, key in COMPARE.items()})))
 def read_compare(node: Node) -> dict[str, Any]:
     """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where `gold_columns` is."""
-    fields = known_entries(node, {name: key.read for name, key in COMPARE.items()})
+    fields = known_entries(node, _COMPARE_READERS)
     fields.pop("nulls", None)
     if "gold_columns" in fields:
         fields["gold_columns_location"] = entries(node)["gold_columns"].location
@@ -330,6 +324,7 @@ COMPARE: Mapping[str, CompareKey] = {
         used_by=lambda kind: has_tables(kind) and kind.name != "sql",
     ),
 }
+_COMPARE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in COMPARE.items()}
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)
