@@ -20,11 +20,12 @@ from pytest_queryeval.text.formatting import one_line, pluralize
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1
 MESSAGE_CHARACTERS = 1_000
-# What they find depends on time, chance, or the state of servers.
+# What they find depends on time, chance, the state of servers, or which suites are checked together.
 VARYING_RULES = frozenset(
     {
         *("gold-fails", "gold-slow", "gold-unstable", "unknown-term", "lost-answer", "cut-answer"),
         *("review-conflict", "review-future", "review-stale"),
+        *("uncollected-suite", "duplicate-question", "duplicate-gold"),
     }
 )
 _tell = notifier("check")
@@ -54,8 +55,8 @@ def run(arguments: argparse.Namespace) -> Result:
     checked_suites = Suites(root=root_of([arguments.path]), folder=folder, cases=cases, columns=columns)
     all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
-    judged_rules = {*SUITE_RULES} if arguments.no_run else CHECK_RULES.keys() - VARYING_RULES
-    all_findings += unused_ignores(checked_suites, all_findings, judged_rules)
+    judged_rules = SUITE_RULES if arguments.no_run else CHECK_RULES
+    all_findings += unused_ignores(checked_suites, all_findings, judged_rules.keys() - VARYING_RULES)
     all_findings.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in all_findings if not finding.silenced]
     levels = Counter(finding.level for finding in findings)
