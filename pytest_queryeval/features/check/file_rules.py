@@ -33,7 +33,7 @@ def uncollected_suites(checked: Suites) -> Iterator[Finding]:
         return
     patterns = () if _sets_norecursedirs(checked.root) else NORECURSEDIRS
     suites = {levels.suite.path: levels.suite for levels in checked.cases}.values()
-    ignored = {
+    reasons = {
         folder.path: folder.values.get("check", {}).get(RULE, "") for suite in suites for folder in suite.folders
     }
     for suite in suites:
@@ -45,7 +45,7 @@ def uncollected_suites(checked: Suites) -> Iterator[Finding]:
     for path in _files_below(checked.folder, patterns):
         if not is_suite_file(path) and (name := _suite_name(path)):
             message = f"looks like a suite, and no command reads it: rename it to {name}"
-            silenced = next((ignored[folder] for folder in path.parents if folder in ignored), "")
+            silenced = next(filter(None, map(reasons.get, path.parents)), "")
             yield Finding(rule=RULE, location=file_at(path).location(), message=message, silenced=silenced)
 
 

@@ -678,6 +678,16 @@ def test_suites_that_pytest_does_not_collect_are_found(check, name, text, messag
     assert all(message in finding["message"] for finding in findings if finding["rule"] == "uncollected-suite")
 
 
+def test_a_folder_above_ignores_uncollected_suites(check):
+    write(f"{ONE}{cases('gold: SELECT name FROM product')}", "shop/s.queryeval.yaml")
+    write(SHOP, "shop/shop.sql")
+    write("tags: [shop]\n", "shop/queryeval.yaml")
+    write(OTHER, "shop/template.yaml")
+    write("check: {ignore: {uncollected-suite: templates}}\n", "queryeval.yaml")
+
+    assert "uncollected-suite" not in [finding["rule"] for finding in check("", "--no-run")[1]]
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [
