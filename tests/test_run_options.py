@@ -75,3 +75,16 @@ def test_an_option_that_no_case_uses_is_named(tmp_path, monkeypatch, capsys, opt
 
     captured = capsys.readouterr()
     assert message in captured.out + captured.err
+
+
+@pytest.mark.feature("evaluate", "json")
+@pytest.mark.parametrize("option", ["--trials=2", "--concurrency=2"])
+def test_an_option_that_cases_outside_of_a_selection_use_is_no_misuse(tmp_path, monkeypatch, capsys, option):
+    monkeypatch.chdir(tmp_path)
+    Path("p.py").write_text("def one(case):\n    return '{\"x\": 1}'\n")
+    asked = "  - {id: b, question: Which?, gold: {x: 1}}\n"
+    stated = "  - {id: a, gold: {x: 1}, predicted: {x: 1}}\n"
+    Path("s.queryeval.yaml").write_text(f"kind: json\npredictor: p.py:one\ncases:\n{stated}{asked}")
+
+    assert main(["evaluate", "s.queryeval.yaml::a", option]) == 0
+    assert "1 passed" in capsys.readouterr().out

@@ -189,7 +189,7 @@ class Run:
         cases = _cases(items)
         workers = "-n" if self.is_worker else ""
         self.misuse = (
-            self.options.misuse(cases, self.suites.kinds, workers)
+            self.options.misuse(cases, self.suites.all_cases, workers)
             or self._too_many_workers(cases)
             or _forking(items)
             or self._ungated()

@@ -92,8 +92,8 @@ class RunOptions(OptionValues):
         sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
         return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
 
-    def misuse(self, cases: Collection[Case], kinds: Collection[str], workers: str = "") -> str:
-        """Return why an option does not fit the cases that will run or the kinds of all that were collected, or ''.
+    def misuse(self, cases: Collection[Case], collected: Collection[Case], workers: str = "") -> str:
+        """Return why an option does not fit the cases that will run or all that were collected, or ''.
 
         `workers` is the option by which several processes run queries, if any does.
         """
@@ -102,6 +102,7 @@ class RunOptions(OptionValues):
                 check_predictor_files(self.predictor_spec)
             except CaseError as error:
                 return f"{self.prefix}predictor: {error.problem}"
+        kinds = {case.settings.kind for case in collected}
         for name, threshold in self.thresholds.items() if kinds else ():
             try:
                 check_metric(name)
@@ -120,10 +121,10 @@ class RunOptions(OptionValues):
             if workers and is_set:
                 return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
         conflict = timing_conflict(cases, workers) if workers else ""
-        return self._stop_misuse(cases) or self._idle_option(cases) or conflict
+        return self._stop_misuse(cases) or self._idle_option(collected) or conflict
 
     def _idle_option(self, cases: Collection[Case]) -> str:
-        """Return the problem of an option about calls if the cases that will run make none; else an empty text."""
+        """Return the problem of an option about calls if no case makes any; else an empty text."""
         asked = [case.settings.predictor for case in cases if case.predicted is None and case.settings.predictor]
         if self.trials is not None and cases and not asked:
             remedy = f"leave it out, or add {self.prefix}predictor"

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -105,9 +106,9 @@ class RunSuites:
         return {path: len(cases) for path, cases in self.cases.items()}
 
     @property
-    def kinds(self) -> set[str]:
-        """The kinds of the cases that were collected."""
-        return {case.settings.kind for cases in self.cases.values() for case in cases}
+    def all_cases(self) -> list[Case]:
+        """The cases that were collected."""
+        return list(chain.from_iterable(self.cases.values()))
 
     def gates(self) -> list[PendingGate]:
         """Return the gates of all folders that have a suite below them."""

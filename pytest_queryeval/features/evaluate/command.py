@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> Result:
     is_selected = len(cases) < len(named_cases) or any(id_ for _, id_ in selections)
     to_run = [named_case.case for named_case in cases if named_case.case.skip is None]
     executor_option = "--workers" if arguments.workers else "--on" if arguments.on else ""
-    if misuse := options.misuse(to_run, suites.kinds, executor_option):
+    if misuse := options.misuse(to_run, suites.all_cases, executor_option):
         raise QueryEvalError(misuse)
     early = early_stop(cases, suites, suites_below)
     spend = SpendLimit(*options.spend_name_and_limit) if options.spend_name_and_limit is not None else None
