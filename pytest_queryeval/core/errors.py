@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.report import Report
 
 MAX_LISTED = 12  # known words in a message
+WHOLE = 0.75  # the share from which a whole name is a better guess than a part of another one
 ALIKE = 0.7  # the share of equal characters from which words that begin differently are guesses for each other
 FindingLevel: TypeAlias = Literal["error", "warning"]
 
@@ -160,6 +161,8 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     ": did you mean 'sql'?"
     >>> did_you_mean("acuracy", ["execution_accuracy", "valid_query"])
     ": did you mean 'execution_accuracy'?"
+    >>> did_you_mean("querys", ["queries", "valid_query"])
+    ": did you mean 'queries'?"
     >>> did_you_mean("column_order", ["columns", "row_order"])
     ': choose from columns, row_order'
     """
@@ -174,7 +177,10 @@ def nearest(word: str, names: Collection[str]) -> str:
     # Parts of names as well: "acuracy" is nearer to "accuracy" than to "execution_accuracy".
     lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
     lowered |= {name.lower(): name for name in sorted(names)}
-    near = difflib.get_close_matches(word.lower(), lowered, n=1)
+    whole_names = [name.lower() for name in names]
+    near = difflib.get_close_matches(word.lower(), whole_names, n=1, cutoff=WHOLE) or difflib.get_close_matches(
+        word.lower(), lowered, n=1
+    )
     if near and len(names) <= MAX_LISTED and word[:1].lower() != near[0][:1]:
         near = difflib.get_close_matches(word.lower(), near, cutoff=ALIKE)
     return lowered[near[0]] if near else ""

@@ -74,7 +74,9 @@ class PredictorPool:
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
         if self._lacks_question(case):
-            raise PredictorError(case.no_question)
+            error = PredictorError(case.no_question)
+            error.location = case.row
+            raise error
         call = self._call(case, trial)
         if self._is_replay:
             return cast("Prediction", call.find_recorded())  # raises if there is no recorded prediction

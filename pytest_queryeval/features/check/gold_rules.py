@@ -157,14 +157,14 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         metric = METRICS[name]
         if metric.published or metric.input == "predictions" or "timer" in metric.injected:
             continue
-        if metric.max_score is None or math.isinf(metric.max_score) or metric.better == "lower":
-            continue
         try:
             score = gold.scoring.value(name)
         except SourceError:
             raise
         except QueryEvalError as error:
             yield f"gold cannot be scored against itself: {error}"
+            continue
+        if metric.max_score is None or math.isinf(metric.max_score) or metric.better == "lower":
             continue
         if score is None and name in gold.case.settings.thresholds:
             why = f" ({reason})" if (reason := gold.scoring.reasons.get(name)) else ""

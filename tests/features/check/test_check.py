@@ -99,6 +99,18 @@ def check(shop, capsys):
     return run
 
 
+def test_a_metric_of_ones_own_that_raises_is_found_though_its_scores_have_no_range(check):
+    METRICS.register("broken", lambda gold, predicted: gold.rows[99])
+    suite = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nmetrics: [broken]\nthresholds: {broken: 1}\n"
+
+    findings = check(f"{suite}cases:\n  - {{id: a, question: q, gold: SELECT 1}}\n")[1]
+
+    messages = [finding["message"] for finding in findings if finding["rule"] == "gold-not-equal-to-itself"]
+    assert messages == [
+        "gold cannot be scored against itself: metric 'broken' raised IndexError: list index out of range"
+    ]
+
+
 def cases(*golds):
     """A suite of cases with these keys, and the settings that all need and use."""
     return "cases:\n" + "".join(f"  - {{id: c{number}, {keys}}}\n" for number, keys in enumerate(golds))
