@@ -383,6 +383,32 @@ def test_entries_that_no_case_asks_for_are_named_once():
     assert predictor.remarks() == ("preds.jsonl: 3 predictions were not used: b, c\\x1b, d",)
 
 
+@pytest.mark.parametrize(
+    ("trials", "sentences"),
+    [
+        ({"a": 1}, ("preds.jsonl: 3 predictions of further trials were not used: a, b: write `trials: 4`",)),
+        ({"a": 3}, ("preds.jsonl: 2 predictions of further trials were not used: a, b: write `trials: 4`",)),
+        ({"a": 1, "A": 4}, ("preds.jsonl: 1 prediction of further trials was not used: b: write `trials: 2`",)),
+        ({"a": 4, "b": 2}, ()),
+    ],
+)
+def test_entries_of_trials_that_no_case_asks_for_are_named(trials, sentences):
+    predictor = predictions(
+        *({"question": "a", "trial": trial, "predicted": "x"} for trial in (1, 2, 4)),
+        *({"question": "b", "trial": trial, "predicted": "x"} for trial in (1, 2)),
+        {"question": "c", "predicted": "x"},
+    )
+
+    predictor.register_cases(
+        [
+            make_case(id=id_, question=id_.lower(), trials=trials.get(id_, 1), location=Location(Path("s.yaml"), line))
+            for line, id_ in enumerate(["a", "b", "c", *({*trials} - {"a", "b"})], start=4)
+        ]
+    )
+
+    assert predictor.remarks() == sentences
+
+
 def test_many_entries_that_no_case_asks_for_are_counted():
     predictor = predictions(*({"id": f"n{number}", "predicted": "x"} for number in range(1234)))
 

@@ -271,6 +271,24 @@ def test_predictions_that_nobody_asked_for_are_named(suite, write, run):
     run().stdout.fnmatch_lines(["*preds.jsonl: 1 prediction was not used: typo"])
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], ["*preds.csv: 2 predictions of further trials were not used: a: write `trials: 3`"]),
+        (["--queryeval-trials=2"], ["*preds.csv: 1 prediction of further trials was not used: a: write `trials: 3`"]),
+        (["--queryeval-trials=3"], []),
+    ],
+)
+def test_predictions_of_trials_that_nobody_asked_for_are_named(suite, write, run, options, said):
+    write("preds.csv", "id,trial,predicted\na,1,SELECT 1\na,2,SELECT 2\na,3,SELECT 3\n")
+    suite(unpredicted("a"), predictor="preds.csv")
+
+    result = run("-q", *options)
+
+    result.stdout.fnmatch_lines(said)
+    assert ("not used" in result.stdout.str()) == bool(said)
+
+
 def test_a_selection_names_no_predictions_that_it_leaves_out(suite, write, run):
     write("preds.jsonl", '{"id": "a", "predicted": "SELECT 1"}\n{"id": "b", "predicted": "SELECT 1"}\n')
     suite(unpredicted("a"), unpredicted("b"), predictor="preds.jsonl")

@@ -115,6 +115,7 @@ class PredictionsFile:
         self._case_count = 0
         self._missing_count = 0
         self._suites: dict[tuple[str, str], dict[Path, None]] = {}  # those of the cases of each entry
+        self._trials: dict[tuple[str, str], int] = {}  # that the cases of each entry ask for
         self._databases = OtherDatabases(file.shown)
         self._comparisons = MAX_COMPARISONS
 
@@ -126,6 +127,7 @@ class PredictionsFile:
             suite = self._suite_of(key, case)
             if suite is not None:
                 self._suites.setdefault((key, suite), {})[_suite_path(case)] = None
+                self._trials[key, suite] = max(case.settings.trials, self._trials.get((key, suite), 1))
                 database = next(iter(self._entries[key][suite].values())).database
                 self._databases.add(case.id, database, _database_names(case))
             self._missing_count += suite is None
@@ -134,17 +136,29 @@ class PredictionsFile:
         ]
 
     def remarks(self) -> tuple[str, ...]:
-        """Return a sentence on entries that belong to no case, and one on those for other databases."""
-        return tuple(filter(None, (self._unused(), self._databases.remark())))
+        """Return sentences on entries that belong to no case, to trials that no case has, and to other databases."""
+        unused = self._unused(self._spare) if self._case_count else ""
+        return tuple(filter(None, (unused, self._unused_trials(), self._databases.remark())))
 
-    def _unused(self) -> str:
-        spare = self._spare if self._case_count else []
-        if not spare:
+    def _unused_trials(self) -> str:
+        unused = [
+            (key, trial)
+            for (key, suite), asked in self._trials.items()
+            for trial in self._entries[key][suite]
+            if trial > asked
+        ]
+        remedy = f": write `trials: {max(trial for _, trial in unused)}`" if unused else ""
+        return self._unused([key for key, _ in unused], " of further trials") + remedy
+
+    def _unused(self, keys: Sequence[str], which: str = "") -> str:
+        """Return a sentence on unused entries by their keys, which may repeat; empty for none."""
+        if not keys:
             return ""
-        first_entries = ", ".join(map(_key_text, spare[:NAMED_ENTRIES]))
-        more = f" and {len(spare) - NAMED_ENTRIES:,} more" if len(spare) > NAMED_ENTRIES else ""
-        verb = "prediction was" if len(spare) == 1 else "predictions were"
-        return f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}"
+        names = [*dict.fromkeys(keys)]
+        first_entries = ", ".join(map(_key_text, names[:NAMED_ENTRIES]))
+        more = f" and {len(names) - NAMED_ENTRIES:,} more" if len(names) > NAMED_ENTRIES else ""
+        noun, verb = ("prediction", "was") if len(keys) == 1 else ("predictions", "were")
+        return f"{self._file.shown}: {len(keys):,} {noun}{which} {verb} not used: {first_entries}{more}"
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` if there is none, or it is for another case."""
