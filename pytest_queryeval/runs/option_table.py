@@ -86,7 +86,9 @@ class OptionValues:
         setting="name of the run when --queryeval-name is not given",
     )
     predictor: str | None = _option("ask this predictor for all cases, e.g. my_app.py:predict", "SPEC")
-    threshold: Sequence[str] | None = _option("require at least VALUE of METRIC", "METRIC=VALUE", type=list)
+    threshold: Sequence[str] | None = _option(
+        "require at least VALUE of METRIC, for which higher is better", "METRIC=VALUE", type=list
+    )
     limit: int | None = _option("evaluate only the first N cases that are selected", "N", type=int)
     sample: str | None = _option(
         "evaluate N of the cases that are selected, chosen at random in proportion to their files; SEED is 0",

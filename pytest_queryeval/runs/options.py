@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -19,7 +19,7 @@ from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_c
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
-from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
+from pytest_queryeval.suites.metric_keys import check_metric, senseless_minimum, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
 from pytest_queryeval.text.formatting import one_line
 
@@ -111,7 +111,7 @@ class RunOptions(OptionValues):
             else:
                 problem = f"no case of kind {', '.join(sorted(kinds))} has the metric '{name}'"
                 if any(applies_to(name, kind) for kind in kinds):
-                    problem = unreachable_threshold(name, threshold)
+                    problem = self._unfit_minimum(name, threshold, collected)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
         for option, is_set, why in (
@@ -122,6 +122,19 @@ class RunOptions(OptionValues):
                 return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
         conflict = timing_conflict(cases, workers) if workers else ""
         return self._stop_misuse(cases) or self._idle_option(collected) or conflict
+
+    def _unfit_minimum(self, name: str, threshold: Threshold, cases: Iterable[Case]) -> str:
+        """Return why no suite could state the minimum of a metric; else why a case cannot meet it; else ''."""
+        if problem := senseless_minimum(name, threshold.minimum or 0.0):
+            return f"{problem} under `thresholds` of a suite"
+        if problem := unreachable_threshold(name, threshold):
+            return problem
+        problems = (
+            f"{problem} ({case.location})"
+            for case in cases
+            if (limits := case.settings.thresholds.get(name)) and (problem := unreachable_threshold(name, limits))
+        )
+        return next(problems, "")
 
     def _idle_option(self, cases: Collection[Case]) -> str:
         """Return the problem of an option about calls if no case makes any; else an empty text."""
@@ -159,9 +172,9 @@ class RunOptions(OptionValues):
         if self.concurrency is not None and predictor is not None and PREDICTORS[predictor.kind].calls:
             settings = replace(settings, predictor=replace(predictor, concurrency=self.concurrency))
         if limits := self._limits_of(case, answerable=case.answerable):
-            settings = replace(settings, thresholds={**settings.thresholds, **limits})
+            settings = replace(settings, thresholds=_with_minima(settings.thresholds, limits))
         if case.review is not None and not case.answerable and (limits := self._limits_of(case, answerable=True)):
-            case = replace(case, review=replace(case.review, thresholds={**case.review.thresholds, **limits}))
+            case = replace(case, review=replace(case.review, thresholds=_with_minima(case.review.thresholds, limits)))
         if self.challenge and need_answers(settings.requested_metrics):
             name = CHALLENGED_ACCURACY
             if applies_to(name, settings.kind, answerable=case.answerable) and name not in settings.requested_metrics:
@@ -268,6 +281,12 @@ class RunOptions(OptionValues):
                 raise QueryEvalError(f"{self.prefix}threshold: {problem}")
             thresholds[name] = Threshold(minimum=number, option=f"{self.prefix}threshold")
         return thresholds
+
+
+def _with_minima(thresholds: Mapping[str, Threshold], minima: Mapping[str, Threshold]) -> dict[str, Threshold]:
+    """Return thresholds with the minima of the option, which leave each maximum as it is."""
+    maxima = {name: threshold.maximum for name, threshold in thresholds.items()}
+    return {**thresholds, **{name: replace(limit, maximum=maxima.get(name)) for name, limit in minima.items()}}
 
 
 def _can_fail(case: Case) -> bool:

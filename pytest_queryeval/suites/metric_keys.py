@@ -206,8 +206,8 @@ def _threshold(node: Node, name: str) -> Threshold | None:
 
     if node.form != "mapping":
         minimum = limit(node)
-        if METRICS[name].better == "lower":
-            raise node.problem(f"lower is better for '{name}': write {{max: {minimum:g}}}")
+        if problem := senseless_minimum(name, minimum):
+            raise node.problem(problem)
         return read_limits(node, name, minimum, None)
     limits = known_entries(node, {"min": limit, "max": limit})
     return read_limits(node, name, limits.get("min"), limits.get("max"))
@@ -217,18 +217,24 @@ def read_limits(node: Node, name: str, minimum: float | None, maximum: float | N
     """Return the limits of a metric as a threshold; raise `CaseError` if there are none, or impossible ones."""
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
-    if minimum is not None and maximum is not None and minimum > maximum:
-        raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
     threshold = Threshold(minimum=minimum, maximum=maximum)
     if problem := unreachable_threshold(name, threshold):
         raise node.problem(problem)
     return threshold
 
 
+def senseless_minimum(name: str, minimum: float) -> str:
+    """Return why a number alone, which is a minimum, cannot be meant as the threshold of a metric; empty if it can."""
+    return f"lower is better for '{name}': write {{max: {minimum:g}}}" if METRICS[name].better == "lower" else ""
+
+
 def unreachable_threshold(name: str, threshold: Threshold) -> str:
-    """Return why no score of a metric can be at a limit; empty if one can, or its greatest score is not known."""
+    """Return why no score of a metric can meet a threshold; empty if one can, or its greatest score is not known."""
+    minimum, maximum = threshold.minimum, threshold.maximum
+    if minimum is not None and maximum is not None and minimum > maximum:
+        return f"min {minimum:g} of '{name}' is above its max {maximum:g}"
     max_score = greatest_score(name)
-    for limit in (threshold.minimum, threshold.maximum):
+    for limit in (minimum, maximum):
         if max_score is not None and limit is not None and not 0 <= limit <= max_score:
             scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
             hint = f": write {limit / 100:g}" if max_score == 1 and 10 <= limit <= 100 else ""  # a percentage

@@ -85,6 +85,37 @@ def test_threshold_replaces_the_suites_own(suite, run_and_parse):
     assert run.outcomes == {"half": "passed", "invalid": "failed"}
 
 
+def test_threshold_leaves_a_maximum_of_the_suite(suite, run_and_parse):
+    suite(case("half", WRONG), case("good"), thresholds={"row_matching_f1": {"min": 0.1, "max": 0.9}})
+
+    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4")
+
+    assert run.outcomes == {"half": "passed", "good": "failed"}
+    assert "row_matching_f1 1.000 (needs at least 0.4 and at most 0.9)" in run.case("good")["message"]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        (
+            "prediction_seconds=0.2",
+            "lower is better for 'prediction_seconds': write {max: 0.2} under `thresholds` of a suite",
+        ),
+        ("queries=5", "lower is better for 'queries': write {max: 5} under `thresholds` of a suite"),
+        ("row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:*)"),
+    ],
+)
+def test_minimum_that_no_case_can_be_meant_to_meet_is_a_usage_error(suite, write, run, threshold, said):
+    write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
+    limits = {"prediction_seconds": {"max": 60}, "row_matching_f1": {"max": 0.9}}
+    suite(unpredicted("slow"), predictor="predict.py:predict", thresholds=limits)
+
+    result = run(f"--queryeval-threshold={threshold}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-threshold: {said}"])
+
+
 def test_threshold_is_added_to_those_of_other_metrics(suite, run_and_parse):
     suite(case("half", WRONG))
 
