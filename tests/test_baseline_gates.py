@@ -153,6 +153,33 @@ def test_regressions_are_counted_one_by_one(number, ok):
     assert gate_text(gate_result) == f"regressions in music: 2, at most {number} allowed (4 pairs)"
 
 
+@pytest.mark.parametrize(
+    ("number", "before", "after", "ok", "reason"),
+    [
+        (3, (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), None, "3 pairs cannot have more than 3 regressions: write at most 2"),
+        (1, (1.0,), (1.0,), None, "1 pair cannot have more than 1 regression: write at most 0"),
+        (2, (1.0, 1.0, 1.0), (0.0, 0.0, 1.0), True, ""),
+        (2, (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), False, ""),
+        (2, (1.0, 1.0, 0.0), (0.0, 0.0, 1.0), None, "only 2 of 3 pairs passed in the baseline: write at most 1"),
+        (0, (0.0, 0.0), (0.0, 1.0), None, "none of 2 pairs passed in the baseline, so there can be no regression"),
+    ],
+)
+def test_a_number_of_regressions_that_these_pairs_cannot_exceed_is_not_evaluated(number, before, after, ok, reason):
+    gate_result = result(max_regressions(number), scored(*before), scored(*after))
+
+    assert (gate_result["ok"], gate_result["reason"]) == (ok, reason)
+    if "write" in reason:
+        remedy = max_regressions(int(reason.split()[-1]))
+        assert result(remedy, scored(*before), scored(*after))["ok"] is (after == before)
+
+
+@pytest.mark.parametrize(("number", "ok"), [(2, True), (3, None)])
+def test_regressions_are_decided_early_only_where_the_rest_could_miss_the_gate(number, ok):
+    not_run = [case | {"outcome": "not_run"} for case in scored(1.0, 1.0, 1.0)[2:]]
+
+    assert result(max_regressions(number), scored(*[1.0] * 3), [*scored(0.0, 1.0), *not_run], number=3)["ok"] is ok
+
+
 def test_a_case_that_was_in_error_before_is_not_counted_as_an_error_of_this_run():
     failed = [case | {"outcome": "error", "scores": {}} for case in scored(1.0, 1.0)]
 

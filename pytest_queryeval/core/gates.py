@@ -132,6 +132,10 @@ class GateRule(ABC):
         """
         return None
 
+    def most_failures(self, gate: PendingGate) -> int | None:
+        """Return how many of its cases may fail without the gate being missed; None if that is no number."""
+        return None
+
     def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
         """Return why cases that ran decide nothing, as where none has a value; empty if they decide on the gate.
 

@@ -216,7 +216,11 @@ class GateMeasurement(TypedDict):
     detectable: NotRequired[float | None]
     """The smallest change that such a test proves in 4 of 5 runs, None if there is none."""
     able_to_drop: NotRequired[int]
-    """The number of cases, of a gate of the type `no_regression`, that did not have the worst score in both runs."""
+    """The number of pairs that could show a drop.
+
+    Of a gate of the type `no_regression`, those without the worst score in both runs; of the type `max_regressions`,
+    those that passed in the baseline.
+    """
 
 
 class GateReport(PendingGate, GateMeasurement):

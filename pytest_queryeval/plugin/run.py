@@ -205,7 +205,9 @@ class Run:
         from pytest_queryeval.core.errors import QueryEvalWarning
 
         try:
-            self.suites.warn_of_ungated()
+            requested_paths = self.requested_paths(())
+            is_partial = bool(requested_paths["ignored"]) or _reruns_failures(self.config)  # --lf skips whole files
+            self.suites.warn_of_ungated([] if is_partial else requested_paths["paths"])
         except QueryEvalWarning as warning:
             return str(warning)
         return ""

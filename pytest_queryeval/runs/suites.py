@@ -6,16 +6,24 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import Finding, Location, SuiteError
+from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.groups import is_below
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.results.gates import CaseWithoutResult, count_cases, with_gate_metrics
-from pytest_queryeval.results.gates.reach import RULE, lenient_gates, undecided_cases, ungated_findings
+from pytest_queryeval.results.gates.reach import (
+    RULE,
+    harmless_gates,
+    lenient_gates,
+    undecided_cases,
+    ungated_findings,
+)
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache
@@ -43,7 +51,7 @@ class RunSuites:
         self._folders: FolderCache = {}
         self._relative: dict[Path, str] = {}
         self._findings: set[Finding] = set()
-        self._ungated: list[Case] = []
+        self._can_miss: list[tuple[list[tuple[Case, str]], list[Gate], str]] = []
 
     def load(self, path: Path) -> list[Case]:
         """Collect a suite, and return its cases with the options and the metrics of the gates applied.
@@ -65,13 +73,29 @@ class RunSuites:
         can_miss = [
             (case, path) for case, path in cases if case.settings.on_miss == "xfail" and case.settings.thresholds
         ]
-        self._ungated += undecided_cases(can_miss, gates)
-        self._warn_of((*suite.findings, *lenient_gates(gates, suite.values.get("check", {}).get(RULE, ""))))
+        silenced = suite.values.get("check", {}).get(RULE, "")
+        self._can_miss.append((can_miss, gates, silenced))
+        self._warn_of((*suite.findings, *lenient_gates(gates, silenced)))
         return self.cases[name]
 
-    def warn_of_ungated(self) -> None:
-        """Warn of collected cases under `on_miss: xfail` that are in no gate."""
-        self._warn_of(ungated_findings(self._ungated))
+    def warn_of_ungated(self, paths: Collection[str]) -> None:
+        """Warn of gates that all of their cases cannot miss, and of cases under `on_miss: xfail` in no other gate.
+
+        All cases below these paths, which are relative to the root, are collected.
+        """
+        folders = (folder for folder in self._folders.values() if isinstance(folder, Folder))
+        gates = [gate for folder in folders for gate in folder.gates if self._is_below(folder.path, paths)]
+        cases = ((case, self.relative_path(case.location.path)) for cases in self.cases.values() for case in cases)
+        harmless = harmless_gates(gates, cases, self.relative_path)
+        harmless_only = [gate for gate, _ in harmless]
+        ungated: list[Case] = []
+        for can_miss, gates, silenced in self._can_miss:
+            self._warn_of(replace(finding, silenced=silenced) for gate, finding in harmless if gate in gates)
+            ungated += undecided_cases(can_miss, [gate for gate in gates if gate not in harmless_only])
+        self._warn_of(ungated_findings(ungated))
+
+    def _is_below(self, folder: Path, paths: Iterable[str]) -> bool:
+        return any(is_below(self.relative_path(folder), path) for path in paths)
 
     def _warn_of(self, findings: Iterable[Finding]) -> None:
         """Warn of findings that are new and not silenced."""

@@ -272,6 +272,33 @@ def test_gates_that_limit_only_how_good_a_system_is_are_warned_of(suite, write, 
     assert all("queryeval.yaml:2: " in line and line.endswith(f"is better: write `{limit}`") for line in warnings)
 
 
+@pytest.mark.parametrize(
+    ("gate", "paths", "warned"),
+    [
+        ("{max_regressions: 3}", [], (3, "write at most 2")),
+        ("{max_regressions: 2}", [], None),
+        ("{max_regressions: 2, where: {tag: core}}", [], (1, "write at most 0")),
+        ("{max_regressions: 2}", ["a.queryeval.yaml"], None),  # the gate has cases in other files as well
+    ],
+)
+def test_a_gate_that_allows_as_many_regressions_as_it_has_cases_counts_none(suite, write, run, gate, paths, warned):
+    write("queryeval.yaml", f"on_miss: xfail\ngates: [{gate}]\n")
+    suite(case("a", tags=["core"]), case("b", WRONG))
+    suite(case("c"), case("d", skip="later"), name="sub/b.queryeval.yaml")
+
+    warnings = [line.partition("nothing-required: ")[2] for line in run(*paths).outlines if "QueryEvalWarning" in line]
+
+    if warned is None:
+        assert not warnings
+        return
+    number, remedy = warned
+    cases = f"{number} case{'s' * (number > 1)}"
+    assert warnings[0] == f"the gate is about {cases}, so it cannot be missed: {remedy}"
+    assert "3 cases are in no gate" in warnings[1]
+    write("queryeval.yaml", f"on_miss: xfail\ngates: [{{max_regressions: {remedy.split()[-1]}}}]\n")
+    assert "QueryEvalWarning" not in run().stdout.str()
+
+
 SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
+from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import Node
@@ -19,12 +20,13 @@ from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates.reach import (
     RULE,
     gate_remedy,
+    harmless_gates,
     lenient_gates,
     shared_metric,
     undecided_cases,
     ungated_findings,
 )
-from pytest_queryeval.suites import CaseLevels, ignored_rules
+from pytest_queryeval.suites import CaseLevels, Suite, ignored_rules
 from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_idle_option, why_unused
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import pluralize
@@ -70,7 +72,11 @@ class Suites:
     def named_cases(self, cases: Iterable[CaseLevels]) -> Iterator[tuple[Case, str]]:
         """Yield cases with the paths of their files relative to the root, by which gates name them."""
         for levels in cases:
-            yield levels.case, Path(os.path.relpath(levels.case.location.path, self.root)).as_posix()
+            yield levels.case, self.relative_path(levels.case.location.path)
+
+    def relative_path(self, path: Path) -> str:
+        """Return a path relative to the root, with forward slashes."""
+        return Path(os.path.relpath(path, self.root)).as_posix()
 
     def levels(self) -> Iterator[Level]:
         """Yield every level all of whose cases are known."""
@@ -188,10 +194,14 @@ def nothing_required(suites: Suites) -> Iterator[Finding]:
     ungated: list[Case] = []
     by_place: dict[tuple[Location, str, str], list[Case]] = {}
     lenient: dict[Finding, None] = {}
+    harmless = _harmless_gates(suites, [of_suite[0].suite for of_suite in by_suite.values()])
+    harmless_only = [gate for gate, _ in harmless]
     for of_suite in by_suite.values():
-        suite = of_suite[0].suite
-        gates = [gate for folder in suite.folders for gate in folder.gates]
-        lenient |= dict.fromkeys(lenient_gates(gates, suite.values.get("check", {}).get(RULE, "")))
+        suite, silenced = of_suite[0].suite, of_suite[0].suite.values.get("check", {}).get(RULE, "")
+        all_gates = [gate for folder in suite.folders for gate in folder.gates]
+        gates = [gate for gate in all_gates if gate not in harmless_only]
+        lenient |= dict.fromkeys(lenient_gates(gates, silenced))
+        lenient |= {replace(finding, silenced=silenced): None for gate, finding in harmless if gate in all_gates}
         places = {levels.case.id: _thresholds_of(levels) for levels in of_suite}
         for case in undecided_cases(suites.named_cases(of_suite), gates):
             if case.settings.on_miss == "xfail" and case.settings.thresholds:
@@ -207,6 +217,16 @@ def nothing_required(suites: Suites) -> Iterator[Finding]:
         remedies += [gate_remedy(metric)] * bool(metric)
         problem = f"no threshold and no gate requires anything of the answers to {pluralize(len(cases), 'case')}"
         yield Finding(rule=RULE, location=place, message=f"{problem}: {', or '.join(remedies)}", silenced=silenced)
+
+
+def _harmless_gates(suites: Suites, suite_files: Iterable[Suite]) -> list[tuple[Gate, Finding]]:
+    """Return the `harmless_gates` of the folders all of whose cases are known."""
+    if suites.folder is None:
+        return []
+    folders = {folder.path: folder for suite in suite_files for folder in suite.folders}
+    below = (folder for path, folder in folders.items() if path.is_relative_to(suites.folder))
+    gates = [gate for folder in below for gate in folder.gates]
+    return harmless_gates(gates, suites.named_cases(suites.cases), suites.relative_path)
 
 
 def _thresholds_of(levels: CaseLevels) -> Location:

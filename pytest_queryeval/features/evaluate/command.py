@@ -91,7 +91,8 @@ def run(arguments: argparse.Namespace) -> Result:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
     named_cases = _collected(selections, suites)
-    suites.warn_of_ungated()
+    requested_paths = [suites.relative_path(path) for path in paths]
+    suites.warn_of_ungated(requested_paths)
     chosen_nodeids = options.choose_cases([named_case.nodeid for named_case in named_cases])
     cases = sorted(
         (named_case for named_case in named_cases if named_case.nodeid in chosen_nodeids),
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> Result:
         with_case_counts(merge_gates([suites.gates()]), suites, evaluation.cases, suites.collected, suites_below),
         options,
         environment={"engines": engine_versions(to_run)},
-        requested_paths={"paths": [suites.relative_path(path) for path in paths], "ignored": suites.left_out},
+        requested_paths={"paths": requested_paths, "ignored": suites.left_out},
         collected=suites.collected,
         unreadable_files=[],
         selected=is_selected,

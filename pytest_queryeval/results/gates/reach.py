@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from pytest_queryeval.core.errors import Finding, Location
 from pytest_queryeval.core.gates import Gate, limits_of
@@ -13,7 +14,7 @@ from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Threshold
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS, better_of, can_be_missed
-from pytest_queryeval.results.gates import rule_of, with_gate_metrics
+from pytest_queryeval.results.gates import CaseWithoutResult, count_cases, rule_of, with_gate_metrics
 from pytest_queryeval.text.formatting import pluralize
 
 RULE = "nothing-required"
@@ -73,6 +74,31 @@ def lenient_gates(gates: Iterable[Gate], silenced: str = "") -> Iterator[Finding
                 f"write `{limit}`"
             )
             yield Finding(rule=RULE, location=gate.location, message=message, silenced=silenced)
+
+
+def harmless_gates(
+    gates: Iterable[Gate], cases: Iterable[tuple[Case, str]], folder_of: Callable[[Path], str]
+) -> list[tuple[Gate, Finding]]:
+    """Return the gates that are met even if all of their cases fail, each with a finding.
+
+    The cases are all of those that the gates are about, each with the path of its file; `folder_of` names the folder of
+    a gate as these paths do.
+    """
+    limits = [(gate, rule_of(gate.required).most_failures(gate.required)) for gate in gates]
+    counting_gates = [(gate, most) for gate, most in limits if most is not None]
+    if not counting_gates:
+        return []
+    pending_gates: list[PendingGate] = [
+        {**gate.required, "folder": folder_of(gate.folder)} for gate, _ in counting_gates
+    ]
+    to_run = (CaseWithoutResult(path, case) for case, path in cases if case.skip is None and not case.withdrawal)
+    harmless: list[tuple[Gate, Finding]] = []
+    for (gate, most), number in zip(counting_gates, count_cases(pending_gates, (), to_run), strict=True):
+        if 0 < number <= most:
+            about = pluralize(number, "case")
+            message = f"the gate is about {about}, so it cannot be missed: write at most {number - 1:,}"
+            harmless.append((gate, Finding(rule=RULE, location=gate.location, message=message)))
+    return harmless
 
 
 def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:

@@ -327,10 +327,29 @@ class MaxRegressions(GateRule):
     def metric_of_cases(self, gate: PendingGate) -> None:
         """Return None: outcomes are counted, so no metric needs to be computed."""
 
+    def most_failures(self, gate: PendingGate) -> int:
+        return gate["max_regressions"]
+
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         if value > gate["max_regressions"]:
             return False
-        return True if value + cases_not_run <= gate["max_regressions"] else None
+        return True if value + cases_not_run <= gate["max_regressions"] < n + cases_not_run else None
+
+    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return also why the pairs could not miss the gate, however the cases ended in the run."""
+        if measurement["value"] is None:
+            return super().why_not_evaluated(gate, measurement)
+        pairs, able = measurement["n"], measurement["able_to_drop"]
+        if able > gate["max_regressions"]:
+            return ""
+        if not able:
+            return f"none of {pluralize(pairs, 'pair')} passed in the baseline, so there can be no regression"
+        if able < pairs:
+            return f"only {able:,} of {pluralize(pairs, 'pair')} passed in the baseline: write at most {able - 1:,}"
+        return (
+            f"{pluralize(pairs, 'pair')} cannot have more than {pluralize(pairs, 'regression')}: "
+            f"write at most {able - 1:,}"
+        )
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return f"{value:,}, at most {gate['max_regressions']:,} allowed"
@@ -343,7 +362,7 @@ class Regressions:
     """Counts of the cases in both runs, by whether they met their thresholds."""
 
     def __init__(self) -> None:
-        self._evaluated = self._regressions = self._errors = 0
+        self._evaluated = self._passed_before = self._regressions = self._errors = 0
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
         """Count a case that the baseline has as well."""
@@ -352,13 +371,15 @@ class Regressions:
         before, after = earlier["outcome"], case["outcome"]
         self._errors += after == "error" and before in MET_BY_OUTCOME
         self._evaluated += before in MET_BY_OUTCOME and after in MET_BY_OUTCOME
+        self._passed_before += MET_BY_OUTCOME.get(before, False) and after in MET_BY_OUTCOME
         self._regressions += flip_kind(before, after) == "regressions"
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
         """Return the number of regressions."""
         value = self._regressions if self._evaluated else None
         is_met = self._regressions <= gate["max_regressions"]
-        return {"value": value, "n": self._evaluated, "errors": self._errors}, is_met
+        measurement: GateMeasurement = {"value": value, "n": self._evaluated, "errors": self._errors}
+        return {**measurement, "able_to_drop": self._passed_before}, is_met
 
 
 NO_REGRESSION = NoRegression()

@@ -555,6 +555,9 @@ GATED = "gates: [{metric: execution_accuracy, min: 0.5, where: {tag: core}}]"
             "",
             "only how good 'soft_f1' may be, because higher is better: write `min`",
         ),
+        ("gates: [{max_regressions: 2}]", "", "the gate is about 2 cases, so it cannot be missed: write at most 1"),
+        ("gates: [{max_regressions: 1}]", "", None),
+        ("gates: [{max_regressions: 2}]\ncheck: {ignore: {nothing-required: a benchmark}}", "", None),
         ("thresholds: {}\ncheck: {ignore: {nothing-required: a benchmark}}", "", None),
     ],
 )
@@ -565,6 +568,21 @@ def test_answers_of_which_nothing_is_required_are_found(check, folder, suite, me
     found = [finding["message"] for finding in findings if finding["rule"] == "nothing-required"]
     assert len(found) == (message is not None)
     assert all(message in text for text in found)
+
+
+def test_cases_that_only_a_gate_counts_that_cannot_be_missed_are_found(check):
+    folder = f"{ONE}on_miss: xfail\ngates: [{{max_regressions: 2}}]\n"
+    messages = [
+        finding["message"]
+        for finding in check(
+            cases("gold: SELECT name FROM product", "gold: SELECT sku FROM product"), "--no-run", folder=folder
+        )[1]
+    ]
+
+    assert [message.partition(",")[0] for message in messages] == [
+        "with `on_miss: xfail`",
+        "the gate is about 2 cases",
+    ]
 
 
 STATED = "gold_table: {columns: [a], rows: [[1]]}, predicted_table: {columns: [a], rows: [[1]]}"
