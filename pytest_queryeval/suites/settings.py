@@ -24,7 +24,6 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
@@ -122,15 +121,18 @@ def _intended_key(name: str, level: Level) -> str:
 
 
 def unread_key(header: str) -> str:
-    """Return the key that a header names which no table of cases reads, or misspells; empty if it does not."""
-    if header.lower() in KEYS:
-        return header.lower()
-    return next(iter(get_close_matches(header.lower(), COLUMNS, n=1, cutoff=_CLOSE)), "")
+    """Return the key that the header of a column names, or nearly names, which is not read; empty if it does not."""
+    name = _words(header)
+    return name if name in KEYS else next(iter(get_close_matches(name, _allowed_at("case"), n=1, cutoff=_CLOSE)), "")
+
+
+def _words(header: str) -> str:
+    return re.sub(r"\W+", "_", header.strip().lower())
 
 
 def likely_header(key: str, headers: Iterable[str]) -> str:
     """Return the header of a table that probably stands for a key of cases; empty if none does."""
-    names = {header: re.sub(r"\W+", "_", header.lower()) for header in headers}
+    names = {header: _words(header) for header in headers}
     exact = (header for header, name in names.items() if key in name.split("_"))
     return next(exact, "") or next((header for header, name in names.items() if _intended_key(name, "case") == key), "")
 

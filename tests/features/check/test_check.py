@@ -765,11 +765,33 @@ def test_gates_name_files_from_the_root_wherever_check_is_run(shop, capsys, monk
             "",
             "column 'gold_any' is not read: name it under `metadata`, or move the cases to YAML for `gold_any`",
         ),
+        *(
+            (
+                header,
+                "",
+                f"column '{header}' is not read: name it under `metadata`, or move the cases to YAML for `{key}`",
+            )
+            for header, key in (
+                ("on-miss", "on_miss"),
+                ("Gold Any", "gold_any"),
+                ("gold-any", "gold_any"),
+                ("threshold", "thresholds"),
+                ("metric", "metrics"),
+                ("timeouts", "timeout"),
+            )
+        ),
         ("tag", "", "column 'tag' is not read: did you mean 'tags'? Write columns: {tags: tag}"),
+        (
+            "allow-empty",
+            "",
+            "column 'allow-empty' is not read: did you mean 'allow_empty'? Write columns: {allow_empty: allow-empty}",
+        ),
         ("tag", ", columns: {tags: tag}", None),
         ("xfail", ", metadata: [xfail]", None),
         ("xfail", ", metadata: rest", None),
         ("remark", "", None),
+        ("matrix", "", None),
+        ("time", "", None),
     ],
 )
 def test_columns_of_a_table_that_are_keys_elsewhere_are_found(check, header, how, message):
