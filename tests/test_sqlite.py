@@ -151,10 +151,40 @@ def test_virtual_tables_can_be_queried_also_after_a_refused_query(run, tmp_path,
         ("create table copies (id)", "a change of the schema"),
         ("drop table concerts", "a change of the schema"),
         ("create temp view copies as select 1", "a change of the schema"),
+        ("select * from pragma_journal_mode", "PRAGMA journal_mode"),
+        ("select count(*) from main.Pragma_Integrity_Check", "PRAGMA integrity_check"),
     ],
 )
 def test_a_refused_query_is_told_what_it_would_do(run, query, action):
     assert run(query).error.message == f"only reading is allowed: {action}"
+
+
+@pytest.mark.parametrize("module", ["sqlite_stmt", "dbstat", "fts3tokenize"])
+def test_a_table_that_sqlite_computes_is_refused_by_its_name(run, module):
+    with closing(sqlite3.connect(":memory:")) as connection:
+        if module not in [name for (name,) in connection.execute("pragma module_list")]:
+            pytest.skip(f"this SQLite has no {module}")
+
+    error = run(f"select count(*) from {module}").error
+
+    assert (error.kind, error.message) == ("unsafe", f"only tables of the database may be read: {module}")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select count(*) from pragma_table_list where name = 'concerts'", [(1,)]),
+        ("select name from pragma_table_info('concerts')", [("id",), ("city",), ("price",)]),
+        ("select name from \"PRAGMA_table_xinfo\"('concerts') where cid = 1", [("city",)]),
+        ("select m.name, p.name from sqlite_master m, pragma_table_info(m.name) p where p.pk", [("concerts", "id")]),
+        ("select count(*) from pragma_foreign_key_list('concerts'), pragma_index_list('concerts')", [(0,)]),
+        ("select count(*) from pragma_index_info('none'), pragma_index_xinfo('none')", [(0,)]),
+    ],
+)
+def test_facts_of_the_schema_are_read_as_tables(run, query, rows):
+    assert run(query).answer.rows == rows
+    assert run("pragma table_info(concerts)").error.message == "only reading is allowed: PRAGMA table_info concerts"
+    assert run(query).answer.rows == rows
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
@@ -42,6 +42,16 @@ ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_
 FORBIDDEN = frozenset(
     ("load_extension", "fts3_tokenizer", "optimize", "readfile", "writefile", "edit", "eval", "icu_load_collation")
 )
+# What FTS5 reads itself, and what tells of the schema as tables, such as pragma_table_info.
+SELECTED_PRAGMAS = frozenset(
+    (
+        *("data_version", "foreign_key_list", "index_info", "index_list", "index_xinfo"),
+        *("table_info", "table_list", "table_xinfo"),
+    )
+)
+PRAGMA_TABLE = re.compile(r"\bpragma_[a-z_]+", re.IGNORECASE | re.ASCII)
+COMPUTED = "a table that SQLite computes"  # such as dbstat
+UNDECLARED = "vtable constructor failed: "  # with the name of such a table
 OTHER_ACTIONS = frozenset(
     f"SQLITE_{name}"
     for name in (
@@ -120,6 +130,9 @@ LIST_COLUMNS = """
 class Guard:
     """Callbacks of SQLite during a query: whether it may do an action, and whether its time is over."""
 
+    pragmas = SELECTED_PRAGMAS
+    """Those that a SELECT may read."""
+
     def __init__(self) -> None:
         self.start(0.0)
 
@@ -139,9 +152,13 @@ class Guard:
             self._selecting = True
         if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second_argument).lower() in FORBIDDEN):
             return sqlite3.SQLITE_OK
-        # FTS5 reads it within a SELECT; as a separate query it comes before any SELECT.
-        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument == "data_version":
+        # As a separate query, a PRAGMA comes before any SELECT.
+        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument in self.pragmas:
             return sqlite3.SQLITE_OK
+        # The declaration of a virtual table; SQLite itself refuses an UPDATE of its own table.
+        if action == sqlite3.SQLITE_UPDATE and self._selecting and first_argument == "sqlite_master":
+            self.refused = self.refused or COMPUTED
+            return sqlite3.SQLITE_DENY
         separator = "." if action == sqlite3.SQLITE_UPDATE else " "  # table.column, else name and value
         objects = separator.join(text for text in (first_argument, second_argument) if text)
         self.refused = self.refused or f"{ACTIONS.get(action, 'action')} {objects}".rstrip()
@@ -179,6 +196,10 @@ class Driver(driver.TableDriver):
         if first_word(query) == "explain":  # which SQLite would answer, and other engines refuse
             raise Refused("only reading is allowed: EXPLAIN")
         statement = strip_trailing_semicolons(query)
+        if tables := {*PRAGMA_TABLE.findall(query)}:
+            connection.set_authorizer(None)
+            declare_pragma_tables(connection, tables)
+            connection.set_authorizer(self._guard.authorize)
         connection.text_factory = str
         try:
             cursor = connection.execute(statement)
@@ -240,6 +261,9 @@ class Driver(driver.TableDriver):
         if refused_action:
             # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
             self._close_all()
+            if refused_action == COMPUTED:
+                name = text.removeprefix(UNDECLARED) if text.startswith(UNDECLARED) else COMPUTED
+                return "failure", "unsafe", f"only tables of the database may be read: {name}"
             if refused_action.endswith(("sqlite_master", "sqlite_temp_master")):
                 refused_action = "a change of the schema"
             return "failure", "unsafe", f"only reading is allowed: {refused_action}"
@@ -402,6 +426,13 @@ def touch_virtual_tables(connection: sqlite3.Connection) -> None:
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
         with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
             connection.execute(f"SELECT * FROM {quoted(name)} LIMIT 0").close()  # noqa: S608 - quoted
+
+
+def declare_pragma_tables(connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    """Declare the tables of pragmas before the authorizer is set, which then sees which of them a query reads."""
+    for name in names:
+        with suppress(sqlite3.OperationalError):  # there is none, or a table or a view, which has no arguments
+            connection.execute(f"EXPLAIN SELECT * FROM {quoted(name)}()").close()  # noqa: S608 - quoted
 
 
 def lenient(text: bytes) -> str:

@@ -34,6 +34,7 @@ from pytest_queryeval.sandbox.driver import (
     signature,
 )
 from pytest_queryeval.sandbox.sqlite_child import (
+    COMPUTED,
     STEPS,
     VALUE_BYTES,
     Guard,
@@ -87,6 +88,7 @@ Row: TypeAlias = tuple[Any, ...]
 class WriteGuard(Guard):
     """Also lets statements change the tables of `main`, and collects the names of the tables that they may change."""
 
+    pragmas = frozenset({"data_version"})  # others tell of `before`, too
     shadows: Mapping[str, str] = MappingProxyType({})
     """The virtual table of each table that holds the content of one, by their names in lower case."""
 
@@ -225,7 +227,7 @@ class Driver(sqlite_child.Driver):
             return "failure", "unsafe", text
         if guard.missing and isinstance(error, sqlite3.Error):
             return "failure", "invalid", f"no such table: {guard.missing}"
-        if guard.refused:
+        if guard.refused and guard.refused != COMPUTED:
             refused_action, guard.refused = guard.refused, ""
             reason = REFUSED_TABLES if " sqlite_" in refused_action else REFUSED
             return "failure", "unsafe", f"{reason}: {refused_action}"

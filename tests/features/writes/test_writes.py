@@ -398,6 +398,11 @@ def test_a_difference_in_what_returned_is_told(shop):
         ("DELETE FROM sqlite_master", "unsafe", "table sqlite_master may not be modified"),
         ("DELETE FROM orders; PRAGMA foreign_keys = off", "unsafe", "PRAGMA"),
         (
+            "SELECT * FROM pragma_collation_list",
+            "unsafe",
+            "only tables of the database may be read: a table that SQLite computes",
+        ),
+        (
             "INSERT INTO sqlite_sequence VALUES ('orders', 99)",
             "unsafe",
             "the tables of SQLite itself may not be changed: INSERT sqlite_sequence",
