@@ -211,12 +211,59 @@ def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
 
 
 def test_only_extra_columns_come_with_the_setting_that_allows_them():
-    hint = "  hint       if further columns do not matter, add `compare: {extra_columns: allow}` to the case"
+    hint = "  hint       if extra columns do not matter, add `compare: {extra_columns: allow}` to the case"
 
     assert answers(table((1,)), table((1, 2)))[1:] == [hint]
     assert hint not in answers(table((1,)), table((2, 2)))
-    assert hint not in answers(table((1,)), table((1,)))
     assert hint not in answers(table((1,), (2,)), table((2, 0), (1, 0)), row_order="strict")
+
+
+@pytest.mark.parametrize(
+    ("metric", "gold", "predicted", "policy", "setting"),
+    [
+        ("execution_accuracy", (float("inf"),), ("inf",), {}, ""),
+        ("execution_accuracy", (float("inf"),), ("Infinity",), {}, ""),
+        ("execution_accuracy", (1,), ("1",), {}, "text_numbers: true"),
+        ("soft_f1", (1,), ("1",), {}, "text_numbers: true"),
+        ("execution_accuracy", (1, "a"), ("1", "b"), {}, ""),
+        ("execution_accuracy_bird", (2,), ("2",), {}, ""),
+        ("execution_accuracy", (1,), (1, 2), {}, "extra_columns: allow"),
+        ("soft_f1", (1,), (1, 2), {}, ""),
+        ("test_suite_accuracy", (1,), (1, 2), {}, ""),
+        ("challenged_accuracy", (1,), (1, 2), {}, ""),
+        ("execution_accuracy", (1,), ((1,), (1,)), {}, "duplicates: ignore"),
+        ("execution_accuracy", (1,), ((1,), (1,)), {"row_order": "strict"}, ""),
+    ],
+)
+def test_a_hint_names_only_a_setting_that_makes_the_case_pass(metric, gold, predicted, policy, setting):
+    gold_table, predicted_table = (
+        table(*rows) if isinstance(rows[0], tuple) else table(rows) for rows in (gold, predicted)
+    )
+    case = make_case(metrics=(metric,), thresholds={metric: Threshold(minimum=1.0)}, policy=Policy(**policy))
+    missed = (ThresholdViolation(metric=metric, threshold=Threshold(minimum=1.0), value=0.0),)
+    result = make_result(case, gold=gold_table, predicted=predicted_table, violations=missed, scores={metric: 0.0})
+
+    hints = [line for line in lines_of(result) if "hint" in line]
+
+    assert len(hints) == bool(setting)
+    assert not setting or f"`compare: {{{setting}}}`" in hints[0]
+
+
+def test_a_setting_has_to_make_all_missed_metrics_and_enough_trials_pass():
+    hint = "text_numbers: true"
+    both = {name: Threshold(minimum=1.0) for name in ("execution_accuracy", "execution_accuracy_bird")}
+    missed = tuple(ThresholdViolation(metric=name, threshold=both[name], value=0.0) for name in both)
+    scores = dict.fromkeys(both, 0.0)
+    case = make_case(thresholds=both)
+    assert hint not in "\n".join(
+        lines_of(make_result(case, gold=table((1,)), predicted=table(("1",)), violations=missed, scores=scores))
+    )
+
+    case = make_case(trials=2, trials_rule="all")
+    result = make_result(case, gold=table((1,)), predicted=table(("1",)), violations=MISSED, scores=scores)
+    wrong = replace(result.shown, predicted=Execution(query=None, answer=table((2,))))
+    assert hint in "\n".join(lines_of(replace(result, trials=(result.shown, result.shown))))
+    assert hint not in "\n".join(lines_of(replace(result, trials=(result.shown, wrong))))
 
 
 def test_settings_of_a_row_are_those_of_the_suite():

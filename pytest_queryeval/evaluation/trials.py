@@ -124,20 +124,8 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
     `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the one that is the
     verdict; neither for a `StoredPrediction`.
     """
-    shown_trial = next((trial for trial in trials if trial.passed is False), trials[0])
-    scores, violations = dict(trials[0].scores), trials[0].violations
-    if len(trials) > 1:
-        scores = {name: _mean([trial.scores[name] for trial in trials]) for name in scores}
-        violations = threshold_violations(scores, case)
-    n, passed = len(trials), [trial.passed for trial in trials].count(True)
-    if case.settings.trials_rule == "mean" or not case.settings.thresholds:
-        is_unanswered = None not in [trial.predicted.error for trial in trials]
-        fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
-    else:
-        fails = not meets_rule(case.settings.trials_rule, passed, n)
-        violations = shown_trial.violations if fails else ()
-    if not isinstance(shown_trial.prediction, StoredPrediction):
-        scores |= {name: _OF_TRIALS[name](n, n, passed) for name in case.settings.trials_scores}
+    scores, violations, fails = verdict_of(case, trials)
+    shown_trial = _shown(trials)
     gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
@@ -151,6 +139,31 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
         difference=difference,
         gold_answers_digest=gold_answers,
     )
+
+
+def verdict_of(
+    case: Case, trials: Sequence[Trial]
+) -> tuple[dict[str, float | None], tuple[ThresholdViolation, ...], bool]:
+    """Return the scores of a case, the thresholds that it does not meet, and whether it fails, as `result_of` does."""
+    shown_trial = _shown(trials)
+    scores, violations = dict(trials[0].scores), trials[0].violations
+    if len(trials) > 1:
+        scores = {name: _mean([trial.scores[name] for trial in trials]) for name in scores}
+        violations = threshold_violations(scores, case)
+    n, passed = len(trials), [trial.passed for trial in trials].count(True)
+    if case.settings.trials_rule == "mean" or not case.settings.thresholds:
+        is_unanswered = None not in [trial.predicted.error for trial in trials]
+        fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
+    else:
+        fails = not meets_rule(case.settings.trials_rule, passed, n)
+        violations = shown_trial.violations if fails else ()
+    if not isinstance(shown_trial.prediction, StoredPrediction):
+        scores |= {name: _OF_TRIALS[name](n, n, passed) for name in case.settings.trials_scores}
+    return scores, violations, fails
+
+
+def _shown(trials: Sequence[Trial]) -> Trial:
+    return next((trial for trial in trials if trial.passed is False), trials[0])
 
 
 class TrialsTest:

@@ -17,8 +17,7 @@ from pytest_queryeval.comparison.difference import (
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
-from pytest_queryeval.core.table import Table
-from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.evaluation.other_settings import passes_with
 from pytest_queryeval.reports.story import (
     Differences,
     Notes,
@@ -131,7 +130,7 @@ def _query(label: str, query: str | None) -> Iterator[str]:
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield the first rows that differ, and hints at settings that would make the answers equal.
+    """Yield the first rows that differ, and hints at settings that would make the case pass.
 
     The rows come from the answers, whose cells have types, which a report does not keep.
     """
@@ -160,24 +159,17 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
-    if any(is_text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
-        yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {place}"
     if has_midnight(difference):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
-    if difference.repeated and _is_equal(result, duplicates="ignore"):
-        yield f"  hint       if duplicates do not matter, add `compare: {{duplicates: ignore}}` {place}"
+    has_numbers_as_text = any(is_text_and_number(*pair) for _, *pair in alike)
     rows_agree = difference.counts == (0, 0) and not difference.repeated
-    if rows_agree and not _is_equal(result) and _is_equal(result, extra_columns="allow"):
-        yield f"  hint       if further columns do not matter, add `compare: {{extra_columns: allow}}` {place}"
-
-
-def _is_equal(result: CaseResult, **changes: Any) -> bool:
-    """Return whether the answers are equal under a policy with these changes."""
-    gold, predicted = result.gold.answer, result.predicted.answer
-    if not isinstance(gold, Table) or not isinstance(predicted, Table):
-        return False
-    policy = replace(result.case.settings.policy, **changes)
-    return execution_accuracy(gold, predicted, policy=policy) == 1.0
+    for may_help, condition, key, value in (
+        (has_numbers_as_text, "a number and its text may be equal", "text_numbers", True),
+        (bool(difference.repeated), "duplicates do not matter", "duplicates", "ignore"),
+        (rows_agree, "extra columns do not matter", "extra_columns", "allow"),
+    ):
+        if may_help and passes_with(result, **{key: value}):
+            yield f"  hint       if {condition}, add `compare: {{{key}: {str(value).lower()}}}` {place}"
 
 
 def _row(
