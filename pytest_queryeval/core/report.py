@@ -204,6 +204,8 @@ class GateMeasurement(TypedDict):
     """How many of the cases in error, which a mean leaves out, have no prediction; present if there is one."""
     unscored: NotRequired[int]
     """The number of other cases that a mean leaves out although they request its metric; present if there is one."""
+    rerun: NotRequired[int]
+    """How many cases of a sum another plugin ran again: only their last runs count. Present if there is one."""
     details: NotRequired[dict[str, JsonValue]]
     """What a rule states besides its value."""
     decided: NotRequired[Decision]

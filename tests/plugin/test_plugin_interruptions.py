@@ -32,6 +32,7 @@ def predict(case):
     before.touch()
     return {WRONG!r}
 """
+SECOND_TIME_COSTS = re.sub(r"return (.*)", r"return Prediction(\1, metadata={'cost': 1.0})", SECOND_TIME_LUCKY)
 SLEEPER = f"""
 import pathlib, time
 
@@ -96,6 +97,21 @@ def test_gates_are_evaluated_on_the_last_results(suite, write, run_and_parse):
     assert gates == [(6 / 8, 8, 0, True), (6 / 7, 7, 1, False)]
     last = [line for line in run.result.outlines if line][-1]
     assert last.startswith("queryeval: FAILED: 1 case in error; 1 case failed; gate missed: execution_accuracy: ")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["", "workers"])
+def test_sums_say_that_they_leave_out_the_calls_of_earlier_runs(suite, write, run_and_parse, workers):
+    write("predict.py", f"from pytest_queryeval import Prediction\n{SECOND_TIME_COSTS}")
+    write("queryeval.yaml", 'gates: [{metric: "metadata[cost]", sum: {max: 1.5}}]')
+    suite(unpredicted("lucky"), predictor="predict.py:predict")
+
+    run = run_and_parse("--reruns=1", *workers)
+
+    assert run.outcomes == {"lucky": "passed"}
+    run.result.stdout.fnmatch_lines(
+        ["gate met: sum of metadata[[]cost]: 1, needs at most 1.5 (1 case, earlier runs of 1 case are left out)"]
+    )
+    assert "left out" not in run_and_parse(*workers).text
 
 
 def test_error_that_a_rerun_overcomes_is_forgotten(suite, write, run_and_parse):

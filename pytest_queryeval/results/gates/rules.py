@@ -437,9 +437,12 @@ class SumRule(GateRule):
         return f"no case has a value of {gate['metric']}" if measurement["value"] is None else ""
 
     def cases_text(self, gate: GateReport) -> str:
-        if gate["n"] == gate["ran"]:
-            return super().cases_text(gate)
-        return f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"
+        is_whole = gate["n"] == gate["ran"]
+        text = (
+            super().cases_text(gate) if is_whole else f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"
+        )
+        rerun = gate.get("rerun", 0)
+        return f"{text}, earlier runs of {pluralize(rerun, 'case')} are left out" if rerun else text
 
     def number_text(self, value: float) -> str:
         return format_amount(value)
@@ -451,10 +454,11 @@ class Amounts:
     def __init__(self, metric: str) -> None:
         self._metric = metric
         self._amounts = array("d")
-        self._errors = 0
+        self._errors = self._rerun = 0
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
         """Add the sum of a case, if one of its calls has the number; negative ones are no amounts."""
+        self._rerun += "reruns" in case
         amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == self._metric]
         if amounts:
             self._amounts.append(math.fsum(amounts))
@@ -465,7 +469,10 @@ class Amounts:
         """Return the sum over all cases that have one."""
         value = math.fsum(self._amounts) if self._amounts else None
         is_met = value is not None and limits_of(gate).admits(value)
-        return {"value": value, "n": len(self._amounts), "errors": self._errors}, is_met
+        measurement: GateMeasurement = {"value": value, "n": len(self._amounts), "errors": self._errors}
+        if self._rerun:
+            measurement["rerun"] = self._rerun
+        return measurement, is_met
 
 
 SUM = SumRule()
