@@ -1,10 +1,16 @@
 """A setting without effect: refused on a case and in a suite of one kind, named by `queryeval check` elsewhere."""
 
+from datetime import date
+
 import pytest
 from suites import enter, load, problems, write
 
 from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.core.metric import Score
+from pytest_queryeval.core.table import ColumnTolerance, Literal, Policy, Table
+from pytest_queryeval.metrics import METRICS, follows_compare
 from pytest_queryeval.reports.story import Scores, case_story
+from pytest_queryeval.suites.keys import COMPARE
 
 JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 2}}]\n"
 SQL = "kind: sql\nsource: a.db\ncases: [{id: a, gold: x, predicted: y}]\n"
@@ -47,7 +53,7 @@ OF_JSON, OF_SQL = "cases of kind json do not use it", "cases of kind sql do not 
             "metrics: [execution_accuracy_bird]\nthresholds: {}\ncompare: {case: ignore}",
             SQL,
             "compare: case",
-            "no metric that is computed follows `compare`",
+            "no metric that is computed follows it",
         ),
     ],
 )
@@ -102,6 +108,95 @@ def test_options_of_a_metric_that_only_a_gate_names_have_an_effect():
     (loaded,) = load(f"options: {{r_ves: {{iterations: 5}}}}\n{SQL}")
 
     assert loaded.settings.options == {"r_ves": {"iterations": 5}}
+
+
+@pytest.mark.parametrize(
+    ("metric", "setting", "name"),
+    [
+        ("soft_f1", "row_order: strict", "row_order"),
+        ("soft_f1", "columns: by_name", "columns"),
+        ("soft_f1", "extra_columns: allow", "extra_columns"),
+        ("soft_f1", "duplicates: ignore", "duplicates"),
+        ("soft_f1", "duplicates: count", "duplicates"),
+        ("row_matching_f1", "row_order: ignore", "row_order"),
+        ("exact_match_f1", "columns: positional", "columns"),
+        ("value_overlap", "numbers: {abs: 1}", "numbers: abs"),
+        ("value_overlap", "numbers: {columns: {x: {abs: 1}}}", "numbers: columns: x"),
+        ("same_row_count", "gold_columns: [0]", "gold_columns"),
+        ("same_column_count", "gold_columns: [0]", ""),
+        ("value_overlap", "gold_columns: [0]", ""),
+        ("cell_f1", "duplicates: ignore", ""),
+        ("row_matching_f1", "columns: by_name", ""),
+        ("ves", "row_order: strict", ""),
+        ("test_suite_accuracy", "row_order: strict", ""),
+        pytest.param("challenged_accuracy", "extra_columns: allow", "", marks=pytest.mark.feature("challenge")),
+        ("soft_f1, execution_accuracy", "row_order: strict", ""),
+    ],
+)
+def test_each_key_of_compare_is_judged_by_itself(metric, setting, name):
+    suite = f"metrics: [{metric}]\nthresholds: {{}}\n{SQL}"
+    levels = f"compare: {{{setting}}}\n{suite}", suite.replace("id: a,", f"id: a, compare: {{{setting}}},")
+
+    for written in levels:
+        if name:
+            (problem,) = problems(written)
+            why = "because no metric that is computed follows it, as execution_accuracy does: remove it"
+            assert problem.endswith(f"`compare: {name}` has no effect, {why}")
+        else:
+            assert load(written)
+
+
+def answer(*rows, columns="abc"):
+    return Table(columns=tuple(columns[: len(rows[0])]), rows=rows)
+
+
+def literal(lexical, datatype):
+    return answer((Literal(lexical, f"http://www.w3.org/2001/XMLSchema#{datatype}"),))
+
+
+# Answers whose scores a value of a key changes, whatever the metric, if the metric follows the key.
+ANSWERS = {
+    "numbers": [
+        ({"abs": 1.0}, answer((1.0,)), answer((1.5,))),
+        ({"column_numbers": (ColumnTolerance("a", None, 1.0),)}, answer((1.0,)), answer((1.5,))),
+    ],
+    "text_numbers": [({"text_numbers": True}, answer((5,)), answer(("5",)))],
+    "case": [({"case": "ignore"}, answer(("A",)), answer(("a",)))],
+    "whitespace": [({"whitespace": "ignore"}, answer(("a  b",)), answer(("a b",)))],
+    "dates": [({"dates": "strict"}, answer((date(2024, 1, 1),)), answer(("2024-01-01",)))],
+    "rdf_terms": [({"rdf_terms": "strict"}, literal("1", "integer"), literal("1.0", "decimal"))],
+    "duplicates": [
+        ({"duplicates": "ignore"}, answer((1,), (1,), (2,)), answer((1,), (2,))),
+        ({"duplicates": "ignore"}, answer((1,), (2,)), answer((1,), (1,), (2,))),
+        ({"duplicates": "ignore"}, answer(*"aaabc"), answer("ab", "ab", "ac")),
+        ({"duplicates": "ignore"}, answer(*"aab"), answer("ab", "ab", "xx", "yx")),
+    ],
+    "row_order": [({"row_order": "strict"}, answer((1,), (2,)), answer((2,), (1,)))],
+    "columns": [
+        ({"columns": "positional"}, answer((1, 2)), answer((2, 1))),
+        ({"columns": "by_name"}, answer((1, 2)), answer((2, 1), columns="ab")),
+    ],
+    "extra_columns": [({"extra_columns": "allow"}, answer((1,)), answer((1, 9)))],
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, metric in METRICS.available().items() if {"policy"} <= metric.injected <= {"policy", "timer"}],
+)
+def test_a_metric_follows_the_keys_of_compare_that_change_its_score(name):
+    def score(gold, predicted, **policy):
+        timer = {"timer": lambda number: [(1.0, 1.0)] * number} if "timer" in METRICS[name].injected else {}
+        value = METRICS[name].function(gold, predicted, policy=Policy(**policy), **timer)
+        return value.value if isinstance(value, Score) else value
+
+    assert {*COMPARE} - {"nulls", "gold_columns"} == ANSWERS.keys()
+    followed = {
+        key
+        for key, examples in ANSWERS.items()
+        if any(score(gold, predicted, **policy) != score(gold, predicted) for policy, gold, predicted in examples)
+    }
+    assert followed == {key for key in ANSWERS if follows_compare(name, key)}
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,9 @@ class Metric:
     group: MetricGroup = "answers"
     """What it measures: `answers` and texts, or `resources` such as time. Levels of suites inherit the thresholds of
     each group separately."""
+    ignores: frozenset[str] = frozenset()
+    """The keys of `compare` that never change its score, although it gets the `policy` or the columns of gold that
+    count."""
     published: bool = False
     """Whether it follows a published evaluator instead of the case's `compare`; it then gets all columns of gold."""
     counts: tuple[str, Callable[..., Any]] | None = None
@@ -173,6 +176,7 @@ def metric(
     max_score: float = 1.0,
     better: Better = "higher",
     group: MetricGroup = "answers",
+    ignores: frozenset[str] = frozenset(),
     published: bool = False,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
@@ -192,6 +196,7 @@ def metric(
         "max_score": max_score,
         "better": better,
         "group": group,
+        "ignores": ignores,
         "published": published,
         "counts": counts,
     }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 FOLLOW_COMPARE = frozenset({"policy", "states", "challenge"})  # arguments of metrics that follow `compare`
+NUMBERS_FIELDS = frozenset({"rel", "abs", "column_numbers"})  # of `Policy`, for the key `numbers`
 _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
 
 
@@ -118,12 +119,16 @@ def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> boo
 
 
 def follows_compare(name: str, key: str) -> bool:
-    """Return whether a metric follows a key of `compare`, which published metrics never do; an unknown one does not."""
+    """Return whether a key of `compare`, or a field of `Policy`, can change the scores of a metric.
+
+    Published metrics follow none, and neither does an unknown metric.
+    """
     try:
         metric = METRICS[name]
     except QueryEvalError:
         return False
-    if metric.published or metric.input in ("queries", "predictions"):
+    key = "numbers" if key in NUMBERS_FIELDS else key
+    if metric.published or metric.input in ("queries", "predictions") or key in metric.ignores:
         return False
     gets_gold_columns = metric.input == "answers" or metric.answers is not None
     return bool(metric.injected & FOLLOW_COMPARE) or (key == "gold_columns" and gets_gold_columns)

@@ -9,6 +9,8 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Policy, Table
 
+IGNORES = frozenset({"row_order", "extra_columns"})
+
 
 @metric(header=True)
 def arity_f1(gold: Table, predicted: Table) -> float:
@@ -35,7 +37,7 @@ def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, 
 ENTITY_COUNTS = ("entity", _by_column)
 
 
-@metric(counts=ENTITY_COUNTS)
+@metric(counts=ENTITY_COUNTS, ignores=IGNORES)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return whether the right values are in the right columns, in any rows.
 
@@ -52,7 +54,7 @@ def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     return 2 * precision * recall / (total * columns) if total else 0.0
 
 
-@metric(counts=ENTITY_COUNTS)
+@metric(counts=ENTITY_COUNTS, ignores=IGNORES)
 def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over gold's columns of the share of predicted's distinct values that are right.
 
@@ -63,7 +65,7 @@ def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()
     return precision / columns
 
 
-@metric(counts=ENTITY_COUNTS)
+@metric(counts=ENTITY_COUNTS, ignores=IGNORES)
 def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over gold's columns of the share of their distinct values that are predicted.
 
@@ -91,7 +93,7 @@ def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, 
 ROW_COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted, policy).as_dict())
 
 
-@metric(counts=ROW_COUNTS)
+@metric(counts=ROW_COUNTS, ignores=IGNORES)
 def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return how many rows are right, whatever the names and the order of the columns.
 
@@ -106,7 +108,7 @@ def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy())
     return row_counts(gold, predicted, policy).f1
 
 
-@metric(counts=ROW_COUNTS)
+@metric(counts=ROW_COUNTS, ignores=IGNORES)
 def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of predicted rows that are right: |multiset intersection of rows| / m, as in `row_matching_f1`.
 
@@ -115,7 +117,7 @@ def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     return row_counts(gold, predicted, policy).precision
 
 
-@metric(counts=ROW_COUNTS)
+@metric(counts=ROW_COUNTS, ignores=IGNORES)
 def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of gold's rows that are predicted: |multiset intersection of rows| / n, as in `row_matching_f1`.
 
@@ -124,7 +126,10 @@ def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> f
     return row_counts(gold, predicted, policy).recall
 
 
-@metric(counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).as_dict()))
+@metric(
+    counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).as_dict()),
+    ignores=IGNORES | {"columns"},
+)
 def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return how many rows are right with the columns in gold's order; names are ignored.
 

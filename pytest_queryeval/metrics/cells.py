@@ -12,11 +12,12 @@ from pytest_queryeval.comparison.row_cells import merged_rows, text_rows
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Policy, Table
 
+IGNORES = frozenset({"row_order", "columns", "extra_columns"})
 ROWS = 100  # the evaluator asks the database for no more
 COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, policy).as_dict())
 
 
-@metric(counts=COUNTS)
+@metric(counts=COUNTS, ignores=IGNORES)
 def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return how many cells are right, row by row in order, in any column.
 
@@ -35,7 +36,7 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     return cell_counts(gold, predicted, policy).f1
 
 
-@metric(counts=COUNTS)
+@metric(counts=COUNTS, ignores=IGNORES)
 def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of predicted cells that are right: tp / (tp + fp), as `cell_f1` counts them.
 
@@ -44,7 +45,7 @@ def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) 
     return cell_counts(gold, predicted, policy).precision
 
 
-@metric(counts=COUNTS)
+@metric(counts=COUNTS, ignores=IGNORES)
 def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of gold's cells that are predicted: tp / (tp + fn), as `cell_f1` counts them.
 
@@ -53,7 +54,7 @@ def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> 
     return cell_counts(gold, predicted, policy).recall
 
 
-@metric()
+@metric(ignores=IGNORES | {"numbers"})
 def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the recall of values: |multiset intersection of all cells| / gold's cells, without NULL on either side.
 
@@ -66,7 +67,7 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     >>> round(value_overlap(gold, Table(columns=("x",), rows=(("a",), (2.0,), (2,)))), 3)
     0.667
     """
-    tables = table_pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
+    tables = table_pair(gold, predicted, replace(policy, rel=0.0, abs=0.0, column_numbers=()))
     gold_values, predicted_values = (
         Counter(
             code
@@ -80,7 +81,7 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     return (gold_values & predicted_values).total() / gold_values.total()
 
 
-@metric()
+@metric(ignores=IGNORES)
 def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over predicted rows of the share of their distinct values that are in the i-th gold row.
 
@@ -127,7 +128,7 @@ def subset_score_denodo(gold: Table, predicted: Table) -> float:
     return common / (len(gold.columns) * len(gold_rows))
 
 
-@metric()
+@metric(ignores=frozenset({"gold_columns"}))
 def same_row_count(gold: Table, predicted: Table) -> float:
     """Return 1 if both have the same number of rows, else 0."""
     return float(len(gold.rows) == len(predicted.rows))

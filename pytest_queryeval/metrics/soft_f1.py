@@ -19,6 +19,7 @@ from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows,
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.table import Policy, Table
 
+IGNORES = frozenset({"duplicates", "row_order", "columns", "extra_columns"})
 ROWS = 100  # the Denodo AI SDK Evaluator asks the database for no more
 UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget, so the score may be too low"
 
@@ -27,7 +28,7 @@ def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
     return _soft(gold, predicted, policy).counts.as_dict()
 
 
-@metric(counts=("soft", _counts))
+@metric(counts=("soft", _counts), ignores=IGNORES)
 def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float | Score:  # noqa: B008 (immutable)
     """Return how many cells are right in rows that are paired by their content.
 

@@ -97,7 +97,7 @@ def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, comput
             return _not_of(kind)
         case ("compare", name, *_):
             is_followed = any(follows_compare(metric, name) for metric in computed)
-            return "" if is_followed else "no metric that is computed follows `compare`"
+            return "" if is_followed else "no metric that is computed follows it, as execution_accuracy does"
         case _:
             return "" if KEYS[path[0]].used_by(kind) else _not_of(kind)
 
