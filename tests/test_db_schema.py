@@ -78,7 +78,7 @@ def test_the_nearest_level_holds_and_its_file_is_found_from_there():
         ("db_schema:", "db_schema: expected text, found nothing: write a value, or leave out the key"),
         (
             "db_schema: [tables.json]",
-            "db_schema: expected text, found a list: write one text, in quotes if it begins with [ or {",
+            "db_schema: expected text, found a list: write tables.json",
         ),
     ],
 )

@@ -214,7 +214,9 @@ def test_a_set_of_rows_has_no_order(folder, suite, keys):
 
     (problem,) = problems(f"kind: sql\nsource: a.db\n{suite}cases:\n{cases}")
 
-    assert problem.endswith("has no effect next to `duplicates: ignore`, because a set has no order: remove one")
+    assert problem.endswith(
+        "has no effect next to `duplicates: ignore`, because a set has no order: remove one of the two"
+    )
 
 
 def shown_comparison(suite):

@@ -305,7 +305,7 @@ def test_a_file_without_ids_is_read_by_question(name, lines):
     predictor = predictions(*lines, name=name)
 
     assert answered(predictor, id="any", question="How many?\n") == "x"
-    message = f"{name}: no prediction for 'How much?': did you mean 'How many?'?"
+    message = f"{name}: no prediction for 'How much?': it has 'How many?', which no case has: write 'How much?' there"
     assert no_answer(predictor, question="How much?") == message
 
 
@@ -432,8 +432,10 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
 
     predictor.register_cases(cases("singers-old", "singer-by-age"))
 
-    message = "preds.jsonl: no prediction for 'singer-by-age' (1 of 2 cases has none): did you mean 'singers-by-age'?"
-    assert no_answer(predictor, id="singer-by-age") == message
+    assert no_answer(predictor, id="singer-by-age") == (
+        "preds.jsonl: no prediction for 'singer-by-age' (1 of 2 cases has none): "
+        "it has 'singers-by-age', which no case has: write 'singer-by-age' there"
+    )
 
 
 @pytest.mark.parametrize(
@@ -447,7 +449,7 @@ def test_the_nearest_entry_is_found_among_many(id_, near):
     predictor.register_cases(cases(id_))
 
     add = ": add it, or correct one of the ids that no case has: 'q0', 'q1', 'q2' and 999 more"
-    message = f": did you mean '{near}'?" if near else add
+    message = f": it has '{near}', which no case has: write '{id_}' there" if near else add
     assert no_answer(predictor, id=id_) == f"preds.jsonl: no prediction for '{id_}'{message}"
 
 
@@ -455,7 +457,7 @@ def test_entries_are_compared_up_to_a_bound_and_by_letters_beyond_it(monkeypatch
     monkeypatch.setattr("pytest_queryeval.predictors.file.MAX_COMPARISONS", 2)
     predictor = predictions(*({"id": name, "predicted": "x"} for name in ("singers-old", "mean-age", "sizes")))
 
-    assert no_answer(predictor, id="MEAN AGE").endswith("did you mean 'mean-age'?")
+    assert no_answer(predictor, id="MEAN AGE").endswith("it has 'mean-age', which no case has: write 'MEAN AGE' there")
     assert ": add it, or correct one of the ids" in no_answer(predictor, id="singers-odl")
 
 
@@ -465,8 +467,8 @@ def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
     predictor.register_cases(cases("a", "b", "c"))
 
     assert no_answer(predictor, id="c") == (
-        "preds.jsonl: no prediction for 'c' (1 of 3 cases has none): add it, or count such cases as failed: "
-        "`missing: fail`"
+        "preds.jsonl: no prediction for 'c' (1 of 3 cases has none): add it, or count such cases as failed, "
+        "`preds.jsonl?missing=fail`"
     )
 
 
@@ -476,8 +478,8 @@ def test_the_nearest_ids_are_named_where_all_are_those_of_other_cases():
     predictor.register_cases(cases("mean-1", "mean-2", "other", "mean-3"))
 
     assert no_answer(predictor, id="mean-3").endswith(
-        "none): add it (nearest: 'mean-2', 'mean-1', each that of another case), or count such cases as failed: "
-        "`missing: fail`"
+        "none): add it (nearest: 'mean-2', 'mean-1', each that of another case), or count such cases as failed, "
+        "`preds.jsonl?missing=fail`"
     )
 
 
@@ -617,7 +619,7 @@ def test_predictions_for_other_databases_are_named_at_the_end(name):
 def test_a_value_is_no_query():
     predictor = predictions("", {"id": "a", "predicted": ["x"]})
 
-    assert no_answer(predictor) == "preds.jsonl:2: the prediction is not text: write the query in double quotes"
+    assert no_answer(predictor) == "preds.jsonl:2: the prediction is not text: write the query without the brackets"
 
 
 @pytest.mark.parametrize(
@@ -633,16 +635,16 @@ def test_a_value_is_no_query():
         ('{"id": true, "predicted": "x"}', " a prediction needs `id`, which is text"),
         ('{"id": " ", "predicted": "x"}', " a prediction needs `id`, which is text"),
         ('{"id": "a", "predicted": null}', ' `predicted` is null: leave the prediction out, or write "" for an empty'),
-        ('{"id": "first", "predicted": "x"}', " 'first' was predicted on line 1 already: say under `trial` which is"),
-        ('{"id": "first", "predicted": "x", "trial": 2}', " 'first' was predicted on line 1 already: say under"),
+        ('{"id": "first", "predicted": "x"}', " 'first' was predicted on line 1 already: remove one, or tell them"),
+        ('{"id": "first", "predicted": "x", "trial": 2}', " 'first' was predicted on line 1 already: remove one"),
         ('{"id": "a", "predicted": "x", "trial": 0}', " `trial` is a whole number from 1 on"),
         ('{"id": "a", "predicted": "x", "trial": "1"}', " `trial` is a whole number from 1 on"),
         ('{"id": "a", "predicted": "x", "trial": null}', " `trial` is a whole number from 1 on"),
-        ('{"id": "a", "predicted": "x", "seconds": -1}', " `seconds` is a number"),
-        ('{"id": "a", "predicted": "x", "seconds": NaN}', " `seconds` is a number"),
-        ('{"id": "a", "predicted": "x", "seconds": "1"}', " `seconds` is a number"),
-        ('{"id": "a", "predicted": "x", "seconds": true}', " `seconds` is a number"),
-        ('{"id": "a", "predicted": "x", "seconds": 1' + "0" * 400 + "}", " `seconds` is a number"),
+        ('{"id": "a", "predicted": "x", "seconds": -1}', " `seconds` must be a number"),
+        ('{"id": "a", "predicted": "x", "seconds": NaN}', " `seconds` must be a number"),
+        ('{"id": "a", "predicted": "x", "seconds": "1"}', " `seconds` must be a number"),
+        ('{"id": "a", "predicted": "x", "seconds": true}', " `seconds` must be a number"),
+        ('{"id": "a", "predicted": "x", "seconds": 1' + "0" * 400 + "}", " `seconds` must be a number"),
     ],
     ids=lambda value: value[:40],
 )
@@ -692,7 +694,7 @@ def test_what_is_wrong_with_json_is_said_with_its_place(lines, told):
         (["id,predicted", 'a,"x'], "2: column 'predicted': nothing closes the double quote that opens this cell"),
         (["id,predicted", "a,x", "a,y"], "3: 'a' was predicted on line 2 already"),
         (["id,predicted", ",x"], "2: a prediction needs `id`"),
-        (["id,predicted,seconds", "a,x,soon"], "2: `seconds` is a number"),
+        (["id,predicted,seconds", "a,x,soon"], "2: `seconds` must be a number"),
         (["id,predicted,cost", "a,x,1e999"], "2: a number of 5 characters is too large"),
     ],
     ids=str,
@@ -733,7 +735,7 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
         ({"path": "a\0.jsonl"}, "path", "'path' is not the name of a file"),
         ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
         ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
-        ({"path": "preds.ods"}, "path", "'path' does not end as files of predictions do, .jsonl, "),
+        ({"path": "preds.ods"}, "path", "'path' names no file of predictions, .jsonl, "),
         ({"path": "p.jsonl", "key": ""}, "key", "'key' is not id, question, or the name of what holds the ids"),
         (
             {"path": "p.csv", "columns": "SQL"},
@@ -844,7 +846,7 @@ def test_what_is_wrong_with_columns_is_said_with_the_names_of_the_file():
         "preds.jsonl:1: a prediction needs `SQL`: choose from No."
     )
     message = problem("No.,SQL,Time", "1,SELECT 1,soon", name="b.csv", columns=columns)
-    assert message == "b.csv:2: `Time` is a number from 0 to 1,000,000,000"
+    assert message == "b.csv:2: `Time` must be a number from 0 to 1,000,000,000, without quotes or a unit"
 
 
 def test_a_header_below_a_title_is_named_and_found():

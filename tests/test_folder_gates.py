@@ -21,7 +21,7 @@ def folder(text, name="."):
     return write(text, f"{name}/queryeval.yaml")
 
 
-UNMISSABLE, LIMIT = "this gate cannot be missed:", "write a limit that can be missed"
+UNMISSABLE, MET = "this gate cannot be missed:", "this gate is always met:"
 
 
 def gate_problem(line):
@@ -63,7 +63,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(working_folder):
         ("{metric: arity_f1, min: 1, max: 0}", "min 1 of 'arity_f1' is above its max 0"),
         ("{metric: arity_f1, minimum: 1}", "unknown key 'minimum': did you mean 'min'?"),
         ("{metric: arity_f1, min: 1, where: {level: hard}}", None),
-        ("{metric: arity_f1, min: 1, where: hard}", "where: expected a mapping, found 'hard': write `key: value`"),
+        ("{metric: arity_f1, min: 1, where: hard}", "where: expected a mapping, found 'hard': write {KEY: VALUE}"),
         ("{no_regression: true}", "no_regression: expected a mapping, found 'true': write {metric: NAME}"),
         ("{no_regression: {}}", "'no_regression' needs a metric: write {metric: NAME}"),
         (
@@ -72,7 +72,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(working_folder):
         ),
         (
             "{metric: arity_f1, min: 1, where: {not: x}}",
-            "not: expected a mapping, found 'x': write `key: value`",
+            "not: expected a mapping, found 'x': write {KEY: VALUE}",
         ),
         ("{no_regression: {metric: arity_f2}}", "unknown metric 'arity_f2': did you mean 'arity_f1'?"),
         ("{no_regression: {metric: arity_f1, alpha: 0}}", "alpha: expected a number from 0.001 to 0.5, found '0'"),
@@ -110,12 +110,12 @@ def test_a_suite_names_the_folders_whose_gates_apply(working_folder):
             "{metric: 'metadata[cost]', sum: {max: 5}, max_regressions: 3}",
             "'max_regressions' does not go with 'metric': write a gate for each",
         ),
-        ("{metric: arity_f1, min: 0}", f"{UNMISSABLE} 'arity_f1' is from 0 to 1: {LIMIT}"),
-        ("{metric: arity_f1, max: 1}", f"{UNMISSABLE} 'arity_f1' is from 0 to 1: {LIMIT}"),
-        ("{metric: pass_rate, min: 0, max: 1}", f"{UNMISSABLE} 'pass_rate' is from 0 to 1: {LIMIT}"),
-        ("{metric: r_ves, max: 1.118033988749895}", f"{UNMISSABLE} 'r_ves' is from 0 to 1.11803: {LIMIT}"),
-        ("{metric: steps, min: 0}", f"{UNMISSABLE} 'steps' is from 0 on: {LIMIT}"),
-        ("{metric: 'metadata[cost]', sum: {min: 0}}", f"{UNMISSABLE} 'metadata[cost]' is from 0 on: {LIMIT}"),
+        ("{metric: arity_f1, min: 0}", f"{MET} 'arity_f1' is from 0 to 1: write a min above 0"),
+        ("{metric: arity_f1, max: 1}", f"{MET} 'arity_f1' is from 0 to 1: write a max below 1"),
+        ("{metric: pass_rate, min: 0, max: 1}", f"{MET} 'pass_rate' is from 0 to 1: write a min above 0"),
+        ("{metric: r_ves, max: 1.118033988749895}", f"{MET} 'r_ves' is from 0 to 1.11803: write a max below 1.11803"),
+        ("{metric: steps, min: 0}", f"{MET} 'steps' is from 0 on: write a min above 0"),
+        ("{metric: 'metadata[cost]', sum: {min: 0}}", f"{MET} 'metadata[cost]' is from 0 on: write a min above 0"),
         (
             "{no_regression: {metric: arity_f1, max_drop: 1}}",
             f"{UNMISSABLE} no drop of 'arity_f1' is above 1: lower max_drop",

@@ -14,8 +14,8 @@ def working_folder(tmp_path, monkeypatch):
 
 
 def test_an_unknown_key_is_reported_with_file_and_line():
-    assert problem("golden: SELECT 1") == "unknown key 'golden': 'gold' is there already: remove one of them"
-    assert problem("gold_tabel: {}") == "unknown key 'gold_tabel': 'gold' is there already: remove one of them"
+    assert problem("golden: SELECT 1") == "unknown key 'golden': remove it, because 'gold' is there already"
+    assert problem("gold_tabel: {}") == "unknown key 'gold_tabel': remove it, because 'gold' is there already"
     assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
 
 
@@ -210,7 +210,7 @@ def test_wrong_thresholds_are_reported():
 
 
 def test_inapplicable_metrics_on_a_case_are_reported():
-    expected = "metric 'only_sql' does not apply to the kind 'sparql': it is for sql"
+    expected = "metric 'only_sql' is for sql, not for sparql: remove it, or write execution_accuracy"
 
     assert problem("kind: sparql", "source: a.ttl", "thresholds: {only_sql: 1}") == expected
     assert problem("kind: sparql", "source: a.ttl", "metrics: [only_sql]") == expected
@@ -220,7 +220,7 @@ def test_inapplicable_metrics_in_a_file_of_one_kind_are_reported():
     text = "source: a.ttl\nkind: sparql\nthresholds: {only_sql: 1}\ncases:\n  - {id: a, gold: x, predicted: y}\n"
 
     assert problems(text) == [
-        "s.queryeval.yaml:3: metric 'only_sql' does not apply to the kind 'sparql': it is for sql"
+        "s.queryeval.yaml:3: metric 'only_sql' is for sql, not for sparql: remove it, or write execution_accuracy"
     ]
 
 
@@ -247,7 +247,7 @@ def test_options_are_checked_against_what_the_metric_takes():
     assert problem("options: {only_sq: {}}") == (
         "options for 'only_sq', which is neither a metric nor a kind: did you mean 'only_sql'?"
     )
-    assert problem("options: {only_sql: 5}") == "only_sql: expected a mapping, found '5': write `key: value`"
+    assert problem("options: {only_sql: 5}") == "only_sql: expected a mapping, found '5': write {KEY: VALUE}"
 
 
 def test_compare_sets_the_policy():

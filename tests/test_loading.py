@@ -74,7 +74,7 @@ def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
         "s.queryeval.yaml:11: skip: expected text, found a list: write one text, in quotes if it begins with [ or {",
         "s.queryeval.yaml:12: id 'b c' must consist of letters, digits and - _ . : / without '::': write b-c",
         "s.queryeval.yaml:14: duplicate key 'gold', first on line 13: remove one, or begin another item by `- `",
-        "s.queryeval.yaml:15: item of cases: expected a mapping, found 'just text': write `key: value`",
+        "s.queryeval.yaml:15: item of cases: expected a mapping, found 'just text': write {KEY: VALUE}",
     ]
 
 
@@ -196,7 +196,7 @@ def test_problems_of_json_lines_come_in_one_error():
         "s.queryeval.jsonl",
     ) == [
         "s.queryeval.jsonl:1: 'predicted' is null: leave it out, or write \"\" for an empty answer",
-        "s.queryeval.jsonl:2: unknown key 'golden': 'gold' is there already: remove one of them",
+        "s.queryeval.jsonl:2: unknown key 'golden': remove it, because 'gold' is there already",
         "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1: give one of them another id",
         (
             "s.queryeval.jsonl:3:6: not JSON: it ends too early: a value, a `]` or a `}` is missing: "
@@ -235,7 +235,7 @@ def test_problems_in_case_files_name_these_files():
     write("", "c/d.yaml")
 
     assert problems("kind: sql\nsource: a.db\ncases: c/*.yaml\n") == [
-        "c/a.yaml:2: unknown key 'golden': 'gold' is there already: remove one of them",
+        "c/a.yaml:2: unknown key 'golden': remove it, because 'gold' is there already",
         "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1: give one of them another id",
         "c/c.yaml:1:5: not YAML: a plain value cannot hold `: `: quote the value",
         "c/d.yaml: there is no case in it: add one",

@@ -213,10 +213,12 @@ def test_unknown_sources_and_engines_are_reported():
     assert problem("source: {sqlite: a.db, duckdb: b}").endswith("such as sqlite: found sqlite and duckdb")
     assert problem("source: {headers: {}}").endswith("such as sqlite: found none")
     assert (
-        problem("source: [a.db]")
-        == "source: expected text, found a list: write one text, in quotes if it begins with [ or {"
+        problem("source: [a.db]") == "source: expected one source, found a list: several stand under `sources`, by name"
     )
-    assert problem("source:") == "source: expected text, found nothing: write a value, or leave out the key"
+    assert (
+        problem("source:")
+        == "source: expected a source, found nothing: write {sqlite: FILE} or {sqlite: {script: FILE.sql}}"
+    )
     assert problem("source: {sqlite: }") == "sqlite: expected text, found nothing: write a value, or leave out the key"
 
 

@@ -184,7 +184,7 @@ def test_a_header_names_its_delimiter_where_it_is_another():
     with open_table(file_at(separated("id;gold\na;x\n"))) as table:
         assert str(table.missing_column("gold")) == (
             "a.csv, row 1: there is no column 'gold': the header is one cell, 'id;gold': "
-            'write `delimiter: ";"` beside the file'
+            'write `delimiter: ";"` behind the file, as in {file: NAME, delimiter: …}'
         )
 
 

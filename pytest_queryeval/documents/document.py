@@ -230,6 +230,10 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
             raise file.problem(f"the line is longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", line)
         try:
             text = file.decoded(data[start:end], line=line)
+            if text.strip() in ("[", "]"):
+                raise file.problem(
+                    f"a list over several lines: remove the line `{text.strip()}` and commas at line ends", line
+                )
             if text.strip():
                 yield parse_json(text, file, line=line, hint=": a line holds one JSON object")
         except CaseError as problem:

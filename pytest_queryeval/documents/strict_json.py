@@ -90,6 +90,8 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
     bracket = after.removeprefix(",").lstrip()[:1]
     if bracket in ("}", "]") and (before.endswith(",") or after.startswith(",")):
         problem = f"a comma before `{bracket}`: remove it"
+    elif after == "," and error.msg.startswith("Extra data"):
+        problem = "a comma behind the end: remove it"
     elif after.startswith("'"):
         problem = "single quotes: names and texts stand in double quotes"
     elif before and after.startswith(("//", "/*", "#")):

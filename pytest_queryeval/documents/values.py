@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -48,7 +48,7 @@ MAX_PROBLEMS = 100  # of the items of one list or mapping
 def text(node: Node) -> str:
     """Read the source text of a scalar, whatever it looks like."""
     if not isinstance(node.value, str):
-        raise unexpected(node, "text", ": write one text, in quotes if it begins with [ or {")
+        raise unexpected(node, "text", _text_hint(node))
     return node.value
 
 
@@ -184,14 +184,15 @@ def choice(*allowed: str) -> Reader[str]:
 
 
 @shape({"type": "object"})
-def entries(node: Node) -> dict[str, Node]:
-    """Read the entries of a mapping."""
+def entries(node: Node, keys: Collection[str] = ()) -> dict[str, Node]:
+    """Read the entries of a mapping; a message suggests the one of its possible `keys` that stands there instead."""
     if isinstance(node.value, dict):
         return node.value
     if not node.file.is_yaml:
         raise unexpected(node, "an object")
-    hint = ": write `key: value`, without `- `" if isinstance(node.value, list) else ": write `key: value`"
-    raise unexpected(node, "a mapping", hint)
+    stated = node.value if isinstance(node.value, list) else [node]
+    key = next((str(item.value) for item in stated if str(item.value) in keys), "KEY")
+    raise unexpected(node, "a mapping", f": write {{{key}: VALUE}}")
 
 
 @shape({"type": "array"})
@@ -271,9 +272,9 @@ def read_each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
     return results
 
 
-def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
+def each_entry(node: Node, read: Callable[[str, Node], T], keys: Collection[str] = ()) -> dict[str, T]:
     """Read all entries of a mapping with their names; raise `SuiteError` with the problems of those that fail."""
-    nodes = entries(node)
+    nodes = entries(node, keys)
     return dict(zip(nodes, read_each(nodes.items(), lambda entry: read(*entry)), strict=True))
 
 
@@ -285,7 +286,7 @@ def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, A
             raise value.problem(f"unknown key '{name}'{did_you_mean(name, readers)}")
         return readers[name](value)
 
-    return each_entry(node, read)
+    return each_entry(node, read, readers)
 
 
 def mapping_of(
@@ -316,6 +317,14 @@ def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
     else:
         content = f"{'' if node.plain else 'the text '}'{one_line(node.value, MAX_SHOWN)}'"
     return node.problem(f"{key}expected {expected}, found {content}{remedy}")
+
+
+def _text_hint(node: Node) -> str:
+    """Return how to write as text what is a list or a mapping: its only item, else something in quotes."""
+    stated = node.value[0] if isinstance(node.value, list) and len(node.value) == 1 else node
+    if isinstance(stated.value, str) and stated.value.strip():
+        return f": write {one_line(stated.value, MAX_SHOWN)}"
+    return ": write one text, in quotes if it begins with [ or {"
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:

@@ -184,7 +184,8 @@ def _first_character(failure: _Failure) -> tuple[Place, str] | None:
     else:
         return None
     first = failure.lines[place.line][place.column : place.column + 1]
-    return place, f"a plain value cannot begin with {first}: {_quote_hint(failure.lines, place.line)}"
+    hint = "remove the backticks" if first == "`" else _quote_hint(failure.lines, place.line)
+    return place, f"a plain value cannot begin with {first}: {hint}"
 
 
 def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:

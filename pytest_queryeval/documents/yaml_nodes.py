@@ -287,9 +287,7 @@ class _Composer:
     def _check_tag(self, event: Any, allowed: str) -> None:
         if event.tag not in ("!", _TAGS[allowed]):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            problem = (
-                f"tag '{tag}' is refused: suites hold text, lists and mappings only: quote text that begins with !"
-            )
+            problem = f"tag '{tag}' is refused: remove it, or quote the text if ! is part of it"
             self._problems.append(self._file.problem(problem, _line(event)))
 
 

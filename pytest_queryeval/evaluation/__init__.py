@@ -38,7 +38,7 @@ from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.extract_query import AFTER_PROSE
+from pytest_queryeval.languages.extract_query import AFTER_PROSE, ENDS_WITH_PROSE, STARTS_WITH_PROSE
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe, truncate_middle
 
@@ -230,6 +230,8 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     elif error.kind == "invalid":
         text_hint = kind.text_hint(query)
         hint = f" ({text_hint})" if text_hint else ""
+        if text_hint in (STARTS_WITH_PROSE, ENDS_WITH_PROSE):
+            hint += ": write the query alone"
         with suppress(SourceError, ValueError):  # a query that cannot be rewritten has a message of its own
             rewritten_query = query if source is None else source.rewritten(query)
             hint += kind.name_hint(rewritten_query, message, session.schema(case))

@@ -97,7 +97,9 @@ def _query(node: Node) -> str:
         raise node.problem(f"expected a query, found a list: {hint}")
     query = text(node)
     if node.form in ("cut", "clipped"):
-        raise node.problem(f"YAML cuts this query at ` #`: {BLOCK_HINT}")
+        raise node.problem(
+            f"YAML cuts this query at ` #`: {BLOCK_HINT}; its comments are written as in the query's language"
+        )
     if node.form == "joined":
         raise node.problem(f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK_HINT}")
     return query

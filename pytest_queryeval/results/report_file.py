@@ -25,7 +25,7 @@ from pytest_queryeval.results.case_store import StoredCases, collect_cases
 from pytest_queryeval.results.gates import rule_of
 from pytest_queryeval.text.formatting import one_line
 
-WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
+WRITE_ONE = "write one with `queryeval evaluate PATH --report report.json`"
 RUN_AGAIN = "run the suites again with this version of pytest-queryeval"
 _JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
@@ -103,7 +103,7 @@ def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, r
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
         if content.lstrip()[:1] == b"<":
-            raise ValueError(f"it is HTML or XML: name the file of the run that is JSON: {remedy}")
+            raise ValueError(f"it is HTML or XML: name the JSON file of that run, or {remedy}")
         document = _JSON.read(content)
         problem = problem_of(document)
     if problem:

@@ -206,7 +206,7 @@ class RunOptions(OptionValues):
             return None
         match = SAMPLE.fullmatch(self.sample)
         if match is None:
-            expected = "expected N or N:SEED, whole numbers of at most 15 digits, N from 1 on"
+            expected = "expected a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
             raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{one_line(self.sample, MAX_QUOTED)}'")
         return int(match["number"]), int(match["seed"] or 0)
 

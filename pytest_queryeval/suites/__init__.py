@@ -334,7 +334,10 @@ def _files_of(cases: Node) -> list[File]:
     files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
         if paths:
-            raise cases.problem(f"only suites and settings fit '{pattern}', which are not read as cases: rename them")
+            raise cases.problem(
+                f"'{pattern}' fits suites and settings only: name a file of cases, such as cases/a.yaml, or list the"
+                " cases here"
+            )
         raise cases.problem(
             f"no file in {cases.file.folder} fits '{pattern}': correct the path, which is relative to the suite"
         )

@@ -98,6 +98,10 @@ def read_case_table(node: Node) -> CaseTable:
 def _delimiter(node: Node) -> str:
     value = text(node)
     if not is_delimiter(value):
+        if is_delimiter(value.strip(" ")):
+            raise node.problem(
+                f"delimiter: expected one character, found '{value}' with spaces: write '{value.strip(' ')}'"
+            )
         raise unexpected(node, "one character, such as ';' or \"\\t\"")
     return value
 

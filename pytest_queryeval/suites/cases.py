@@ -37,7 +37,9 @@ from pytest_queryeval.suites.sources import load_schema
 
 UNREAD_COLUMN = "unread-column"
 _PLAIN_HEADER = re.compile(r"[^\W\d][\w ()/.-]*")  # that YAML reads without quotes
-ORDERED_SET = "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one"
+ORDERED_SET = (
+    "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one of the two"
+)
 
 
 class CaseReader:

@@ -106,7 +106,7 @@ def why_inapplicable(metric: str, kind: Kind, *, answerable: bool | None) -> str
     """Return why a metric does not score cases of a kind; empty if it does."""
     if not applies_to(metric, kind.name):
         kinds = ", ".join(sorted(name for name in KINDS.available() if applies_to(metric, name)))
-        return f"metric '{metric}' does not apply to the kind '{kind.name}': it is for {kinds}"
+        return f"metric '{metric}' is for {kinds}, not for {kind.name}"
     if not applies_to(metric, kind.name, answerable=answerable):
         cases = "an answerable case" if answerable else f"`answerable: false`, only '{ABSTENTION}' does"
         return f"metric '{metric}' does not apply to {cases}"
@@ -159,6 +159,7 @@ def check_effects(
             continue
         why = why_unused(path, kind, answerable=answerable, computed=computed or ())
         if why and path[0] in ("metrics", "thresholds"):
-            problems.append(at.problem(why))
+            instead = "" if applies_to(path[1], kind.name) else f", or write {kind.default_metrics[0]}"
+            problems.append(at.problem(f"{why}: remove it{instead}"))
         elif why:
             problems.append(at.problem(f"`{': '.join(path)}` has no effect, because {why}: remove it"))

@@ -213,8 +213,14 @@ def _column(node: Node) -> str | int:
 @shape(mapping_shape({"ignore": mapping_shape(dict.fromkeys(CHECK_RULES, TEXT))}))
 def read_check(node: Node) -> dict[str, str]:
     """Read the rules of `queryeval check` that are ignored, each with the reason."""
-    settings: dict[str, dict[str, str]] = known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)})
+    settings: dict[str, dict[str, str]] = known_entries(node, {"ignore": _ignored_rules})
     return settings.get("ignore", {})
+
+
+def _ignored_rules(node: Node) -> dict[str, str]:
+    if node.form != "mapping":
+        raise unexpected(node, "{RULE: REASON}", ", such as {limit-tie: either name is right}")
+    return each_entry(node, _ignored)
 
 
 def _ignored(rule: str, node: Node) -> str:

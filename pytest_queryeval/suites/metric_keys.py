@@ -30,6 +30,7 @@ from pytest_queryeval.core.shapes import (
 )
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
+    MAX_SHOWN,
     Reader,
     each_entry,
     entries,
@@ -45,6 +46,7 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to, can_be_missed, greatest_score
 from pytest_queryeval.suites.variables import MissingExtraError, check_installed, expanded_text
+from pytest_queryeval.text.formatting import one_line
 
 # What other tools and papers call a metric.
 OTHER_NAMES = {
@@ -142,7 +144,9 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
     `besides` are further names that may be meant.
     """
     if name in RUN_METRICS:
-        raise UnknownNameError(f"'{name}' is for gates: {RUN_METRICS[name].instead}")
+        raise UnknownNameError(
+            f"'{name}' is for gates only, {{metric: {name}, min: NUMBER}}: remove it here; {RUN_METRICS[name].instead}"
+        )
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     if name.lower() in WORD_METRICS and name not in METRICS:
@@ -154,7 +158,9 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
         raise UnknownNameError(f"unknown metric '{name}'{_nearest_metric(name, besides)}")
     metric = METRICS[name]
     if metric.parameter:
-        raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: write {name}[{metric.parameter.upper()}]")
+        kinds = " or ".join(sorted(kind for kind in KINDS.available() if applies_to(name, kind)))
+        form = f"{name}[{metric.parameter.upper()}]"
+        raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: for {kinds} write {form}, else remove it")
     if not metric.extra:
         return
     try:
@@ -168,7 +174,7 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
     if near := nearest(name, RUN_METRICS.available()):
-        return f": did you mean '{near}'? That is for gates: {RUN_METRICS[near].instead}"
+        return f": '{near}' is for gates only, {{metric: {near}, min: NUMBER}}; {RUN_METRICS[near].instead}"
     usual = dict.fromkeys(metric for kind in KINDS.available().values() for metric in kind.default_metrics)
     remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
     return f": the usual ones are {', '.join(usual)}; {remedy}"
@@ -177,6 +183,9 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
 @shape(lambda: list_shape(metric_shape()))
 def read_metrics(node: Node) -> tuple[str, ...]:
     """Read names of metrics, each once."""
+    if isinstance(node.value, dict):
+        names = one_line(", ".join(node.value), MAX_SHOWN)
+        raise unexpected(node, "a list", f": write [{names}], and minimums under `thresholds`")
     return tuple(dict.fromkeys(list_of(read_metric)(node)))
 
 
@@ -238,6 +247,8 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
         if max_score is not None and limit is not None and not 0 <= limit <= max_score:
             scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
             hint = f": write {limit / 100:g}" if max_score == 1 and 10 <= limit <= 100 else ""  # a percentage
+            if limit is threshold.maximum and METRICS[name].better == "higher":
+                hint = f": higher is better, so write {{min: {min(1.0, max_score):g}}}"
             return f"expected a limit {scores} for '{name}', found {limit:g}{hint}"
     return ""
 
@@ -251,10 +262,12 @@ def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
 def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     if name not in METRICS and name not in KINDS:
         names = (*METRICS.names(), *KINDS.names())
-        hint = did_you_mean(name, names) or f": write {{METRIC: {{{name}: …}}}}"
+        hint = did_you_mean(name, names) or f": remove it, or name its metric, {{METRIC: {{{name}: VALUE}}}}"
         raise node.problem(f"options for '{name}', which is neither a metric nor a kind{hint}")
     owned_by = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
+    if not owner.options and node.form != "mapping":
+        raise node.problem(f"{owned_by} '{name}' has no options: remove this; metrics to compute stand under `metrics`")
     for key, value in entries(node).items():
         if key not in owner.options:
             hint = did_you_mean(key, owner.options) if owner.options else ": it has no options, so remove this"
@@ -347,7 +360,9 @@ def read_gate(node: Node) -> Gate:
         if not can_be_missed(metric, limits):
             greatest = greatest_score(metric)
             values = "from 0 on" if greatest is None or math.isinf(greatest) else f"from 0 to {greatest:g}"
-            raise node.problem(f"this gate cannot be missed: '{metric}' is {values}: write a limit that can be missed")
+            remedy = "a max below" if limits.minimum is None else "a min above"
+            bound = limits.maximum if limits.minimum is None else limits.minimum
+            raise node.problem(f"this gate is always met: '{metric}' is {values}: write {remedy} {bound:g}")
     required = {**required, "type": rule_name, "where": fields.get("where", {})}
     return Gate(required=required, folder=node.file.folder, location=node.location)
 

@@ -98,7 +98,7 @@ def _hint(text: str, folder: Path) -> str:
     if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
     if ":" in text or text.lower() in _PROVIDERS:
-        return ": a function of yours calls the model: write FILE.py:FUNCTION"
+        return ": pytest-queryeval calls no model itself: name your function that does, FILE.py:FUNCTION"
     if text.endswith(".py"):
         return f": name its function, {text}:predict"
     module, _, name = text.rpartition(".")

@@ -145,9 +145,9 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     intended = _intended_key(name, level)
     forms = next((forms for forms in (GOLD_FORMS, PREDICTED_FORMS) if intended in forms), (intended,))
     if rival := next((form for form in forms if form in stated_keys), ""):
-        hint = f": '{rival}' is there already: remove one of them"
+        hint = f": remove it, because '{rival}' is there already"
         if rival in GOLD_FORMS and not stated_keys & PREDICTED_FORMS.keys():
-            hint += ", or write 'predicted' if it is the prediction"
+            hint += "; if it is the prediction, rename it to 'predicted'"
     elif name.lower() in _INSTEAD:
         hint = f": {_INSTEAD[name.lower()]}"
     else:
@@ -155,9 +155,9 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
-        hint = ": if it is a line of a query, indent it as the other lines of the block"
+        hint = ": if it is a line of a query, write `gold: |` and indent all its lines below"
     elif " " in name:
-        hint = ": quote the value before it, which a comma ends within { }"
+        hint = ": within { } a comma ends a value: quote the value before it"
     return f"unknown key '{name}'{hint}"
 
 

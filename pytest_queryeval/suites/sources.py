@@ -17,7 +17,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import TEXT, SettingValidator, Shape, either, mapping_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, modification_time
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
-from pytest_queryeval.documents.values import each_entry, entries, known_entries, required_text
+from pytest_queryeval.documents.values import each_entry, entries, known_entries, required_text, unexpected
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.graph_store import COMPRESSED, RDF_FORMATS
 from pytest_queryeval.engines.settings import VERSION, absolute
@@ -75,6 +75,10 @@ def _engine_shape(name: str) -> Shape:
 def read_source(node: Node) -> Source | SourceText:
     """Read a source that is a mapping, or the text of one; raise `CaseError`."""
     if not isinstance(node.value, dict):
+        if isinstance(node.value, list):
+            raise unexpected(node, "one source", ": several stand under `sources`, by name")
+        if node.empty:
+            raise unexpected(node, "a source", ": write {sqlite: FILE} or {sqlite: {script: FILE.sql}}")
         required_text(node)
         return SourceText(expanded_text(node), node)
     source_entries = node.value
@@ -133,6 +137,8 @@ def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) 
             raise source.node.problem(
                 f"the `${{` in '{source_text}' is not closed: write `}}` behind the variable's name"
             )
+        if source_text in ENGINES:
+            raise source.node.problem(f"'{source_text}' is an engine, not a source: write {{{source_text}: FILE}}")
         raise source.node.problem(
             f"cannot tell which engine '{source_text}' is for, and no source in `sources` has this name"
             f"{_source_hint(source_text, sources)}"
@@ -147,8 +153,6 @@ def _source_hint(source_text: str, sources: Mapping[str, Source]) -> str:
     path = PurePosixPath(source_text)
     if path.suffix == ".sql":
         return f": write {{sqlite: {{script: {source_text}}}}}"
-    if source_text in ENGINES:
-        return f": write {{{source_text}: FILE}}"
     if path.suffix in TABLE_SUFFIXES:
         return f": write {{duckdb: {{tables: {{{path.stem}: {source_text}}}}}}}"
     if url := suggested_url(source_text):
@@ -197,7 +201,8 @@ def _check_engine(engine: str, node: Node) -> None:
         return
     if (engine_name := str(node.value)) in ENGINES:
         raise node.problem(f"unknown engine '{engine}': the engine's name is the key, as in {{{engine_name}: FILE}}")
-    hint = ": write {sqlalchemy: URL}" if engine in SQLALCHEMY else ENGINES.hint(engine)
+    url = f"{'postgresql' if engine == 'postgres' else engine}://USER@HOST/DATABASE"
+    hint = f": write {{sqlalchemy: '{url}'}}" if engine in SQLALCHEMY else ENGINES.hint(engine)
     raise node.problem(f"unknown engine '{engine}'{hint}")
 
 

@@ -134,8 +134,11 @@ def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_an
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "*base.json: no such file: `pytest --queryeval-report=report.json` writes one"),
-        ("{}", "*base.json: is not a report of pytest-queryeval: `pytest --queryeval-report=report.json` writes one"),
+        (None, "*base.json: no such file: write one with `queryeval evaluate *`"),
+        (
+            "{}",
+            "*base.json: is not a report of pytest-queryeval: write one with `queryeval evaluate *`",
+        ),
         ("half of {", "*base.json: is not a report: *"),
     ],
 )

@@ -155,7 +155,11 @@ class Table:
         return next((mark for mark in ";\t|," if mark in headers), "")
 
     def missing_column(
-        self, header: str, remedy: str = "", *, setting: str = 'write `delimiter: "{}"` beside the file'
+        self,
+        header: str,
+        remedy: str = "",
+        *,
+        setting: str = 'write `delimiter: "{}"` behind the file, as in {file: NAME, delimiter: …}',
     ) -> CaseError:
         """Return the error of a header that the table does not have, to be raised or kept.
 

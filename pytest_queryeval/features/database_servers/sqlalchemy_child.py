@@ -224,7 +224,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
     if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in IN_MEMORY_NAMES:
         path = Path(folder, parsed_url.database)
         if not path.exists():
-            raise Fault(f"{path}: no such file")
+            raise Fault(f"{path}: no such file: correct the path in the URL")
         if name == "sqlite":
             header = read_header(str(path), HEADER_BYTES)
             if not header.startswith(SQLITE_MAGIC):

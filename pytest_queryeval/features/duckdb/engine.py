@@ -58,8 +58,9 @@ SETTINGS = {
 def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is one of path, script and tables, and DuckDB is installed."""
     check_settings(settings, SETTINGS)
-    if len(settings.keys() & {"path", "script", "tables"}) != 1:
-        raise SettingError("path", "needs one of path, script and tables, as in {duckdb: {script: FILE}}")
+    if len(stated := [name for name in settings if name in ("path", "script", "tables")]) != 1:
+        finding = f"found {' and '.join(stated)}" if stated else "found none, write {duckdb: {script: FILE}}"
+        raise SettingError("path", f"duckdb: expected one of path, script and tables, {finding}")
     for name in settings.get("tables", {}).values():
         if Path(name).suffix.lower() not in READERS:
             script = "; a script is written {duckdb: {script: FILE}}" if name.endswith(".sql") else ""

@@ -99,7 +99,10 @@ def check(settings: Mapping[str, Any]) -> None:
             hint = did_you_mean(unknown, [*PLACEHOLDERS, f"{METADATA}…"])
             raise SettingError(name, f"unknown placeholder '{{{one_line(unknown, 40)}}}'{hint}")
     if not any(map(is_known, placeholders(*templates.values()))):
-        raise SettingError("body", 'needs "{question}", in quotes, or another placeholder, in `body` or `params`')
+        raise SettingError(
+            "body",
+            "every case would send the same: write a placeholder in `body` or `params`, such as {q: '{question}'}",
+        )
 
 
 def is_known(name: str) -> bool:

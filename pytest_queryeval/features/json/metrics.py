@@ -83,7 +83,7 @@ def check_options(options: Mapping[str, JsonValue]) -> None:
     check_at(options)
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
-            raise SettingError(name, f"'{name}' is neither {' nor '.join(choices)}")
+            raise SettingError(name, f"{name}: expected {' or '.join(choices)}, found {_shown(options[name])}")
     if not _is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
         raise SettingError("beta", "'beta' is not a number above 0 and at most 1")
     if not _is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:
@@ -97,11 +97,16 @@ def _is_number(value: JsonValue) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _shown(value: JsonValue) -> str:
+    return f"'{one_line(str(value), MAX_SHOWN)}'" if isinstance(value, str | int | float) else "no text"
+
+
 def check_at(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `at` is a JSONPath (RFC 9535), a JSON pointer (RFC 6901), or empty."""
     at = options.get("at", "")
     if not isinstance(at, str) or (at and at[0] not in "$/"):
-        raise SettingError("at", "'at' is neither a JSONPath, which begins with `$`, nor a JSON pointer, with `/`")
+        remedy = f": write $.{at} or /{at}" if isinstance(at, str) and at.isidentifier() else ""
+        raise SettingError("at", f"at: expected a JSONPath ($…) or a JSON pointer (/…), found {_shown(at)}{remedy}")
     if at.startswith("/") and not _POINTER.fullmatch(at):
         raise SettingError("at", f"`{at}` is not a JSON pointer: `~` stands before 0 or 1 only")
     if at.startswith("$"):

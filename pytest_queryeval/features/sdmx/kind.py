@@ -133,7 +133,10 @@ def read_selection(node: Node) -> Selection:
     """
     if isinstance(node.value, dict):
         if "dataset_id" in node.value and WRAPPER_KEY not in node.value:
-            raise node.problem("a selection is a list of datasets: write this one as an item of a list")
+            key = f"{node.key}: " if node.key else ""
+            raise node.problem(
+                f"{key}expected a list of datasets, found one: put it into brackets, [{{dataset_id: …}}]"
+            )
         if WRAPPER_KEY not in node.value:
             raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{WRAPPER_KEY}'")
         node = node.value[WRAPPER_KEY]

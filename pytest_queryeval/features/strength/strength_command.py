@@ -27,7 +27,7 @@ OUTCOMES = ("killed", "equivalent", "survivors")
 MAX_CASES = 10
 MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
-WRITE_ONE = "`queryeval strength PATH --json > strength.json` writes one"
+WRITE_ONE = "write one with `queryeval strength PATH --json > strength.json`"
 NOTE = (
     "Mutants, wrong versions of their gold, have gold's answer, so such a prediction would pass. "
     "The weakest cases come first."

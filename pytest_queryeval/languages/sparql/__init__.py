@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
 from pytest_queryeval.languages.extract_query import sentences_behind, text_follows
 from pytest_queryeval.languages.sparql.mistakes import known_mistake
-from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline, read_query
+from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline, read_query, unclosed_bracket
 from pytest_queryeval.sandbox.driver import Term
 from pytest_queryeval.text.formatting import one_line
 
@@ -151,7 +151,7 @@ def _explained(execution: Execution, query: QueryOutline) -> Execution:
         nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
         remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
         hint = f"the prefix {prefix} is not declared{remedy}"
-    if not hint:
+    if not (hint := hint or unclosed_bracket(query.text)):
         return execution
     place = _PLACE.match(error.message)
     message = f"{place[1]}: {hint}" if place else f"{error.message} ({hint})"

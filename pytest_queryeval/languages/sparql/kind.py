@@ -11,7 +11,7 @@ from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql import ASK_COLUMNS, GRAPH_COLUMNS, csv_term, graph_table, refusal, stated_term
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
-from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query, unclosed_bracket
+from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
@@ -41,9 +41,6 @@ class Sparql(QueryLanguage):
     def read_file(self, node: Node) -> QueryOrAnswer:
         readers = table_readers(self.stated_cell, self.csv_cell)
         return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
-
-    def text_hint(self, query: str) -> str:
-        return super().text_hint(query) or unclosed_bracket(query)
 
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
         if "service: true" in message or not read_query(query).calls_service:

@@ -62,25 +62,25 @@ def _of_aggregate(text: str, head: Sequence[Token]) -> Iterator[str]:
 
 
 def _of_modifiers(query: QueryOutline) -> Iterator[str]:
-    if any(token.depth == 0 and token.is_word(*FORMS) for token in query.tokens[1:]):
+    if query.form in FORMS and any(token.depth == 0 and token.is_word(*FORMS) for token in query.tokens[1:]):
         yield "these are several queries: write one; several right queries are a list under `gold_any`"
     limit, order = query.modifier_index("LIMIT"), query.modifier_index("ORDER")
     if limit is not None and order is not None and limit < order:
-        yield "LIMIT precedes ORDER BY: write LIMIT behind it"
+        yield "LIMIT has to come after ORDER BY: move it there"
     if (group := query.modifier_index("GROUP")) is None:
         return
     grouped_names = {token.text for token in query.tokens[group:] if token.kind == "variable"}
     for token in query.tokens[1 : query.first_clause]:
         if token.depth == 0 and token.kind == "variable" and token.text not in grouped_names:
-            yield f"SELECT has {token.text}, by which nothing is grouped: add it to GROUP BY, or aggregate it"
+            yield f"{token.text} is selected, but not in GROUP BY: add it there, or aggregate it"
 
 
 def _of_patterns(query: QueryOutline) -> Iterator[str]:
     for token, next_token in pairwise(query.tokens):
         if token.is_word("FILTER") and next_token.kind == "variable":
-            yield f"the condition of FILTER stands in parentheses: write FILTER ({next_token.text} …)"
+            yield f"the condition of FILTER needs parentheses: write FILTER ({next_token.text} …)"
         if next_token.is_word("NULL"):
-            yield "SPARQL has no NULL: write BOUND(?x) or !BOUND(?x)"
+            yield "SPARQL has no NULL: write BOUND(?x) for `?x != NULL`, !BOUND(?x) for `?x = NULL`"
         if token.kind == "iri" and not query.states_base and not is_absolute(token.text[1:-1]):
             name = one_line(token.text[1:-1], _SHOWN_CHARACTERS)
             full = f"<http://example.org/{name.lstrip('/#')}>"

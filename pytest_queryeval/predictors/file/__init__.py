@@ -58,7 +58,7 @@ _ALIKE = 0.6  # the share of equal characters
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _DIGITS = re.compile(r"[0-9]+")
 _KEY_CHARACTERS = 80
-_WHICH = "say under `trial` which is which, if they are several, or under `suite`, if they are for several suites"
+_WHICH = "remove one, or tell them apart: by `trial` if they are repeated, by `suite` if they are for several suites"
 
 
 def _unknown_field(value: Any) -> str:
@@ -84,7 +84,7 @@ SETTINGS = {
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
     "missing": SettingValidator(
         lambda value: value in MISSING,
-        "`error` or `fail`, which counts a case without a prediction as failed",
+        "error or fail; fail counts a case without a prediction as failed",
         shape=choice_shape(MISSING),
     ),
     "header_row": SettingValidator(
@@ -189,9 +189,13 @@ class PredictionsFile:
         """Return how to name the query in an answer that is an object, or that the query has to be text."""
         keys = [key for key, value in answer.items() if isinstance(value, str)] if isinstance(answer, dict) else []
         if not keys:
-            return "write the query in double quotes"
+            is_listed = isinstance(answer, list) and len(answer) == 1 and isinstance(answer[0], str)
+            return f"write the query {'without the brackets' if is_listed else 'in double quotes'}"
         key = one_line(next((key for key in keys if key in QUERY_KEYS), keys[0]), 40)
-        return f"name the key that has the query, `{self._file.path.name}?predicted={key}`"
+        return f"name the key that has the query, {self._short(f'predicted={key}')}"
+
+    def _short(self, option: str) -> str:
+        return f"`{self._file.path.name}?{option}`"
 
     def close(self) -> None:
         """Do nothing."""
@@ -243,15 +247,18 @@ class PredictionsFile:
         if suites := self._entries.get(key):
             return f": its predictions name other suites, such as '{_key_text(next(iter(suites)))}'"
         if near := self._nearest(key):
-            return f": did you mean {' or '.join(near)}?"
+            return f": it has {' and '.join(near)}, which no case has: write '{_key_text(key)}' there"
         if not self._spare:
             near = self._similar(key, [*self._entries])
             others = f" (nearest: {', '.join(near)}, each that of another case)" if near else ""
-            remedy = "" if self._missing_fails else ", or count such cases as failed: `missing: fail`"
+            remedy = "" if self._missing_fails else f", or count such cases as failed, {self._short('missing=fail')}"
             return f": add it{others}{remedy}"
         first = ", ".join(f"'{_key_text(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
-        return f": add it, or correct one of the {self._key_name}s that no case has: {first}{more}"
+        spare = f"the {self._key_name}s that no case has: {first}{more}"
+        if self._missing_count == self._case_count > 1:
+            return f": correct {spare}, or name another file"
+        return f": add it, or correct one of {spare}"
 
     @cached_property
     def _spare_by_letters(self) -> dict[str, str]:
@@ -347,8 +354,8 @@ def check_file(settings: Mapping[str, Any]) -> None:
     path = settings["path"]
     if not is_known(path):
         suffix_list = ", ".join((*READERS, *LINES_SUFFIXES))
-        hint = f": a function is written {path}:FUNCTION" if path.endswith(".py") else ""
-        raise SettingError("path", f"'path' does not end as files of predictions do, {suffix_list}{hint}")
+        hint = f": a function is written `predictor: {path}:FUNCTION`" if path.endswith(".py") else ""
+        raise SettingError("path", f"'path' names no file of predictions, {suffix_list}{hint}")
     for name in ("key", "columns", "answer", "missing"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, one of which is for each case")

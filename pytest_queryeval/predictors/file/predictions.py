@@ -173,13 +173,12 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
         else:
             names = [one_line(key, 40) for key in row]
             name = nearest(answer, names) or next((key for key in QUERY_KEYS if key in row), "NAME")
-            naming = f", or another name: write `columns: {{predicted: {name}}}`"
-            hint = naming if answer == PREDICTED else did_you_mean(answer, names)
+            hint = _renaming(PREDICTED, name, file) if answer == PREDICTED else did_you_mean(answer, names)
             problem = f"a prediction needs `{answer}`{hint}"
         raise file.problem(problem, line)
     seconds = fields.get("seconds", 0.0)
     if not is_seconds(seconds):
-        raise file.problem(f"`{columns.name('seconds')}` is {SECONDS_RULE}", line)
+        raise file.problem(f"`{columns.name('seconds')}` must be {SECONDS_RULE}, without quotes or a unit", line)
     trial = fields.get("trial", 0)
     if type(trial) is not int or ("trial" in fields and trial < 1):
         raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
@@ -210,9 +209,18 @@ def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, nam
         return str(key)
     if not isinstance(key, str) or not key.strip():
         names = ", ".join(f"`{one_line(name, 40)}`" for name in list(row)[:5]) or "nothing"
+        texts = [key for key, value in row.items() if isinstance(value, str) and key not in FIELDS]
         present = "" if name in row else f": this one has {names}"
+        if name == key_name and name not in row and len(texts) == 1:
+            present = _renaming(key_name, texts[0], file)
         raise file.problem(f"a prediction needs `{name}`, which is text{present}", line)
     return normalize_key(key, key_name)
+
+
+def _renaming(key: str, name: str, file: File) -> str:
+    """Return the end of a message on a field `key` that is missing, and that `name` may hold."""
+    shown_name = one_line(name, 40)
+    return f": rename `{shown_name}`, or write `predictor: {file.path.name}?{key}={shown_name}`"
 
 
 def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
@@ -280,7 +288,9 @@ class _Scanner:
     def end(self) -> None:
         """Raise `CaseError` if more comes."""
         if self._place < len(self._text):
-            raise self.problem("not JSON: more text behind the end: if a line is an object, name the file .jsonl")
+            raise self.problem(
+                "not JSON: more text behind the end: write one object with all predictions, {ID: QUERY, …}"
+            )
 
     def problem(self, text: str) -> CaseError:
         """Return an error at the line that is being read."""

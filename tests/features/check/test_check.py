@@ -347,7 +347,7 @@ def test_settings_of_a_folder_are_silenced_there(check):
     [
         ("{limit-ties: why}", "unknown rule 'limit-ties': did you mean 'limit-tie'?"),
         ("{limit-tie: }", "no reason to ignore 'limit-tie': write it behind the name"),
-        ("[limit-tie]", "ignore: expected a mapping, found a list: write `key: value`, without `- `"),
+        ("[limit-tie]", "ignore: expected {RULE: REASON}, found a list, such as {limit-tie: either name is right}"),
     ],
 )
 def test_a_rule_needs_its_name_and_a_reason(shop, written, problem):

@@ -605,11 +605,11 @@ def test_file_that_cannot_be_read_is_named(hosts, tmp_path, name, content, reaso
 @pytest.mark.parametrize(
     ("settings", "setting", "problem"),
     [
-        ({}, "path", "needs one of path, script and tables, as in {duckdb: {script: FILE}}"),
+        ({}, "path", "duckdb: expected one of path, script and tables, found none"),
         (
             {"path": "a.duckdb", "script": "a.sql"},
             "path",
-            "needs one of path, script and tables, as in {duckdb: {script: FILE}}",
+            "duckdb: expected one of path, script and tables, found path and script",
         ),
         ({"file": "a.duckdb"}, "file", "unknown setting 'file'"),
         ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),

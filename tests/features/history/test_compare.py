@@ -833,7 +833,10 @@ def test_a_scale_of_shares_holds_them_within_0_and_1_by_round_numbers(values):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["base.json", "nope.json"], "nope.json: no such file: `pytest --queryeval-report=report.json` writes one"),
+        (
+            ["base.json", "nope.json"],
+            "nope.json: no such file: write one with `queryeval evaluate PATH --report report.json`",
+        ),
         (["base.json", "base.json"], "base.json: is given twice: give reports of different runs"),
         (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: choose from"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
@@ -855,7 +858,7 @@ def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, argu
 
 
 DAMAGED = {
-    "missing.json": "no such file: `pytest --queryeval-report=report.json` writes one",
+    "missing.json": "no such file: write one with `queryeval evaluate PATH --report report.json`",
     "folder": "is a folder: name the report in it",
     "text.json": "is not a report: not JSON: ",
     "empty.json": "is not a report: not JSON: ",

@@ -814,8 +814,12 @@ def test_a_predictor_that_was_never_asked_can_be_closed():
             "body",
             "unknown placeholder '{questoin}': did you mean 'question'?",
         ),
-        ({"url": "http://x", "body": {"q": "x {questoin}"}}, "body", 'needs "{question}", in quotes'),
-        ({"url": "http://x", "method": "GET"}, "body", 'needs "{question}", in quotes'),
+        (
+            {"url": "http://x", "body": {"q": "x {questoin}"}},
+            "body",
+            "every case would send the same: write a placeholder",
+        ),
+        ({"url": "http://x", "method": "GET"}, "body", "every case would send the same: write a placeholder"),
         ({"url": "http://x", "params": {"q": ["a"]}}, "params", "'params' is not a mapping from names to texts"),
     ],
 )

@@ -392,7 +392,7 @@ def broken_case(**changes):
             "is not a report: not JSON: it ends too early: a value, a `]` or a `}` is missing",
         ),
         (b"\xff\x00\xfe", "is not a report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (b"\n<!doctype html>", "is not a report: it is HTML or XML: name the file of the run that is JSON"),
+        (b"\n<!doctype html>", "is not a report: it is HTML or XML: name the JSON file of that run"),
         (b"[]", "is not a report of pytest-queryeval"),
         (b'{"schema": 2}', "is not a report of pytest-queryeval"),
         (b'{"schema": 3, "cases": []}', f"has schema 3, {ONLY_2}"),

@@ -82,7 +82,7 @@ def test_predicted_may_be_the_text_of_a_model():
     ("predicted", "said"),
     [
         ("'[{\"dataset\": 1}]'", "unknown key 'dataset'"),
-        ('\'{"dataset_id": "A:B"}\'', "write this one as an item of a list"),
+        ('\'{"dataset_id": "A:B"}\'', "expected a list of datasets, found one: put it into brackets"),
         ("I cannot tell you that", "the text is neither JSON nor an SDMX data query"),
         ("'[1]'", "expected an object"),
         ("data/A,B/LP", "structure"),
@@ -106,7 +106,7 @@ def test_a_threshold_may_ask_for_one_dimension():
 def test_a_family_of_metrics_needs_its_dimension():
     (line,) = problems(f"kind: sdmx\nmetrics: [precision]\ncases:\n  - {{id: a, gold: {LP}, predicted: []}}\n")
 
-    assert "metric 'precision' needs a dimension: write precision[DIMENSION]" in line
+    assert "metric 'precision' needs a dimension: for sdmx write precision[DIMENSION]" in line
 
 
 def test_only_families_take_brackets():
@@ -180,7 +180,7 @@ def test_each_turn_that_cannot_be_read_is_told_once(working_folder):
 
     assert problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n') == [
         "talks/one.yaml:6: a turn needs a `role` and a `content`: add `role`",
-        "talks/one.yaml:17: content: expected text, found a list: write one text, in quotes if it begins with [ or {",
+        "talks/one.yaml:17: content: expected text, found a list: write Here",
         "talks/one.yaml:18: a turn needs a `role` and a `content`: add `role`",
     ]
 

@@ -114,17 +114,17 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
         pytest.param("indicator_selections: []", f"a.yaml:1: {FORMS}", id="a mapping with another key"),
         pytest.param(
             "dataset_id: A:B\ndimensions: []",
-            "a.yaml:1: a selection is a list of datasets: write this one as an item of a list",
+            "a.yaml:1: expected a list of datasets, found one: put it into brackets, [{dataset_id: …}]",
             id="a dataset without the list around it",
         ),
         pytest.param(
-            "- A:B", "a.yaml:1: expected a mapping, found 'A:B': write `key: value`", id="a dataset that is text"
+            "- A:B", "a.yaml:1: expected a mapping, found 'A:B': write {KEY: VALUE}", id="a dataset that is text"
         ),
         pytest.param("- dimensions: []", "a.yaml:1: 'dataset_id' is missing", id="no dataset_id"),
         pytest.param("- dataset_id: ''", "a.yaml:1: expected text, found nothing", id="an empty dataset_id"),
         pytest.param(
             "- dataset_id: [a]",
-            "a.yaml:1: dataset_id: expected text, found a list: write one text, in quotes if it begins with [ or {",
+            "a.yaml:1: dataset_id: expected text, found a list: write a",
             id="a list for a dataset_id",
         ),
         pytest.param(
@@ -161,8 +161,8 @@ def test_all_problems_of_values_are_reported_at_once():
     assert lines.splitlines() == [
         "a.yaml:5: unknown key 'ids': did you mean 'id'?",
         "a.yaml:6: a value without 'id' and 'name': write one of them",
-        "a.yaml:7: item of values: expected a mapping, found 'USA': write `key: value`",
-        "a.yaml:8: id: expected text, found a list: write one text, in quotes if it begins with [ or {",
+        "a.yaml:7: item of values: expected a mapping, found 'USA': write {KEY: VALUE}",
+        "a.yaml:8: id: expected text, found a list: write a",
     ]
 
 

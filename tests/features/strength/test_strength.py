@@ -410,7 +410,10 @@ def test_a_page_without_weak_cases_has_no_such_section(tmp_path):
     ("content", "problem"),
     [
         ("{", "is not a result of `queryeval strength`: not JSON: it ends too early"),
-        ("[]", "is not a result of `queryeval strength`: `queryeval strength PATH --json > strength.json` writes one"),
+        (
+            "[]",
+            "is not a result of `queryeval strength`: write one with `queryeval strength PATH --json > strength.json`",
+        ),
         ('{"cases": [{"id": 1}]}', "is not a result of `queryeval strength`: cases[0].id: expected a text"),
         (json.dumps({"cases": [weak_case(killed=-1)]}), "cases[0].killed: expected a whole number >= 0"),
         (None, "no such file"),

@@ -51,7 +51,7 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
         if missing_header := next((name for name in needed if name not in table.places), None):
             if request.header_row is None and (below := table.header_below(needed, "name it by --header-row {}")):
                 raise below
-            remedy = "" if "gold" in headers else " (name another one by --map gold=COLUMN)"
+            remedy = "" if "gold" in headers else ": name the column of the right queries, --map gold=COLUMN"
             raise table.missing_column(missing_header, remedy, setting="name what separates cells, --delimiter '{}'")
         not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
