@@ -233,6 +233,8 @@ class Settings:
     options: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     """Options by the names of metrics and kinds."""
     thresholds: Mapping[str, Threshold]
+    gate_metrics: tuple[str, ...] = ()
+    """The metrics of cases that gates are about."""
     policy: Policy
     dialect: str
     """What sqlglot calls the language of the queries; empty if it has no name for it."""
@@ -273,6 +275,11 @@ class Settings:
     def requested_metrics(self) -> tuple[str, ...]:
         """The names of metrics that scores are computed for: those in `metrics`, then those that have a threshold."""
         return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
+
+    @cached_property
+    def required_metrics(self) -> frozenset[str]:
+        """The names of metrics on which an outcome or a gate depends."""
+        return frozenset((*self.thresholds, *self.gate_metrics))
 
     @cached_property
     def score_names(self) -> tuple[str, ...]:

@@ -233,6 +233,8 @@ def run_conditions(report: Report) -> Iterator[str]:
         yield "the spend limit counted nothing, because no call was made"
     if report["environment"].get("challenge") and CHALLENGED_ACCURACY not in report["metrics"] and totals["cases"]:
         yield "no answer was challenged"
+    if unchallenged_text := _unchallenged_text(report):
+        yield unchallenged_text
     if recorded := report.get("recorded"):
         yield f"{recorded['answers']:,} of {pluralize(recorded['of'], 'answer')} from the recording"
     in_part = [
@@ -252,6 +254,21 @@ def run_conditions(report: Report) -> Iterator[str]:
     workers = report["environment"].get("workers", 1)
     if workers > 1 and any(name.endswith("_seconds") for name in (*report["metrics"], *(g["metric"] for g in gates))):
         yield f"times measured while {workers} processes ran cases"
+
+
+def _unchallenged_text(report: Report) -> str:
+    """Return how many right answers were not challenged, if outcomes or gates depend on that; else an empty text."""
+    if CHALLENGED_ACCURACY not in report["metrics"]:
+        return ""
+    is_gated = any(gate["metric"] == CHALLENGED_ACCURACY for gate in report["gates"])
+    verdicts = [
+        case["challenge"]["verdict"]
+        for case in report["cases"]
+        if "challenge" in case
+        and (is_gated or (case["fingerprint"] and CHALLENGED_ACCURACY in case["fingerprint"]["thresholds"]))
+    ]
+    number = verdicts.count("unchallenged")
+    return f"{number:,} of {pluralize(len(verdicts), 'right answer')} not challenged" if number else ""
 
 
 def changes_text(report: Report, quoted: Quote) -> str:

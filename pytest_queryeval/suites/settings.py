@@ -63,7 +63,7 @@ CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED
 # The fields of `Settings` that are the value of the key with their name; `resolve` computes the others.
 STATED_SETTINGS = frozenset(settings_field.name for settings_field in fields(Settings)) - {
     *("kind", "source", "gold_source", "metrics", "thresholds", "policy", "dialect", "gold_dialect"),
-    *("trials", "stops_trials"),
+    *("trials", "stops_trials", "gate_metrics"),
     *("on_miss", "on_miss_location", "gold_columns_location", "ignored_rules"),
 }
 Values: TypeAlias = Mapping[str, Any]

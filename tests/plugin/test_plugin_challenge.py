@@ -56,3 +56,43 @@ def test_the_setting_challenges_and_a_threshold_fails_with_the_counterexample(su
     run.result.stdout.fnmatch_lines(
         ["*challenged_accuracy 0.000 (needs at least 1)", "  challenge  refuted: the answers differ on a database of *"]
     )
+
+
+@pytest.mark.feature("strength")
+@pytest.mark.parametrize(
+    ("thresholds", "gates", "outcome"),
+    [
+        ({}, "", "passed"),
+        ({"challenged_accuracy": 1}, "", "error"),
+        ({}, "gates: [{metric: challenged_accuracy, min: 0.5}]", "error"),
+        ({}, "gates: [{metric: challenged_accuracy, min: 0.5, where: {difficulty: top}}]", "passed"),
+    ],
+)
+@pytest.mark.parametrize("option", [(), ("--queryeval-challenge",)])
+def test_a_replay_without_a_challenge_that_is_required_is_an_error_of_the_case(
+    thresholds, gates, outcome, option, suite, write, run_and_parse
+):
+    cases = (
+        case("a", **PAIR),
+        {"id": "b", "gold_any": [PAIR["gold"], PAIR["predicted"]], "predicted": PAIR["predicted"], "difficulty": "top"},
+    )
+    suite(*cases)
+    run_and_parse("--queryeval-record=rec")
+    metrics = ["execution_accuracy", "challenged_accuracy"] if not option else ["execution_accuracy"]
+    suite(*cases, metrics=metrics, thresholds={"execution_accuracy": 1, **thresholds})
+    write("queryeval.yaml", gates)
+
+    replayed = run_and_parse(*option, "--queryeval-replay=rec")
+
+    assert replayed.outcomes == {"a": outcome, "b": "passed"}  # b has the words of a gold
+    assert "no recorded challenge of" in (replayed.text if outcome == "error" else str(replayed.case("a")["challenge"]))
+
+
+def test_the_verdict_says_how_many_passes_were_not_challenged_though_it_depends_on_them(suite, run_and_parse):
+    random = {"gold": "SELECT name FROM singer WHERE random() <> 1", "predicted": "SELECT name FROM singer"}
+    suite(case("a", **random), case("b"), thresholds={"challenged_accuracy": 1})
+
+    run = run_and_parse("-q")
+
+    assert run.outcomes == {"a": "passed", "b": "passed"}
+    assert "1 of 2 right answers not challenged" in run.text

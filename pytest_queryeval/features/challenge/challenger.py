@@ -19,7 +19,15 @@ from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.errors import MissingFeatureError, SourceError
 from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomically
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
-from pytest_queryeval.core.model import Case, Challenge, Execution, Prediction, QueryOrAnswer, Refutation
+from pytest_queryeval.core.model import (
+    CHALLENGED_ACCURACY,
+    Case,
+    Challenge,
+    Execution,
+    Prediction,
+    QueryOrAnswer,
+    Refutation,
+)
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Counterexample, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -47,24 +55,26 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
         if execution.query != gold.query
         and Scoring(case, execution, predicted, prediction, session).value("execution_accuracy") == 1.0
     ]
-    challenges = []
-    for accepting_gold in (gold, *also_accepting):
-        challenges.append(_challenge_pair(case, accepting_gold.query, predicted.query, session))
-        if challenges[-1].verdict == "same":
-            break
+    queries = [execution.query for execution in (gold, *also_accepting)]
+    if any(_have_same_text(case, query, predicted.query) for query in queries):
+        return Challenge(verdict="same")
+    challenges = [_challenge_pair(case, query, predicted.query, session) for query in queries]
     return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge.verdict))
 
 
 def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> Challenge:
-    """Return the challenge by one gold: recorded, kept by an earlier run, or new."""
+    """Return the challenge by one gold: recorded, kept by an earlier run, or new.
+
+    Raise `SourceError` if the recording has none in a replay that requires it.
+    """
     if gold is None or predicted is None:
         return Challenge(verdict="unchallenged", reason=NO_QUERY)
-    if _have_same_text(case, gold, predicted):
-        return Challenge(verdict="same")
     recording = session.recording
     try:
         challenge = None if recording is None else recording.load_challenge(gold, predicted, case)
     except SourceError as error:
+        if CHALLENGED_ACCURACY in case.settings.required_metrics:
+            raise
         return Challenge(verdict="unchallenged", reason=str(error))
     if challenge is None:
         with session.analysis():
@@ -74,8 +84,10 @@ def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session
     return challenge
 
 
-def _have_same_text(case: Case, gold: str, predicted: str) -> bool:
+def _have_same_text(case: Case, gold: str | None, predicted: str | None) -> bool:
     """Return whether two queries differ in nothing but layout, comments and the case of keywords and names."""
+    if gold is None or predicted is None:
+        return False
     if gold == predicted:
         return True
     if case.settings.kind == "sparql":

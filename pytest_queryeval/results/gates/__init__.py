@@ -29,7 +29,7 @@ from pytest_queryeval.core.groups import (
     where_text,
 )
 from pytest_queryeval.core.metric import RUN_METRICS
-from pytest_queryeval.core.model import PASS_RATE, Case
+from pytest_queryeval.core.model import PASS_RATE, Case, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
@@ -182,7 +182,7 @@ class EarlyDecision:
 
 
 def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) -> list[Case]:
-    """Return the cases of a suite with the metrics that the gates above it name and a case does not request itself.
+    """Return the cases of a suite with the metrics that the gates above it name, also as their `gate_metrics`.
 
     Each case comes with the path of its file, relative to the root of the run. A case without a source whose own
     metrics compare texts is not run for a gate alone.
@@ -193,27 +193,37 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # Most cases of a suite have the same kind and metrics: what depends on these is looked up once.
     indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
+    extended_settings: dict[tuple[Settings, tuple[str, ...]], Settings] = {}  # cases share settings
     extended_cases: list[Case] = []
     for case, path in cases:
         requested, has_source = case.settings.requested_metrics, case.settings.source is not None
         key = case.settings.kind, case.answerable, has_source, requested
         if key not in indexes:
-            addable_metrics = {
+            computed_metrics = {
                 metric
                 for metric in metrics
-                if metric not in requested
-                and applies_to(metric, case.settings.kind, answerable=case.answerable)
-                and (has_source or need_answers(requested) or not need_answers([metric]))
+                if metric in requested
+                or (
+                    applies_to(metric, case.settings.kind, answerable=case.answerable)
+                    and (has_source or need_answers(requested) or not need_answers([metric]))
+                )
             }
-            added_scopes = [(metric, where) for metric, where in score_scopes if metric in addable_metrics]
+            computed_scopes = [(metric, where) for metric, where in score_scopes if metric in computed_metrics]
             # All of these gates are above the suite, wherever its cases are: their folders do not matter.
-            indexes[key] = [metric for metric, _ in added_scopes], ScopeIndex(("", where) for _, where in added_scopes)
-        gate_metrics, index = indexes[key]
+            index = ScopeIndex(("", where) for _, where in computed_scopes)
+            indexes[key] = [metric for metric, _ in computed_scopes], index
+        scoped_metrics, index = indexes[key]
         numbers = index.scopes_of("", partial(values_of, case, path))
-        added_metrics = dict.fromkeys(gate_metrics[number] for number in numbers)
-        if added_metrics:
-            metrics_of_case = (*case.settings.metrics, *added_metrics)
-            case = replace(case, settings=replace(case.settings, metrics=metrics_of_case))
+        gate_metrics = tuple(dict.fromkeys(scoped_metrics[number] for number in numbers))
+        if gate_metrics:
+            extension = case.settings, gate_metrics
+            if extension not in extended_settings:
+                added_metrics = [metric for metric in gate_metrics if metric not in requested]
+                metrics_of_case = (*case.settings.metrics, *added_metrics)
+                extended_settings[extension] = replace(
+                    case.settings, metrics=metrics_of_case, gate_metrics=gate_metrics
+                )
+            case = replace(case, settings=extended_settings[extension])
         extended_cases.append(case)
     return extended_cases
 
