@@ -30,7 +30,7 @@ def evaluated(*lines, gold="{a: 1}"):
     from suites import load
 
     written = "\n    ".join((f"gold: {gold}", *lines))
-    (case,) = evaluate(load(f"{HEAD}cases:\n  - id: a\n    {written}\n"))["cases"]
+    (case,) = evaluate(load(f"{HEAD}cases:\n  - id: a\n    question: What?\n    {written}\n"))["cases"]
     return case
 
 
@@ -85,7 +85,10 @@ def test_metadata_alone_is_no_metric():
 
 
 def test_scores_of_trials_are_for_gates_only():
-    said = "'pass_at_k' is for gates: a case with several trials is decided by its `trials_rule`"
+    said = (
+        "'pass_at_k' is for gates only, {metric: pass_at_k, min: NUMBER}: remove it here; a case with several trials is "
+        "decided by its `trials_rule`"
+    )
 
     assert problem("thresholds: {pass_at_k: 1}") == said
     assert problem("metrics: [pass_at_k]") == said

@@ -373,7 +373,7 @@ def test_a_predictor_that_blocks_its_event_loop_is_an_error_of_its_cases(tmp_pat
         "kind": "sql",
         "predictor": {"python": "predict.py:predict", "timeout": 0.1},
         "metrics": ["execution_accuracy"],
-        "cases": [{"id": name, "gold_table": {"columns": ["a"], "rows": [[1]]}} for name in "ab"],
+        "cases": [{"id": name, "question": "What?", "gold_table": {"columns": ["a"], "rows": [[1]]}} for name in "ab"],
     }
     (tmp_path / "s.queryeval.yaml").write_text(json.dumps({**suite, "source": "x.db"}), encoding="utf-8")
 

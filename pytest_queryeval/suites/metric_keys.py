@@ -158,9 +158,11 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
         raise UnknownNameError(f"unknown metric '{name}'{_nearest_metric(name, besides)}")
     metric = METRICS[name]
     if metric.parameter:
-        kinds = " or ".join(sorted(kind for kind in KINDS.available() if applies_to(name, kind)))
-        form = f"{name}[{metric.parameter.upper()}]"
-        raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: for {kinds} write {form}, else remove it")
+        kinds = [kind for kind in KINDS.available() if applies_to(name, kind)]
+        remedy = f"write {name}[{metric.parameter.upper()}]"
+        if len(kinds) < len(KINDS.available()):
+            remedy = f"for {' or '.join(sorted(kinds))} {remedy}, else remove it"
+        raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: {remedy}")
     if not metric.extra:
         return
     try:
