@@ -145,9 +145,12 @@ def test_abstention_is_a_metric_of_such_cases_only():
     [
         (
             "answerable: false, metrics: [abstention, soft_f1]",
-            "metric 'soft_f1' does not apply to `answerable: false`, only 'abstention' does",
+            "metric 'soft_f1' does not apply to `answerable: false`, only 'abstention' does: remove it",
         ),
-        ("gold: SELECT 1, thresholds: {abstention: 1}", "metric 'abstention' does not apply to an answerable case"),
+        (
+            "gold: SELECT 1, thresholds: {abstention: 1}",
+            "metric 'abstention' does not apply to an answerable case: remove it",
+        ),
     ],
 )
 def test_a_metric_that_does_not_apply_to_a_case_is_refused_in_it(fields, message):

@@ -86,8 +86,8 @@ def test_metadata_alone_is_no_metric():
 
 def test_scores_of_trials_are_for_gates_only():
     said = (
-        "'pass_at_k' is for gates only, {metric: pass_at_k, min: NUMBER}: remove it here; a case with several trials is "
-        "decided by its `trials_rule`"
+        "'pass_at_k' is for gates only, {metric: pass_at_k, min: NUMBER}: remove it here; a case with several trials "
+        "is decided by its `trials_rule`"
     )
 
     assert problem("thresholds: {pass_at_k: 1}") == said

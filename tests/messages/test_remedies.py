@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -113,6 +114,7 @@ def apply_remedy(row: Row, pytester: pytest.Pytester) -> tuple[Run, Run]:
 )
 def test_a_mistake_is_named_and_its_remedy_helps(row, pytester, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")  # no line is cut
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file that is written again at once is compiled again
     message = row.message.replace("<FOLDER>", str(pytester.path))
 
     wrong, right = apply_remedy(row, pytester)
