@@ -205,7 +205,7 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined",
 
 
 def decoded(body: bytes, charset: str) -> str:
-    """Return a text by its charset, UTF-8 if none is stated; raise `BodyError`."""
+    """Return a text by its charset, UTF-8 if there is none; raise `BodyError`."""
     try:
         codec = codecs.lookup(charset or "utf-8")
         if codec.name.replace("_", "-") in _NO_CHARSETS:

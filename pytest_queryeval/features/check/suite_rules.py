@@ -236,7 +236,7 @@ def _thresholds_of(levels: CaseLevels) -> Location:
 
 
 def missing_question(suites: Suites) -> Iterator[Finding]:
-    """Find cases without a question that their system is asked; where none is stated, in tables only."""
+    """Find cases without a question that their system is asked; without a predictor, in tables only."""
     cases_by_remedy: dict[tuple[Location, str], list[Case]] = {}
     for levels in _to_run(suites):
         case, predictor = levels.case, levels.case.settings.predictor

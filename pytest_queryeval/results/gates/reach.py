@@ -102,7 +102,7 @@ def harmless_gates(
 
 
 def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
-    """Yield a finding for each place where `on_miss: xfail` is stated for some of these cases, which no gate counts."""
+    """Yield a finding for each place where `on_miss: xfail` applies to some of these cases, which no gate counts."""
     by_place: defaultdict[tuple[Location | None, str], list[Case]] = defaultdict(list)
     for case in cases:
         by_place[case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")].append(case)
