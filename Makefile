@@ -5,6 +5,7 @@
 #                    there are servers; and of dbt and MLflow, each in an environment of its own.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
+# make golden:      what users see of two reports, written into tests/golden again; shows what has changed.
 # make dist:        the wheel and the sdist.
 # make lock:        constraints.txt with the newest version of each package of the test environment.
 # make schemas:     the JSON Schemas of suites, settings and reports, written into the package.
@@ -41,7 +42,7 @@ QUICK = $(PYTEST) -m "not slow and not server and not process and not long"
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick quick-core quick-features test all-tests $(PARTS) compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
+.PHONY: golden quick quick-core quick-features test all-tests $(PARTS) compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
 
 # The type checker, which has one process, runs beside the tests. These wait for nothing, and each of two processes has
 # half of them: with pytest-xdist both would collect all tests, and a third process would take a tenth of the time.
@@ -67,6 +68,10 @@ $(PARTS): $(TEST)/.installed compiled
 # Processes that run queries write no bytecode: a sixth of what each of a thousand of them takes would be compiling.
 compiled: $(TEST)/.installed
 	@$(TEST)/bin/python -m compileall -q pytest_queryeval
+
+golden: $(TEST)/.installed
+	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py
+	git diff --stat --patch tests/golden
 
 test-slow:
 	@$(MAKE) --no-print-directory all-tests SELECTED="slow or hypothesis" OPTIONS=--hypothesis-profile=thorough

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 import servers
-from test_example_suite import EXAMPLE
+from test_golden_runs import EXAMPLE
 
 from pytest_queryeval import evaluate, load_cases
 

@@ -1,0 +1,163 @@
+"""What a user sees of two reports, in every format, is in `golden/`: of a run of the example suite, and of made cases.
+
+The made cases have what the example suite has not: regressions against a baseline, failures, and texts that would act.
+`make golden` writes the files again and shows what has changed. Measured times are 0 in them.
+"""
+
+import base64
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import report_maker
+from openpyxl import load_workbook
+
+from pytest_queryeval.cli import main
+
+pytestmark = pytest.mark.feature("ci", "excel", "page", "report_files")
+EXAMPLE = Path(__file__).parent.parent / "example_suite"
+GOLDEN = Path(__file__).parent / "golden"
+FORMATS = ("json", "md", "csv", "codequality", "html", "xlsx")
+UNSEEN = ("groups", "fingerprint")  # of report.json: long, and shown by other formats, or never
+
+
+def without_times(value, name=""):
+    """The data of a report, with 0 for every fraction below a name that has seconds in it."""
+    if isinstance(value, dict):
+        return {key: without_times(part, name if "seconds" in name else key) for key, part in value.items()}
+    if isinstance(value, list):
+        return [without_times(part, name) for part in value]
+    return 0.0 if "seconds" in name and isinstance(value, float) else value
+
+
+def json_lines(path):
+    """Lay a report out with a line for each case, metric and gate."""
+    lines = []
+    for name, part in json.loads(path.read_bytes()).items():
+        items = part if isinstance(part, list) else part.items() if isinstance(part, dict) else [part]
+        shown = [
+            {key: item[key] for key in item if key not in UNSEEN} if isinstance(item, dict) else item for item in items
+        ]
+        lines += [] if name in UNSEEN else [name, *(f"  {json.dumps(item, ensure_ascii=False)}" for item in shown)]
+    return lines
+
+
+class PageText(HTMLParser):
+    """The texts of a page, and the data of the cases that it lists, which it has in packed form."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.lines, self._inside = [], ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        self._inside = dict(attributes).get("type", tag)
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "text/plain":
+            packed = json.loads(zlib.decompress(base64.b64decode(data)))
+            items = packed.items() if isinstance(packed, dict) else packed
+            self.lines += [json.dumps(item, ensure_ascii=False) for item in items]
+        elif self._inside not in ("style", "module"):
+            self.lines += [" ".join(line.split()) for line in data.splitlines() if line.strip()]
+
+
+def workbook_cells(path):
+    lines = []
+    for sheet in load_workbook(path):
+        rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+        lines += [f"== {sheet.title}", *(" | ".join(row).rstrip(" |") for row in rows)]
+    return lines
+
+
+def text_lines(path):
+    return path.read_text(encoding="utf-8").replace("\r\n", "\n").split("\n")
+
+
+READERS = {"json": json_lines, "html": lambda path: PageText(path).lines, "xlsx": workbook_cells}
+
+
+def rendered(report, folder):
+    """Write a report in all formats by `queryeval render`, and return its folder."""
+    report = without_times(report) | {"created": "2025-03-01T09:30:00+00:00"}
+    report["environment"] = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.45.1"}}
+    source = folder / "source.json"
+    source.write_text(json.dumps(report), encoding="utf-8")
+    assert main(["render", str(source), "--output", str(folder / "rendered")]) == 0
+    return folder / "rendered"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The formats of made cases: of every kind and outcome, half of them hostile, with a baseline."""
+    return SimpleNamespace(folder=rendered(report_maker.make_compared(60), tmp_path_factory.mktemp("made")))
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """The formats, the terminal and junit.xml of a run of the example suite, without its embedding model."""
+    folder = tmp_path_factory.mktemp("example")
+    ignored = shutil.ignore_patterns("reports", "__pycache__", "semantic")
+    shutil.copytree(EXAMPLE, folder / "example_suite", ignore=ignored)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "example_suite"]
+    environment = os.environ | {"COLUMNS": "80"}
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stdout + run.stderr
+    _, _, terminal = run.stdout.partition(" query evaluation ")
+    report = json.loads((folder / "example_suite/reports/report.json").read_bytes())
+    return SimpleNamespace(
+        folder=rendered(report, folder),
+        terminal=[re.sub(r" in \d+\.\d\ds( \(.*\))?", "", line).strip("= ") for line in terminal.splitlines()],
+        junit=(folder / "example_suite/reports/junit.xml").read_text(encoding="utf-8").replace(str(folder), "<FOLDER>"),
+    )
+
+
+def printable(text):
+    """Return the text with escapes for everything that an editor or a terminal would not show."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+def compare(lines, name):
+    """Compare lines with those of a file in `golden/`, or write them there."""
+    golden, actual = GOLDEN / name, [printable(line) for line in lines]
+    if os.environ.get("QUERYEVAL_RENEW_GOLDEN"):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text("\n".join(actual) + "\n", encoding="utf-8")
+    expected = golden.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    difference = list(difflib.unified_diff(expected, actual, f"golden/{name}", "now", n=0, lineterm=""))
+    if difference:
+        pytest.fail("\n".join([*(line[:400] for line in difference[:40]), "`make golden` renews it"]), pytrace=False)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_made_cases(made, name):
+    compare(READERS.get(name, text_lines)(made.folder / f"report.{name}"), f"made/report.{name}.txt")
+
+
+@pytest.mark.process
+@pytest.mark.feature("abstention", "command_predictor", "conversations", "dbt", "duckdb", "json", "review", "sdmx")
+@pytest.mark.feature("sparql_endpoint", "writes")
+class TestExampleSuite:
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_format(self, example, name):
+        compare(READERS.get(name, text_lines)(example.folder / f"report.{name}"), f"example/report.{name}.txt")
+
+    def test_terminal(self, example):
+        compare(example.terminal, "example/terminal.txt")
+
+    def test_junit(self, example):
+        text = re.sub(r' (time|timestamp|hostname)="[^"]*"', "", example.junit)
+        timeless = re.sub(r'name="(queryeval\.\w*seconds)" value="[^"]*"', r'name="\1" value="0"', text)
+        compare(re.sub(r"(?=<(?!/))", "\n", timeless).split("\n"), "example/junit.xml.txt")
