@@ -18,18 +18,6 @@ def failed(**changes):
     return entry(**{"path": "s/a.queryeval.yaml", "line": 7, "outcome": "failed"} | changes)
 
 
-def test_a_failed_case_is_an_issue_at_its_line():
-    (issue,) = issues(failed(message="f1 0.000: missing 1 of 2 rows"), entry(id="good"))
-
-    assert len(issue.pop("fingerprint")) == 64
-    assert issue == {
-        "description": "a: f1 0.000: missing 1 of 2 rows",
-        "check_name": "queryeval.failed",
-        "severity": "major",
-        "location": {"path": "s/a.queryeval.yaml", "lines": {"begin": 7}},
-    }
-
-
 @pytest.mark.parametrize(
     ("outcome", "severities"),
     [("error", ["critical"]), ("failed", ["major"]), ("missed", ["minor"]), ("xfailed", []), ("skipped", [])],
@@ -46,14 +34,6 @@ def test_a_fingerprint_is_that_of_the_case_in_every_run():
     fingerprints = [{issue["fingerprint"] for issue in issues} for issues in (before, after)]
     assert fingerprints[0] == fingerprints[1]
     assert len(fingerprints[0]) == 2
-
-
-def test_a_case_whose_line_is_not_known_is_at_the_first():
-    assert issues(failed(line=0))[0]["location"]["lines"] == {"begin": 1}
-
-
-def test_a_run_without_faults_is_an_empty_list():
-    assert issues(entry()) == []
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
