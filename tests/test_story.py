@@ -1,22 +1,16 @@
 """The story of a case: every surface tells it in the same words."""
 
-import json
 from dataclasses import replace
 
 import pytest
-from samples import HEAD, answer, make_case, make_result, table
+from samples import answer, make_case, make_result, table
 
 from pytest_queryeval.core.cause import Cause, CausingEdit
-from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
+from pytest_queryeval.core.model import Threshold, ThresholdViolation
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.ci import annotation_lines, render_code_quality
-from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.reports.story import notes
-from pytest_queryeval.reports.summary import summary_lines
-from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json
 
 MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
@@ -94,47 +88,3 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
     assert {"4 rows of 1 column, not run", "3 rows of 1 column, not run"} <= {*explanation}
     assert "repeated | 1 (2 in gold, 1 in predicted)" in failure
     assert "2 in gold, 1 in predicted 1" in explanation
-
-
-def test_the_page_has_the_words_of_the_explanation(wrong):
-    _, report = wrong
-
-    page, explanation = details(report), words(explanation_lines(report, 200))
-
-    assert page["notes"]
-    assert all(f"{name} {text}" in explanation for name, text in page["notes"])
-    assert [f"{page[side]['shape']}, not run" for side in ("gold", "predicted")] == [
-        line for line in explanation if " of 1 column" in line
-    ]
-    assert f"execution_accuracy 0.000 {page['needs']['execution_accuracy']}" in explanation
-
-
-def test_every_list_of_cases_has_the_first_edit_and_the_message(wrong, tmp_path):
-    result, report = wrong
-    finding = f"WHERE: 30 → 40 (wrong-value); {next(failure_lines(result, report))}"
-
-    run = aggregate([report], gates=(), about=HEAD)
-
-    texts = {
-        "terminal": "\n".join(line for line, _ in summary_lines(run, width=300)),
-        "markdown": render_markdown(run).decode(),
-        "annotations": "\n".join(annotation_lines(run, tmp_path)),
-        "code quality": json.loads(render_code_quality(run))[0]["description"],
-    }
-    assert {name for name, text in texts.items() if finding not in text} == set()
-
-
-def test_the_message_of_a_failed_prediction_is_not_its_cause_as_well(wrong):
-    result, _ = wrong
-    error = Failure(kind="invalid", message="no such column: agee")
-    trial = replace(result.shown, predicted=Execution(query="SELECT agee", answer=None, error=error))
-    edit = CausingEdit(label="invalid", clause="", change=error.message)
-    failed = replace(result, shown=trial, trials=(trial,), difference=None, cause=Cause(edits=(edit,)))
-    report = result_json(failed, nodeid="s.queryeval.yaml::a", path="s.queryeval.yaml", outcome="failed")
-
-    lines = list(failure_lines(failed, report))
-
-    assert lines[0] == report["message"] == "prediction failed (invalid): no such column: agee"
-    assert "\n".join(lines).count(error.message) == 1
-    assert "  cause      invalid" in lines
-    assert "\n".join(explanation_lines(report, 200)).count(error.message) == 2  # with the outcome, and below the query

@@ -96,29 +96,6 @@ def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
     assert len(column(full_summary, "tag")) == MAX_ROWS + 5
 
 
-def test_worst_cases_are_aligned_and_in_order():
-    lines = summary(
-        entry(id="short", line=1, outcome="failed", scores={"m": 0.5}, message="m 0.500"),
-        entry(id="rather-long", line=2, outcome="error", message="gold failed (s.queryeval.yaml:2)\nmore"),
-        entry(id="lowest", line=3, outcome="failed", scores={"m": 0.0}, message="m 0.000"),
-    )
-
-    start = lines.index("worst cases (3 of 3)")
-    assert lines[start + 1 : start + 4] == [
-        "  a::rather-long  gold failed",
-        "  a::lowest       m 0.000",
-        "  a::short        m 0.500",
-    ]
-
-
-def test_slowest_cases_are_named():
-    slow = {"source": "bot", "seconds": 2.5, "metadata": {}}
-
-    lines = summary(entry(id="slow", prediction=slow), entry(id="fast"), verbosity=1)
-
-    assert lines[lines.index("slowest cases") + 1] == "      2.50 s  a::slow"
-
-
 def test_no_case_is_slow_that_took_less_than_a_second():
     entries = [entry(id=str(seconds), scoring={"seconds": seconds}) for seconds in (0.99, 1.0)]
 
@@ -132,15 +109,6 @@ def test_the_time_of_scoring_makes_a_case_slow():
     lines = summary(entry(id="slow", prediction=prediction, scoring={"seconds": 7.7}), entry(id="fast"), verbosity=1)
 
     assert lines[lines.index("slowest cases") + 1] == "      8.20 s  a::slow"
-
-
-@pytest.mark.parametrize(("verbosity", "rows"), [(0, 1), (1, 35)])
-def test_the_table_of_spider_is_a_line_unless_asked_for(verbosity, rows):
-    pairs = [spider(("easy", "hard")[number % 2], number) for number in range(20)]
-    lines = summary(*pairs, verbosity=verbosity)
-
-    start = next(place for place, line in enumerate(lines) if line.startswith("Spider's table"))
-    assert len(lines[start:]) == pytest.approx(rows, abs=5 * verbosity)
 
 
 def spider(hardness, number=0):
@@ -194,30 +162,6 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
 def verdict(*cases, **about):
     line, markup = verdict_line(report_of(*cases, **about))
     return line, next(iter(markup))
-
-
-def test_right_answers_that_depend_on_a_tie_are_counted_and_named():
-    lines = summary(entry(id="a"), *(entry(id=name, depends_on_tie=True) for name in "bc"), width=100)
-
-    assert "2 right answers depend on a tie at gold's LIMIT, which a wrong query may hit: a::b, a::c" in lines
-    assert not any("tie" in line for line in summary(entry(id="a", depends_on_tie=False)))
-
-
-def test_right_answers_that_fail_on_a_variant_are_counted_and_named():
-    def scored(id_, execution, test_suite):
-        return entry(id=id_, scores={"execution_accuracy": execution, "test_suite_accuracy": test_suite})
-
-    lines = summary(
-        scored("a", 1.0, 0.0),
-        scored("b", 1.0, 0.0),
-        scored("c", 1.0, 1.0),
-        scored("d", 0.0, 0.0),
-        scored("e", 1.0, None),
-        width=100,
-    )
-
-    assert "4 right by execution_accuracy, of these 2 wrong on a variant of the source: a::a, a::b" in lines
-    assert not any("variant" in line for line in summary(scored("c", 1.0, 1.0)))
 
 
 def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
@@ -374,21 +318,6 @@ def test_the_report_of_many_cases_of_several_groups_fits_on_a_screen():
 
     assert "by tag: -v, or a report" in lines
     assert len(lines) <= 25
-
-
-def test_the_verdict_tells_what_changed_besides_the_system():
-    changes = [{"what": f"change {number}", "cases": ["a"] * number} for number in (2, 1, 0, 3, 4)]
-    counts = {"common": 1, "before": 1, "after": 1, "removed": 0}
-    baseline = {"path": "b", "created": "c", "cases": counts, "metrics": {}, "changes": changes}
-    baseline |= {"fixes": [], "regressions": [], "errors": []}
-
-    line, _ = verdict(entry(id="a"), baseline=baseline)
-    failed, _ = verdict(entry(id="a", outcome="failed"), baseline=baseline)
-
-    assert "changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more" in line
-    assert failed == (
-        "queryeval: FAILED: 1 case failed; changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
-    )
 
 
 def test_the_verdict_does_not_tell_what_changes_no_score():

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import make_case
-from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, timed, visible
+from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, visible
 
 from pytest_queryeval.core.model import Abstention, PredictorSpec
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.reports import REPORTS
 
 HEADER = [
     *(
@@ -64,34 +63,6 @@ def test_readers_that_know_of_no_byte_order_mark_find_the_first_column(tmp_path)
     assert (row["path"], row["question"]) == ("music/s.queryeval.yaml", "Où est Nîmes?")
 
 
-def test_csv_is_a_format():
-    assert REPORTS["csv"].render is render_csv
-
-
-def test_a_row_has_what_is_known_of_a_case():
-    failed = case(1, predicted=case()["predicted"] | {"error": {"kind": "invalid", "message": "no such table"}})
-
-    row = rows(make_report(failed | {"prediction": timed(2.0, llm_time=0.5, tokens=7)}))[0]
-
-    assert {name: row[name] for name in ("path", "line", "id", "kind")} == {
-        "path": "music/s.queryeval.yaml",
-        "line": "4",
-        "id": "c1",
-        "kind": "sql",
-    }
-    assert (row["tags"], row["difficulty"], row["question"]) == ("nightly joins", "easy", "How many?")
-    assert (row["gold_query"], row["predicted_query"]) == ("SELECT 1\n", "SELECT 2")
-    assert (row["gold_rows"], row["predicted_rows"], row["predicted_error"]) == ("1", "3", "invalid")
-    assert (row["prediction_seconds"], row["llm_time"], row["total_execution_time"]) == ("2.0", "0.5", "")
-    assert (row["execution_accuracy"], row["soft_f1"]) == ("1.0", "0.5")
-
-
-def test_the_header_is_always_the_same_but_for_the_metrics_of_the_run():
-    report = make_report(case(1, scores={"f1": 1.0}), case(2, scores={"em": None, "f1": 0.0}))
-
-    assert header(report) == [*HEADER, "f1", "em"]
-
-
 def test_a_run_without_cases_has_a_header():
     assert render_csv(make_report()).decode("utf-8") == ",".join(HEADER) + "\r\n"
 
@@ -100,23 +71,6 @@ def test_a_metric_that_is_called_like_a_column_has_a_name_of_its_own():
     row = rows(make_report(case(scores={"line": 0.5})))[0]
 
     assert (row["line"], row["score_line"]) == ("4", "0.5")
-
-
-def test_the_features_of_gold_are_words():
-    table = rows(make_report(case(features=["join", "set-operation"]), case(2)))
-
-    assert [row["features"] for row in table] == ["join set-operation", ""]
-
-
-def test_a_case_in_a_table_has_its_row():
-    assert [row["row"] for row in rows(make_report(case(row=14), case(2)))] == ["14", ""]
-
-
-def test_a_case_that_was_skipped_has_empty_cells():
-    row = rows(make_report(skipped(), case(2)))[0]
-
-    assert (row["outcome"], row["message"]) == ("skipped", "not today")
-    assert {row[name] for name in ("gold_query", "predicted_query", "predictor", "soft_f1")} == {""}
 
 
 def test_lines_end_as_rfc_4180_has_it_and_line_feeds_of_a_text_stay_in_quotes():
@@ -131,12 +85,6 @@ def test_a_text_that_could_be_a_formula_stands_behind_an_apostrophe_in_every_col
     row = rows(hostile_report([text]))[0]
 
     assert {row[name] for name in FOREIGN} == {f"'{text}"}
-
-
-def test_numbers_stay_numbers():
-    row = rows(make_report(case(scores={"change": -0.5})))[0]
-
-    assert row["change"] == "-0.5"
 
 
 @given(st.text())
@@ -169,16 +117,6 @@ def test_a_database_reads_numbers_and_texts_back(tmp_path):
         ("How many?", 8, None),
         ("How many?", 12, None),
     ]
-
-
-def test_the_same_report_is_the_same_file():
-    assert render_csv(hostile_report()) == render_csv(hostile_report())
-
-
-def test_how_answers_differ_stands_in_a_column_of_its_own():
-    (row,) = rows(make_report(case(1, outcome="failed", difference={"summary": "=the same rows, in another order"})))
-
-    assert row["difference"] == "'=the same rows, in another order"
 
 
 def test_abstentions_have_columns_of_their_own_and_come_back(tmp_path):

@@ -1,5 +1,4 @@
 import io
-import sys
 import warnings
 from datetime import datetime
 from xml.etree import ElementTree
@@ -15,8 +14,7 @@ from strategies import costly
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.excel import render_excel, render_plain_excel, sheet
-from pytest_queryeval.languages.sql.match import COMPONENTS
-from pytest_queryeval.reports import REPORTS, check_target, render_json
+from pytest_queryeval.reports import check_target
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.formatting import utf8_safe
@@ -107,33 +105,11 @@ def named(tree, name):
     return [element for element in tree.iter() if element.tag.rpartition("}")[2] == name]
 
 
-def test_intervals_are_those_of_clusters_where_there_are_any():
-    alike = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(5)]
-    cases = [entry(id=str(at), source=name, scores={"soft_f1": score}) for at, (name, score) in enumerate(alike)]
-    report = aggregate(cases, gates=(), about=HEAD)
-    ends = report["metrics"]["soft_f1"]["ci95_clustered"]
-
-    assert block(report, "Metrics")[1][7:9] == pytest.approx(ends)
-    assert block(report, "Metrics", "Run")[1][2:4] == pytest.approx(ends)
-    assert "95 % intervals: clustered by 12 sources" in texts(report)
-
-
-def test_the_workbook_is_a_format_that_needs_a_package_of_the_extra_excel():
-    assert (REPORTS["xlsx"].packages, REPORTS["xlsx"].extra) == (("xlsxwriter",), "excel")
-
-
 def test_without_its_package_the_target_is_refused_with_what_would_do(tmp_path, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.reports.find_spec", lambda name: None)
 
     with pytest.raises(ReportError, match=r"report\.xlsx needs xlsxwriter: pip install 'pytest-queryeval\[excel\]'"):
         check_target(tmp_path / "report.xlsx")
-
-
-def test_knowing_the_format_does_not_load_its_package(monkeypatch):
-    monkeypatch.delitem(sys.modules, "xlsxwriter", raising=False)
-
-    assert REPORTS["xlsx"].missing == ()
-    assert "xlsxwriter" not in sys.modules
 
 
 def test_the_sheets_have_fixed_names():
@@ -153,48 +129,6 @@ def test_the_workbook_opens_on_the_sheet_with_the_verdict(render):
     assert "Verdict" in [cell.value for cell in book.active["A"]]
 
 
-def test_details_have_the_published_columns_first():
-    header = rows(opened(make_report(case(1)))["Details"])[0]
-
-    assert header == [*DETAILS, *OWN]
-
-
-def test_cases_have_plain_headers_and_a_column_for_each_metric_that_has_a_score():
-    report = make_report(
-        case(1), case(2, scores={"arity_f1": None, "soft_f1": 0.0}, tags=[]), case(3, scores={"ves": 0.0})
-    )
-
-    header, first, second, _ = rows(opened(report)["Cases"])
-
-    assert header == [*ABOUT, "soft_f1", "execution_accuracy", "ves", *TIMES_AND_PLACE]
-    assert first == [
-        *("c1", "How many?", "SELECT 1\n", "SELECT 2", "passed", None, "sql", "easy", "nightly, joins", "concerts.db"),
-        *(0.5, 1, None),
-        *(2, 0.5, 0.25, "music/s.queryeval.yaml", 4),
-    ]
-    assert second[ABOUT.index("tags") :][:5] == [None, "concerts.db", 0, None, None]
-
-
-def test_cases_that_did_not_pass_come_first_and_say_what_is_wrong():
-    report = make_report(
-        case(1),
-        skipped(2),
-        case(3, outcome="missed", message="soft_f1 0.500 (needs at least 0.9)"),
-        case(4, outcome="error", message="the source does not open\nmore"),
-        case(5, outcome="failed", message="soft_f1 0.500: missing 12 of 40 rows\nmore"),
-    )
-
-    actual = [(row["id"], row["outcome"], row["what is wrong"]) for row in cases(report)]
-
-    assert actual == [
-        ("c5", "failed", "soft_f1 0.500: missing 12 of 40 rows"),
-        ("c4", "error", "the source does not open"),
-        ("c3", "missed", "soft_f1 0.500 (needs at least 0.9)"),
-        ("c1", "passed", None),
-        ("c2", "skipped", "not today"),
-    ]
-
-
 def test_times_of_what_was_not_run_are_empty():
     base_case = case(1, prediction=timed(0.0))
     timed_sides = {"gold": base_case["gold"] | {"seconds": 0}, "predicted": base_case["predicted"] | {"seconds": 0}}
@@ -202,27 +136,6 @@ def test_times_of_what_was_not_run_are_empty():
     for each in (base_case | timed_sides, skipped()):
         (row,) = cases(make_report(each))
         assert [row[name] for name in TIMES_AND_PLACE[:3]] == [None, None, None]
-
-
-def test_the_cause_of_a_wrong_answer_has_a_column_where_a_case_has_one():
-    edits = [
-        {"label": "wrong-join-type", "clause": "FROM", "change": "JOIN → LEFT JOIN"},
-        {"label": "wrong-value", "clause": "WHERE", "change": "=30 → 40"},
-    ]
-    base_case = case(1, outcome="failed", cause={"edits": edits, "repaired_query": None})
-
-    table = cases(make_report(base_case, case(2)))
-
-    assert [row["cause"] for row in table] == [
-        "FROM: JOIN → LEFT JOIN (wrong-join-type)\nWHERE: =30 → 40 (wrong-value)",
-        None,
-    ]
-    assert "cause" not in cases(make_report(case(2)))[0]
-
-
-def test_the_row_of_a_case_in_a_table_has_a_column_where_a_case_has_one():
-    assert [row["row"] for row in cases(make_report(case(1, row=7), case(2)))] == [7, None]
-    assert "row" not in cases(make_report(case(2)))[0]
 
 
 def test_a_metric_with_the_name_of_a_column_is_told_from_it():
@@ -278,13 +191,6 @@ def notes(report):
     return [cell.comment.text for cell in opened(report)["Details"][1] if cell.comment]
 
 
-def test_headers_say_which_metric_they_show():
-    table = notes(make_report(case(scores={"subset_score": 1.0})))
-
-    assert any(note.startswith("Subsetting Percentage: 100 x subset_score.") for note in table)
-    assert "VES Score: empty, since the run has no r_ves and no ves and no r_ves_bird." in table
-
-
 def test_percent_correct_counts_cases_in_error_as_wrong_and_says_of_how_many_it_is():
     right, skipped = {"scores": {"execution_accuracy": 1.0}}, {"outcome": "skipped", "scores": {}}
     error = {"outcome": "error", "scores": {}, "fingerprint": {"metrics": ["execution_accuracy"]}}
@@ -323,32 +229,6 @@ def test_results_match_and_ves_score_of_a_row_rest_on_one_equality(names, match,
     assert (row["Results Match"], row["VES Score"]) == (scores.get(match), scores.get(ves))
 
 
-def test_summary_has_a_row_for_each_difficulty_and_one_for_all():
-    report = make_report(
-        case(1, scores=PUBLISHED_SCORES, prediction=timed(1.0)),
-        case(2, scores=PUBLISHED_SCORES | {"execution_accuracy": 0.0}, prediction=timed(3.0)),
-        case(3, scores=PUBLISHED_SCORES, prediction=timed(5.0), difficulty="hard"),
-    )
-
-    table = summary(report)
-
-    assert list(table["easy"])[: len(SUMMARY)] == SUMMARY
-    assert list(table) == ["easy", "hard", "Total"]
-    assert {name: table["easy"][name] for name in SUMMARY[1:]} == {
-        "Percent Subset": 25,
-        "Percent Correct Queries": 50,
-        "Number of Samples": 2,
-        "Mean Time (s)": 2,
-        "Time Std Dev": pytest.approx(2**0.5),
-        "Percent Row Count Match": 100,
-        "Bird Standard F1": 0.75,
-        "VES Score": 0.9,
-        "Percent Overlap": 50,
-    }
-    assert (table["hard"]["Mean Time (s)"], table["hard"]["Time Std Dev"]) == (5, None)
-    assert (table["Total"]["Number of Samples"], table["Total"]["Mean Time (s)"]) == (3, 3)
-
-
 def test_the_mean_time_is_what_the_system_told_where_it_did():
     report = make_report(case(1, prediction=timed(9.0, total_execution_time=2.0)), case(2, prediction=timed(9.0)))
 
@@ -369,54 +249,6 @@ def test_what_a_run_has_not_measured_is_empty_and_said():
     assert "Mean Time (s), Time Std Dev: empty, since no prediction was timed." in said
 
 
-def test_the_run_begins_with_its_verdict_and_its_gates():
-    gate = {
-        "type": "limits",
-        "folder": "",
-        "metric": "soft_f1",
-        "where": {},
-        "min": 0.9,
-        "max": None,
-        "value": 0.5,
-        "n": 1,
-    }
-    gate |= {"errors": 0, "ok": False, "reason": "", "cases": 1, "ran": 1}
-
-    table = texts(make_report(case(), gates=[gate]))
-
-    assert table[1:3] == ["Verdict", "FAILED"]
-    assert table[table.index("Gates") :][1:3] == [
-        "missed",
-        "soft_f1: 0.500, needs at least 0.9 (1 case)",
-    ]
-
-
-def test_the_run_says_what_may_make_scores_too_good():
-    table = texts(make_report(case(scores={"execution_accuracy": 1.0, "test_suite_accuracy": 0.0})))
-
-    (caution,) = [text for text in table if "wrong on a variant" in text]
-    assert table[table.index(caution) - 1] == "Caution"
-    assert caution.startswith("1 right by execution_accuracy, of these 1 wrong on a variant of the source: ")
-
-
-def test_files_that_could_not_be_read_are_named():
-    assert "bad.queryeval.yaml" in texts(make_report(case(), unreadable_files=["bad.queryeval.yaml"]))
-
-
-def test_cases_without_difficulty_are_said_to_count_in_the_total_only():
-    report = make_report(case(1), case(2, difficulty=None))
-
-    assert summary(report)["Total"]["Number of Samples"] == 2
-    assert any(text.startswith("1 of 2 cases have no difficulty") for text in texts(report, "Summary"))
-
-
-def test_a_run_without_difficulties_has_its_total_and_charts_of_it():
-    report = make_report(case(difficulty=None, scores=PUBLISHED_SCORES))
-
-    assert list(summary(report)) == ["Total"]
-    assert len(charts(report)) == 5
-
-
 def test_a_run_without_cases_is_a_workbook_without_charts():
     report = make_report()
 
@@ -424,12 +256,6 @@ def test_a_run_without_cases_is_a_workbook_without_charts():
     assert summary(report)["Total"]["Number of Samples"] == 0
     assert charts(report) == []
     assert "NO VERDICT" in texts(report)
-
-
-def test_a_case_that_was_skipped_has_a_row():
-    (row,) = details(make_report(skipped()))
-
-    assert (row["Outcome"], row["VQL Generated"]) == ("skipped", None)
 
 
 def test_charts_show_the_columns_by_difficulty_and_read_them_from_the_cells():
@@ -443,12 +269,6 @@ def test_charts_show_the_columns_by_difficulty_and_read_them_from_the_cells():
     assert any(text.startswith("Summary!$A$") for text in ranges)
     assert [value.text for value in named(table[0], "v")].count("hard") == len(named(table[0], "ser"))
     assert named(table[2], "errBars")
-
-
-def test_a_chart_has_no_series_for_a_column_that_is_empty():
-    _, *table = charts(make_report(case(scores={"execution_accuracy": 1.0}, prediction=timed(0.0))))
-
-    assert [len(named(chart, "ser")) for chart in table] == [1, 1]  # correct queries, and the number of samples
 
 
 @pytest.mark.parametrize(("name", "query"), [("Cases", "C2"), ("Details", "C2")])
@@ -487,18 +307,6 @@ def test_columns_are_as_wide_as_their_texts_up_to_a_limit_and_rows_as_high():
     assert 60 <= long.row_dimensions[2].height <= 150
 
 
-def test_statistics_have_the_metrics_of_the_run_and_of_its_groups():
-    report = make_report(case(1, scores={"soft_f1": 0.5}), case(2, scores={"soft_f1": 1.0}, difficulty="hard"))
-
-    metrics, groups = block(report, "Metrics"), block(report, "By difficulty")
-
-    assert metrics[0] == list(STATISTICS)
-    assert metrics[1][:3] == ["soft_f1", 0.75, 2]
-    assert metrics[1][4:7] == [0.5, 0.75, 1]
-    assert groups == [["difficulty", "cases", "passed", "soft_f1", "n"], ["easy", 1, 1, 0.5, 1], ["hard", 1, 1, 1, 1]]
-    assert block(report, "Times (s), tokens, costs")[1][:3] == ["prediction_seconds", 2, 2]
-
-
 def test_statistics_of_sdmx_cases_stand_below_their_published_heading():
     mixed, alone = make_report(sdmx_case(), case(2)), make_report(sdmx_case())
 
@@ -511,22 +319,6 @@ def test_statistics_of_sdmx_cases_stand_below_their_published_heading():
     assert "Metrics" not in texts(alone, "Statistics")
 
 
-def test_statistics_of_dimensions_stand_below_those_of_cases():
-    details = {"dimensions": {"AREA": {"precision": 0.5, "recall": 1.0}}}
-
-    table = block(make_report(sdmx_case(details=details)), "Dimensions")
-
-    assert [row[:4] for row in table[1:]] == [["AREA", "precision", 0.5, 1], ["AREA", "recall", 1, 1]]
-
-
-def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
-    header, *table = rows(opened(make_report(case(1), sdmx_case(2), skipped(3, kind="sdmx")))["Overview"])
-
-    assert header[:5] == ["id", "question", "macro recall", "macro precision", "indicator selection details"]
-    assert [row[:4] for row in table] == [["c2", "How many?", 0.5, 0.75], ["c3", "How many?", None, None]]
-    assert table[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
-
-
 def flipping(number, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
     defaults = {"scores": {"soft_f1": score}, "outcome": "passed" if score else "failed"}
@@ -537,32 +329,6 @@ def against_baseline(before, after):
     """The report of a run with the cases `after`, compared with one with the cases `before`."""
     old, new = make_report(*before, **HEAD), make_report(*after, **HEAD)
     return make_report(*after, **HEAD, baseline=compare_reports(old, new, path="main.json"))
-
-
-def test_the_run_tells_the_comparison_with_a_baseline():
-    before = [flipping(number, score) for number, score in enumerate((1.0, 1.0, 0.0, 1.0))]
-    after = [flipping(number, score, golds="1") for number, score in enumerate((0.0, 0.0, 1.0))]
-    report = against_baseline(before, after)
-
-    table = rows(opened(report)["Run"])
-
-    values = [[value for value in row if value is not None] for row in table]
-    metric = report["baseline"]["metrics"]["soft_f1"]
-    parts = [
-        ["Against the baseline"],
-        ["cases in both", 3],
-        ["regressions", 2],
-        ["removed", 1],
-        ["changed besides the system: cases removed (1 case): music/s.queryeval.yaml::c3"],
-        ["metric", "before", "after", "change", "95 % low", "95 % high", "n", "p", "p adjusted", "detects"],
-        ["soft_f1", *(pytest.approx(metric[key]) for key in ("before", "after", "change")), *metric["ci95"], 3, 1],
-        ["regressions (2)"],
-        ["music/s.queryeval.yaml::c1"],
-        ["fixes (1)"],
-    ]
-    places = [next(place for place, row in enumerate(values) if row[: len(part)] == part) for part in parts]
-    assert places == sorted(places)
-    assert values[places[7] + 1 : places[8] + 1] == [["music/s.queryeval.yaml::c0"], ["music/s.queryeval.yaml::c1"]]
 
 
 def test_long_lists_of_a_comparison_are_cut_and_say_so():
@@ -590,21 +356,6 @@ def test_statistics_have_the_trials():
     assert "Trials" not in texts(make_report(case()), "Statistics")
 
 
-def test_statistics_have_the_table_of_spider_as_numbers():
-    pair = {"hardness": "hard", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
-    scores = {"exact_set_match_spider": 1.0, "execution_accuracy": 0.5}
-
-    table = block(make_report(case(details={"spider": pair}, scores=scores)), "Spider's table")
-
-    assert table[0] == ["score", "easy", "medium", "hard", "extra", "all"]
-    by_name = {row[0]: row[1:] for row in table[1:]}
-    assert by_name["count"] == [0, 0, 1, 0, 1]
-    assert by_name["execution accuracy"] == [0.5, 0.5]  # other levels have no execution, and so no number
-    assert by_name["exact match"] == [0, 0, 1, 0, 1]
-    assert by_name["recall: group no having"] == [0, 0, 1, 0, 1]
-    assert len(by_name) == 3 + 3 * len(COMPONENTS)
-
-
 def cells(workbook):
     return [cell for worksheet in workbook for row in worksheet.iter_rows() for cell in row]
 
@@ -618,18 +369,6 @@ def test_no_text_of_a_model_or_a_database_becomes_a_formula_or_a_link():
     assert not any(named(tree, "hyperlink") for tree in trees)
     names = {element.get("name") for tree in trees for element in named(tree, "definedName")}
     assert names == {"_xlnm._FilterDatabase", "_xlnm.Print_Area", "_xlnm.Print_Titles"}
-
-
-def test_no_text_of_a_comparison_becomes_a_formula_or_a_link():
-    before, after = (
-        [flipping(number, score) | {"nodeid": text} for number, text in enumerate(HOSTILE)] for score in (1.0, 0.0)
-    )
-
-    table = cells(opened(against_baseline(before, after)))
-
-    assert {cell.data_type for cell in table} == {"s", "n", "d"}
-    assert [cell for cell in table if cell.hyperlink] == []
-    assert sum(cell.value == "=1+1" for cell in table) == 1  # among the cases that are broken
 
 
 def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide():
@@ -710,20 +449,6 @@ def test_long_groups_are_cut_and_say_so():
     assert block(report, "By difficulty")[-1] == ["… and 100 more"]
     assert block(report, "Outcomes", "Run")[-2:] == [["… and 900 more"], ["all", 1_100, 1, 1_100]]
     assert any(text.startswith("900 of 1,100 difficulties are not listed above") for text in texts(report, "Summary"))
-
-
-def test_the_same_report_is_the_same_file():
-    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2), *hostile_report()["cases"])
-
-    assert render_excel(report) == render_excel(report)
-
-
-def test_a_stored_report_makes_the_same_file(tmp_path):
-    import json
-
-    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2))
-
-    assert render_excel(json.loads(render_json(report))) == render_excel(report)
 
 
 def test_the_file_says_when_the_run_was_and_its_parts_have_no_time():
