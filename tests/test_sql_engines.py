@@ -1,20 +1,15 @@
-"""All SQL engines of the registry, and ClickHouse, give the same tables and the same schema for the same data."""
+"""All SQL engines of the registry, and ClickHouse, give the same answers, failures and tables for the same data."""
 
-import time
 from contextlib import ExitStack
 
 import pytest
-import sqlglot
 from every_engine import CLICKHOUSE, DATABASES, WITHOUT_KEYS, source_on
-from samples import make_case, query
 
+from pytest_queryeval import METRICS, score_pairs
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.engines import ENGINES, SupportsSchema
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.testing import EngineContract, open_engine
 
 pytestmark = pytest.mark.process
 
@@ -44,7 +39,17 @@ insert into concert values
 insert into sold values (1, 1, 'Anna'), (1, 2, 'Anna'), (1, 3, null), (3, 1, 'Bo');
 create view dear as select title from concert where price > 40;
 """
+MANY = f"select h0.hall_id from {', '.join(f'hall h{number}' for number in range(7))}"
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+COMMA_JOIN = "select title from hall, concert where hall.hall_id = concert.hall_id and 99 < seats"
+EXPLICIT_JOIN = "select title from hall join concert on hall.hall_id = concert.hall_id where 99 < seats"
+# What ClickHouse is asked instead of what it cannot read.
+INSTEAD = {
+    ENDLESS: "select count(*) from system.numbers where number % 7 = 8",
+    MANY: "select number from system.numbers limit 2000",
+    f"{MANY} limit": "select number from system.numbers limit",
+    COMMA_JOIN: EXPLICIT_JOIN,
+}
 QUERIES = {
     "all columns": "select * from hall",
     "no rows": "select name, seats from hall where seats > 1000",
@@ -84,33 +89,7 @@ ORDERED = {
     "limit": "select title from concert where title is not null order by title limit 2",
     "offset": "select hall_id from hall order by hall_id limit 1 offset 1",
 }
-REFUSED = {
-    "write": ("delete from hall", "unsafe"),
-    "write within reading": ("insert into hall values (9, 'x', 1) returning hall_id", "unsafe"),
-    "drop": ("drop table sold", "unsafe"),
-    "create": ("create table extra (x integer)", "unsafe"),
-    "temporary table": ("create temp table extra as select 1", "unsafe"),
-    "transaction": ("begin", "unsafe"),
-    "two statements": ("select 1; delete from hall", "unsafe"),
-    "two queries": ("select 1;\n-- ;\n/* ; */ ; select 2", "unsafe"),
-    "a query and a command": ("select ';';\nexplain select 1", "unsafe"),
-    "sentence behind a semicolon": ("select 1;\n\nThis query counts the rows (see above).", "invalid"),
-    "sentence of writes behind a semicolon": ("select 1; It doesn't insert into or delete from any table.", "invalid"),
-    "labels behind a semicolon": ("select 1;\nSQLResult: \nAnswer: 1", "invalid"),
-    "one word behind a semicolon": ("select 1; Done", "invalid"),
-    "sentence behind a blank line": ("select 1\n\nThis query doesn't delete from any table.", "invalid"),
-    "part of a query behind a semicolon": ("select name from hall;\nlimit 1", "invalid"),
-    "syntax": ("selec 1", "invalid"),
-    "no such table": ("select * from nowhere", "invalid"),
-    "no such column": ("select nowhere from hall", "invalid"),
-    "comment": ("-- nothing", "invalid"),
-    "prose": ("Sure! Here is your query.", "invalid"),
-    "nothing": ("  \n", "empty"),
-    "too many rows": (f"select 1 from {', '.join(f'hall h{n}' for n in range(7))}", "too_large"),
-    "too long": (ENDLESS, "timeout"),
-}
-COMMA_JOIN = "select title from hall, concert where hall.hall_id = concert.hall_id and 99 < seats"
-# Why ClickHouse 18.16 answers otherwise, or not.
+# What ClickHouse 18.16 answers otherwise, or not.
 DIFFERENCES = {
     "unicode": "its length is that of the bytes",
     "self join": "it joins on equality only",
@@ -123,165 +102,116 @@ DIFFERENCES = {
     "window": "it has no window functions",
     "values": "it has VALUES within INSERT only",
 }
-# What it is asked instead of what it cannot read.
-INSTEAD = {
-    ENDLESS: "select count(*) from system.numbers where number % 7 = 8",
-    REFUSED["too many rows"][0]: "select number from system.numbers limit 1001",
-    COMMA_JOIN: "select title from hall join concert on hall.hall_id = concert.hall_id where 99 < seats",
-}
+KEYS = {(("concert", "hall_id"), ("hall", "hall_id")), (("sold", "concert_id"), ("concert", "concert_id"))}
+DIALECTS = {"sqlalchemy": "postgres", "http": "sqlite", **dict.fromkeys(CLICKHOUSE, "clickhouse")}
 
 
-def on_each(engines, queries):
-    """Each engine with the name of each query; a difference that is known must be there."""
-    expected_failures = {
-        name: [pytest.mark.xfail(reason=reason, raises=AssertionError)] for name, reason in DIFFERENCES.items()
-    }
-    return [
-        pytest.param(engine, name, marks=expected_failures.get(name, []) if engine in CLICKHOUSE else [])
-        for engine in engines
-        for name in queries
-    ]
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=DATABASES)
 def source(request, tmp_path_factory):
-    """Gives a source on each engine, made on first use and then kept."""
-    sources = {}
-    with ExitStack() as stack:
-
-        def give(name):
-            if name not in sources:
-                folder = tmp_path_factory.mktemp(f"all_{name}")
-                sources[name] = stack.enter_context(source_on(name, folder, SCRIPT, request))
-            return sources[name]
-
-        yield give
+    with source_on(request.param, tmp_path_factory.mktemp(f"all_{request.param}"), SCRIPT, request) as source:
+        yield source
 
 
 @pytest.fixture(scope="module")
-def opened(source):
-    """Gives each engine, opened on first use and then kept."""
-    engines = {}
+def engine(source, hosts):
+    with open_engine(source, hosts) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def sqlite(request, tmp_path_factory, hosts):
+    """What all answers are compared with."""
     with ExitStack() as stack:
-        hosts = stack.enter_context(Hosts())
-
-        def give(name):
-            if name not in engines:
-                engines[name] = ENGINES[source(name).engine].open(source(name), hosts)
-                stack.callback(engines[name].close)
-            return engines[name]
-
-        yield give
+        source = stack.enter_context(source_on("sqlite", tmp_path_factory.mktemp("gold"), SCRIPT, request))
+        yield stack.enter_context(open_engine(source, hosts))
 
 
-def answered(engine, query):
-    execution = engine.execute(query, timeout=20, max_rows=1000)
-    assert execution.error is None, execution.error
-    return execution.answer
-
-
-@pytest.mark.parametrize(("name", "query"), on_each(DATABASES[1:], QUERIES))
-def test_engines_give_the_same_tables(opened, name, query):
-    first, second = answered(opened(DATABASES[0]), QUERIES[query]), answered(opened(name), QUERIES[query])
-
-    assert len(first.rows) == len(second.rows)
-    assert len(first.columns) == len(second.columns)
-    assert execution_accuracy(first, second, policy=Policy(row_order="ignore")) == 1.0
-
-
-@pytest.mark.parametrize(("name", "query"), on_each(DATABASES[1:], ORDERED))
-def test_engines_give_rows_in_the_same_order(opened, name, query):
-    assert answered(opened(DATABASES[0]), ORDERED[query]).rows == answered(opened(name), ORDERED[query]).rows
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_named_columns_keep_their_names(opened, name):
-    assert answered(opened(name), "select seats as places, name from hall").columns == ("places", "name")
-
-
-@pytest.mark.parametrize("name", DATABASES)
-@pytest.mark.parametrize(("query", "kind"), REFUSED.values(), ids=REFUSED)
-def test_what_is_wrong_with_a_query_has_the_same_kind_everywhere(opened, name, query, kind):
-    query_text = INSTEAD.get(query, query) if name in CLICKHOUSE else query
-    execution = opened(name).execute(query_text, timeout=0.5 if kind == "timeout" else 20, max_rows=1000)
-
-    assert execution.answer is None
-    assert execution.error.kind == kind, execution.error
-    assert execution.error.message.isprintable()
-    assert answered(opened(name), "select count(*) from hall").rows == [(3,)]
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_cells_are_plain_values(opened, name):
-    [row] = answered(opened(name), "select hall_id, name, seats from hall where hall_id = 3").rows
-
-    assert row == (3, "Garten", None)
-    assert [type(cell) for cell in row] == [int, str, type(None)]
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_schema_is_the_same_everywhere(opened, name):
-    engine = opened(name)
-    if not isinstance(engine, SupportsSchema):
-        pytest.skip(f"{name} does not list its tables")
-
-    schema = engine.schema(timeout=20)
-
-    assert schema.tables == {
+class TestSqlEngines(EngineContract):
+    answers = {
+        "select hall_id, name, seats from hall order by hall_id": (
+            ("hall_id", "name", "seats"),
+            [(1, "Große Halle", 400), (2, "Keller", 60), (3, "Garten", None)],
+        ),
+        "select name as n, hall_id as n from hall where hall_id = 2": (("n", "n"), [("Keller", 2)]),
+        "select seats as places, name from hall where seats > 1000": (("places", "name"), []),
+        "select 1 as x; -- done": (("x",), [(1,)]),
+        "/* how many? */ select ';' as x; /* all */": (("x",), [(";",)]),
+    }
+    failures = {
+        "unsafe": [
+            "delete from hall",
+            "insert into hall values (9, 'x', 1) returning hall_id",
+            "drop table sold",
+            "create table extra (x integer)",
+            "create temp table extra as select 1",
+            "begin",
+            "select 1; delete from hall",
+            "select 1;\n-- ;\n/* ; */ ; select 2",
+            "select ';';\nexplain select 1",
+        ],
+        "invalid": [
+            "select 1;\n\nThis query counts the rows (see above).",
+            "select 1; It doesn't insert into or delete from any table.",
+            "select 1;\nSQLResult: \nAnswer: 1",
+            "select 1; Done",
+            "select 1\n\nThis query doesn't delete from any table.",
+            "select name from hall;\nlimit 1",
+            "selec 1",
+            "select * from nowhere",
+            "select nowhere from hall",
+            "-- nothing",
+            "Sure! Here is your query.",
+        ],
+        "too_large": [MANY],
+        "timeout": [ENDLESS],
+    }
+    rows = f"{MANY} limit {{count}}"
+    state = "select count(*), max(seats) from hall"
+    schema = {
         "hall": ("hall_id", "name", "seats"),
         "concert": ("concert_id", "hall_id", "title", "price", "day"),
         "sold": ("concert_id", "seat", "buyer"),
         "dear": ("title",),
     }
-    keys = {(("concert", "hall_id"), ("hall", "hall_id")), (("sold", "concert_id"), ("concert", "concert_id"))}
-    assert set(schema.foreign_keys) == (set() if name in WITHOUT_KEYS else keys)
+    late_seconds = 0.5
+    name = ""
 
+    def filled(self, query):
+        if self.name in CLICKHOUSE:
+            for standard in sorted(INSTEAD, key=len, reverse=True):
+                query = query.replace(standard, INSTEAD[standard])
+        return query
 
-@pytest.mark.parametrize("name", DATABASES)
-def test_queries_are_timed_everywhere(opened, name):
-    engine = opened(name)
-    assert isinstance(engine, SupportsTiming)
+    @pytest.fixture(autouse=True)
+    def of_source(self, source):
+        self.name = source.name
 
-    timed = engine.time("select * from hall", "select name from hall", iterations=3, timeout=20)
-    unsafe = engine.time("select * from hall", "delete from hall", iterations=3, timeout=20)
-    broken = engine.time("select * from hall", "select * from nowhere", iterations=3, timeout=20)
+    def test_answers_are_those_of_sqlite(self, engine, sqlite):
+        accuracy, different = METRICS["execution_accuracy"].function, {}
+        for name, query in (QUERIES | ORDERED).items():
+            gold, execution = (of.execute(query, timeout=20, max_rows=1000) for of in (sqlite, engine))
+            policy = Policy(row_order="strict" if name in ORDERED else "ignore")
+            if execution.error or accuracy(gold.answer, execution.answer, policy=policy) != 1.0:
+                different[name] = execution
 
-    assert [len(row) for row in timed.answer.rows] == [2, 2, 2]
-    assert min(seconds for row in timed.answer.rows for seconds in row) > 0
-    assert (unsafe.error.kind, broken.error.kind) == ("unsafe", "invalid")
+        assert different.keys() == (DIFFERENCES.keys() if self.name in CLICKHOUSE else set()), different
 
+    def test_the_schema_has_all_foreign_keys(self, engine):
+        if isinstance(engine, SupportsSchema):
+            listed = engine.schema(timeout=20)
+            assert listed.tables == self.schema
+            assert set(listed.foreign_keys) == (set() if self.name in WITHOUT_KEYS else KEYS)
 
-@pytest.mark.parametrize("name", DATABASES)
-def test_all_default_metrics_are_scored_everywhere(source, opened, name):
-    case = make_case(
-        source=source(name),
-        golds=(query("select c.title from concert c join hall h on h.hall_id = c.hall_id where h.seats > 100"),),
-        predicted=query(INSTEAD[COMMA_JOIN] if name in CLICKHOUSE else COMMA_JOIN),
-        metrics=KINDS["sql"].default_metrics,
-        dialect=ENGINES[source(name).engine].dialect(source(name).settings),
-        timeout=60,
-    )
+    def test_all_default_metrics_are_scored(self, engine, source, monkeypatch):
+        monkeypatch.chdir(source.folder)
+        gold = "select c.title from concert c join hall h on h.hall_id = c.hall_id where h.seats > 100"
+        settings = {source.engine: dict(source.settings)}
 
-    with Session() as session:
-        result = evaluate_case(case, session)
+        (pair,) = score_pairs([(gold, self.filled(COMMA_JOIN))], settings, timeout=60)
 
-    # Without a schema nothing tells whose column `title` is.
-    unknown = {} if isinstance(opened(name), SupportsSchema) else {"exact_set_match": 0.0}
-    assert result.scores == dict.fromkeys(KINDS["sql"].default_metrics, 1.0) | unknown
-    assert result.details.keys() == {"counts", "partial_match", *unknown}
+        # Without a schema nothing tells whose column `title` is.
+        unknown = {} if isinstance(engine, SupportsSchema) else {"exact_set_match": 0.0}
+        assert pair.scores == dict.fromkeys(KINDS["sql"].default_metrics, 1.0) | unknown, pair
 
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_every_engine_says_which_dialect_it_has(source, name):
-    assert sqlglot.parse_one("select 1", dialect=ENGINES[source(name).engine].dialect(source(name).settings))
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_late_queries_end_soon_after_their_time(opened, name):
-    query = INSTEAD[ENDLESS] if name in CLICKHOUSE else ENDLESS
-    began = time.monotonic()
-
-    execution = opened(name).execute(query, timeout=0.5, max_rows=10)
-
-    assert execution.error.kind == "timeout"
-    assert time.monotonic() - began < 5
+    def test_the_dialect_of_queries_is_that_of_the_database(self, source):
+        assert ENGINES[source.engine].dialect(source.settings) == DIALECTS.get(self.name, self.name)

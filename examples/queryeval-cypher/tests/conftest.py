@@ -1,27 +1,18 @@
 from pathlib import Path
 
 import pytest
-from queryeval_cypher.engine import LADYBUG
 
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.testing import open_engine
 
 SUITE = Path(__file__).parent.parent / "suite"
 
 
 @pytest.fixture(scope="session")
-def hosts():
-    with Hosts() as hosts:
-        yield hosts
-
-
-@pytest.fixture(scope="session")
-def graph(hosts):
+def graph():
     """The river network of the suite."""
-    source = Source(name="rivers", engine="ladybug", settings={"script": "rivers.cypher"}, folder=SUITE)
-    engine = LADYBUG.open(source, hosts)
-    yield engine
-    engine.close()
+    with open_engine(Source(name="rivers", engine="ladybug", settings={"script": "rivers.cypher"}, folder=SUITE)) as it:
+        yield it
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +28,9 @@ def rows(graph):
 
 @pytest.fixture(scope="session")
 def failure(graph):
-    def failure(query, timeout=20, max_rows=1_000):
+    def failure(query):
         """The failure of a query that must not run."""
-        execution = graph.execute(query, timeout=timeout, max_rows=max_rows)
+        execution = graph.execute(query, timeout=20, max_rows=1_000)
         assert execution.answer is None, execution.answer
         return execution.error
 
