@@ -1,20 +1,33 @@
+"""Suites as a whole: what any text, any value and any file comes to; the tables in `reading` have examples."""
+
 import json
+import os
+import random
 import string
+import threading
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+import suite_tables
+import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from suites import BLOCK, HEAD, enter, load, problems, write
+from suites import HEAD, enter, load, problems, write
+from trees import trees
 
-from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.core.model import PredictorSpec, QueryOrAnswer, Source, Threshold
-from pytest_queryeval.core.table import Policy
-from pytest_queryeval.languages import KINDS
-from pytest_queryeval.suites import load_cases
-from pytest_queryeval.suites.keys import KEYS
+import pytest_queryeval
+from pytest_queryeval import load_cases
+from pytest_queryeval.cli import main
+from pytest_queryeval.core.errors import QueryEvalWarning, SuiteError
+from pytest_queryeval.documents import yaml_nodes  # white box: which of its two parsers reads YAML
+from pytest_queryeval.suites import load_suite
 
 SETTINGS = "kind: sql\nsource: a.db\n"
+CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
+PARSERS = (yaml.CBaseLoader, yaml_nodes.PythonParser)
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
@@ -22,290 +35,94 @@ def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
-def test_the_least_that_works():
-    (loaded,) = load(
-        "kind: sql\nsource: concerts.db\npredictor: predict.py:predict\ncases:\n"
-        "  - id: singers-per-country\n"
-        "    question: How many singers are there per country?\n"
-        "    gold: |\n      SELECT country, count(*) FROM singer GROUP BY country\n"
-    )
-
-    working_folder = Path.cwd()
-    assert loaded.id == "singers-per-country"
-    assert str(loaded.location) == "s.queryeval.yaml:5"
-    assert loaded.settings.kind == "sql"
-    assert loaded.settings.source == Source(
-        name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=working_folder
-    )
-    assert loaded.question == "How many singers are there per country?"
-    assert loaded.golds == (QueryOrAnswer(query="SELECT country, count(*) FROM singer GROUP BY country\n"),)
-    assert loaded.predicted is None
-    assert loaded.settings.predictor == PredictorSpec(
-        kind="python", settings={"target": "predict.py:predict"}, folder=working_folder
-    )
-    assert loaded.settings.metrics == KINDS["sql"].default_metrics
-    assert loaded.settings.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
-    assert loaded.settings.policy == Policy()
-    assert (
-        loaded.settings.timeout,
-        loaded.settings.max_rows,
-        loaded.settings.report_rows,
-        loaded.settings.on_miss,
-    ) == (30, 100_000, 20, "fail")
-    assert (loaded.evidence, loaded.tags, loaded.difficulty, loaded.metadata) == ("", (), None, {})
-    assert (loaded.skip, loaded.xfail, loaded.allow_empty) == (None, None, False)
+@contextmanager
+def parsed_by(parser):
+    """Read YAML with one of both parsers: the one in Python stands in where libyaml is missing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_nodes, "_PARSER", parser)
+        yield
 
 
-def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
-    lines = problems(
-        "kind: sql\nsource: a.db\ntimeout: soon\nmetrics: [arity_f2, valid_query]\ncases:\n"
-        "  - id: a\n    golden: SELECT 1\n"
-        "  - id: a\n    gold: SELECT 1\n    predicted:\n    skip: []\n"
-        "  - id: b c\n    gold: SELECT 1\n    gold: SELECT 2\n"
-        "  - just text\n"
-    )
-
-    assert lines == [
-        "s.queryeval.yaml:3: timeout: expected a number above 0, found 'soon'",
-        "s.queryeval.yaml:4: unknown metric 'arity_f2': did you mean 'arity_f1'?",
-        "s.queryeval.yaml:7: unknown key 'golden': did you mean 'gold'?",
-        "s.queryeval.yaml:8: duplicate id 'a', first used on line 6: give one of them another id",
-        """s.queryeval.yaml:10: 'predicted' is null: leave it out, or write "" for an empty answer""",
-        "s.queryeval.yaml:11: skip: expected text, found a list: write one text, in quotes if it begins with [ or {",
-        "s.queryeval.yaml:12: id 'b c' must consist of letters, digits and - _ . : / without '::': write b-c",
-        "s.queryeval.yaml:14: duplicate key 'gold', first on line 13: remove one, or begin another item by `- `",
-        "s.queryeval.yaml:15: item of cases: expected a mapping, found 'just text': write {KEY: VALUE}",
-    ]
-
-
-def test_problems_of_one_sort_are_cut_short():
-    cases = "".join(f"  - {{id: c{number}, gold: SELECT 1}}\n" for number in range(1000))
-
-    lines = problems(f"kind: sql\nsource: a.db\ncases:\n{cases}")
-
-    assert lines[0] == "s.queryeval.yaml:4: no prediction: add `predicted`, or `predictor` to the file"
-    assert len(lines) == 5
-    assert lines[-1].endswith("to the file (and at 995 more places)")
-
-
-def test_problems_are_told_once_where_all_cases_share_them():
-    cases = "".join(f"  - {{id: c{number}, gold: SELECT 1, predicted: x}}\n" for number in range(3))
-
-    assert problems(f"kind: sql\nsource: concerts\ncases:\n{cases}") == [
-        (
-            "s.queryeval.yaml:2: cannot tell which engine 'concerts' is for, and no source in `sources` has this name: "
-            "choose from .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
-        )
-    ]
-
-
-def test_a_variable_without_its_closing_brace_is_named():
-    assert problems('kind: sql\nsource: "${DB_FILE"\ncases:\n  - {id: a, gold: SELECT 1, predicted: x}\n') == [
-        "s.queryeval.yaml:2: the `${` in '${DB_FILE' is not closed: write `}` behind the variable's name"
-    ]
-
-
-def test_nothing_is_said_of_settings_that_a_problem_hides():
-    assert problems("kind: sqll\nsource: a.db\ncases:\n  - {id: a, gold: x}\n") == [
-        "s.queryeval.yaml:1: unknown kind 'sqll': did you mean 'sql'?"
-    ]
-
-
-def test_paths_in_messages_are_absolute_outside_of_the_current_folder(working_folder, monkeypatch):
-    path = write("kind: sql\n").absolute()
-    (working_folder / "elsewhere").mkdir()
-    monkeypatch.chdir(working_folder / "elsewhere")
-
+def refusal(path):
     with pytest.raises(SuiteError) as caught:
         load_cases(path)
-
-    assert str(caught.value) == f"{path}:1: a suite needs `cases`: add a list of them"
-
-
-EMPTY = ": the file is empty: write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
-NO_LIST = ":3: cases: expected a list, found"
-AS_ITEMS = "write each case as an item, `- {id: …, gold: …}`"
-NO_MAPPING = ":1: expected a mapping at the top of a suite, found a"
-A_CASE = (
-    ":1: this is a case and not a suite: write `kind`, `predictor` and `cases:` above it and indent it as an item, "
-    "`- id: …`; or rename the file to s.yaml and write `cases: s.yaml` into a suite beside it"
-)
+    return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", EMPTY),
-        ("# nothing\n", EMPTY),
-        (
-            "- id: a\n  gold: SELECT 1\n",
-            f"{NO_MAPPING} list: put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them",
-        ),
-        (
-            "just text",
-            f"{NO_MAPPING} text: write `kind: sql`, a `source`, a `predictor`, and a list of `cases`",
-        ),
-        (f"{SETTINGS}", ":1: a suite needs `cases`: add a list of them"),
-        (f"{SETTINGS}cases:\n", f"{NO_LIST} nothing: {AS_ITEMS}"),
-        (f"{SETTINGS}cases: []\n", ": there is no case in it: add one"),
-        (
-            f"{SETTINGS}cases:\n  a:\n    gold: x\n",
-            f"{NO_LIST} a mapping: {AS_ITEMS}",
-        ),
-        (f"{SETTINGS}cases:\n  -id: a\n", f"{NO_LIST} a mapping: {AS_ITEMS}"),
-        (f"{SETTINGS}id: a\ngold: SELECT 1\n", A_CASE),
-        (
-            "- role: user\n  content: Which rivers?\n- role: assistant\n  content: '[]'\n",
-            f":1: this is a conversation and not a suite: {A_CASE.partition('; or ')[2]}",
-        ),
-        ("id: a\nname: Trade\nconversation:\n  - {role: user, content: Hello, target: {}}\n", A_CASE),
-    ],
-)
-def test_a_file_that_is_no_suite_is_told_what_a_suite_looks_like(text, message):
-    assert problems(text) == [f"s.queryeval.yaml{message}"]
+# Any text, any value
 
 
-def test_syntax_errors_name_line_and_column():
-    assert problems(HEAD + "  - id: a\n    gold: SELECT a: b\n") == [
-        f"s.queryeval.yaml:6:19: not YAML: a plain value cannot hold `: `: {BLOCK}"
-    ]
+def as_yaml(value, indent=0):
+    """Block style for lists and mappings, JSON for the rest."""
+    margin = "\n" + "  " * indent
+    if isinstance(value, dict) and value:
+        return "".join(
+            f"{margin}{json.dumps(key, ensure_ascii=False)}: {as_yaml(item, indent + 1)}" for key, item in value.items()
+        )
+    if isinstance(value, list) and value:
+        return "".join(f"{margin}- {as_yaml(item, indent + 1)}" for item in value)
+    return json.dumps(value, ensure_ascii=False)
 
 
-def test_json_lines_hold_a_case_each():
-    write("kind: sql\nsource: a.db\npredictor: inline\ntags: [all]\n", "queryeval.yaml")
-
-    loaded = load(
-        '\ufeff{"id": 12, "gold": "SELECT 1 -- x", "predicted": "y", "evidence": null, "metadata": {"a": 1.0}}\r\n\r\n'
-        '{"id": "b", "gold": "SELECT 1\\n# x", "predicted": "", "tags": ["one"], "difficulty": "easy"}\n',
-        "s.queryeval.jsonl",
-    )
-
-    assert [case.id for case in loaded] == ["12", "b"]
-    assert [str(case.location) for case in loaded] == ["s.queryeval.jsonl:1", "s.queryeval.jsonl:3"]
-    assert [case.tags for case in loaded] == [("all",), ("all", "one")]
-    assert loaded[0].golds[0].query == "SELECT 1 -- x"
-    assert loaded[0].metadata == {"a": 1.0}
-
-
-def test_problems_of_json_lines_come_in_one_error():
-    write("kind: sql\nsource: a.db\npredictor: inline\n", "queryeval.yaml")
-
-    assert problems(
-        '{"id": "a", "gold": "x", "predicted": null}\n'
-        '{"id": "a", "golden": "x", "gold": "x", "predicted": "y"}\n{"id"\n[]\n',
-        "s.queryeval.jsonl",
-    ) == [
-        "s.queryeval.jsonl:1: 'predicted' is null: leave it out, or write \"\" for an empty answer",
-        "s.queryeval.jsonl:2: unknown key 'golden': remove it, because 'gold' is there already",
-        "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1: give one of them another id",
-        (
-            "s.queryeval.jsonl:3:6: not JSON: it ends too early: a value, a `]` or a `}` is missing: "
-            "a line holds one JSON object"
-        ),
-        's.queryeval.jsonl:4: expected an object, {"id": …, "gold": …}, found a list',
-    ]
-
-
-def test_an_empty_file_of_json_lines_is_a_problem():
-    assert problems("\n", "s.queryeval.jsonl") == ["s.queryeval.jsonl: there is no case in it: add one"]
-
-
-def test_a_glob_names_files_with_one_case_or_a_list_each():
-    write("id: b\ngold_file: b.sql\npredicted: x\nsource: own.db\n", "imf/b.yaml")
-    write("SELECT 2", "imf/b.sql")
-    write("- {id: a1, gold: x, predicted: y}\n- {id: a2, gold: x, predicted: y}\n", "imf/2024/a.yaml")
-    write("not: read", "imf/queryeval.yaml")
-    write("not: read", "imf/other.queryeval.yaml")
-
-    loaded = load('kind: sql\nsource: a.db\ncases: "imf/**/*.yaml"\n')
-
-    assert [(case.id, str(case.location)) for case in loaded] == [
-        ("a1", "imf/2024/a.yaml:1"),
-        ("a2", "imf/2024/a.yaml:2"),
-        ("b", "imf/b.yaml:1"),
-    ]
-    assert loaded[2].golds == (QueryOrAnswer(query="SELECT 2"),)
-    assert [case.settings.source.folder.name for case in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
-
-
-def test_problems_in_case_files_name_these_files():
-    write("id: a\ngolden: x\ngold: x\npredicted: y\n", "c/a.yaml")
-    write("- {id: a, gold: x, predicted: y}\n", "c/b.yaml")
-    write("a: b: c", "c/c.yaml")
-    write("", "c/d.yaml")
-
-    assert problems("kind: sql\nsource: a.db\ncases: c/*.yaml\n") == [
-        "c/a.yaml:2: unknown key 'golden': remove it, because 'gold' is there already",
-        "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1: give one of them another id",
-        "c/c.yaml:1:5: not YAML: a plain value cannot hold `: `: quote the value",
-        "c/d.yaml: there is no case in it: add one",
-    ]
-
-
-def test_a_glob_may_lead_upwards():
-    write("id: a\ngold: x\npredicted: y\n", "c/a.yaml")
-
-    assert [case.id for case in load("kind: sql\nsource: a.db\ncases: ../c/*.yaml\n", "d/s.queryeval.yaml")] == ["a"]
-
-
-@pytest.mark.parametrize("pattern", ["c/*.yaml", '"\\0"', '"*\\0"'])
-def test_a_glob_that_fits_nothing_is_a_problem(pattern):
-    (line,) = problems(f"kind: sql\nsource: a.db\ncases: {pattern}\n")
-
-    assert line.startswith("s.queryeval.yaml:3: ")
+@IN_ONE_FOLDER
+@given(trees)
+@example({"": ""})
+def test_any_value_is_read_back_as_it_was_written(tree):
+    in_json = json.dumps({"id": "a", "gold": "x", "predicted": "y", "metadata": {"of": tree}})
+    in_yaml = f"{SETTINGS}cases:\n  - id: a\n    gold: x\n    predicted: y\n    metadata: {as_yaml({'of': tree}, 3)}\n"
+    write(SETTINGS, "queryeval.yaml")
+    assert load(f"{in_json}\n", "s.queryeval.jsonl")[0].metadata == {"of": tree}
+    for parser in PARSERS:
+        with parsed_by(parser):
+            assert load(in_yaml)[0].metadata == {"of": tree}
 
 
 def is_read_or_refused(path):
     try:
         return bool(load_cases(path))
     except SuiteError as error:
-        return bool(error.problems)
+        return bool(error.problems) and len(str(error).split("\n")) == len({str(it) for it in error.problems})
 
 
-pieces = st.sampled_from(
+WORDS = [
+    *("gold", "predicted", "id", "cases", "source", "kind", "metrics", "thresholds", "compare", "predictor", "tags"),
+    *("metadata", "question", "gold_file", "gold_table", "options", "trials", "env_file", "sources"),
+]
+PIECES = st.sampled_from(
     [
-        *(
-            *KEYS,
-            *KEYS,
-            ": ",
-            ": |\n  ",
-            "\n",
-            "\n  - ",
-            "\n    ",
-            "- ",
-            "{",
-            "}",
-            "[",
-            "]",
-            ",",
-            "'",
-            '"',
-            "&a ",
-            "*a",
-        ),
+        *(*WORDS, ": ", ": |\n  ", "\n", "\n  - ", "\n    ", "- ", "{", "}", "[", "]", ",", "'", '"', "&a ", "*a"),
         *("#", "--", "sql", "a.db", "1", "null", "~", "${A}", "execution_accuracy", "SELECT 1", "x.csv", "http://["),
         *("!!int ", "\0", "é", "columns", "rows", "min", "*.yaml", "sqlite", "inline", "\\ud800", "<<", "a:b"),
     ]
 )
+SYNTAX = st.text(string.ascii_lowercase[:3] + "  \n\n:-[]{}&*!|>'\"#%,?@`\\\t\r0\x00\x85\u2028é")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(pieces, max_size=30).map("".join) | st.text(string.printable))
+@IN_ONE_FOLDER
+@given(st.lists(PIECES, max_size=30).map("".join) | SYNTAX | st.text(string.printable) | st.text())
 @example(HEAD + "  - {id: a, gold_file: '\\0.sql'}")
 @example(HEAD + '  - {id: a, gold_file: "\\0.sql"}')
 @example(HEAD + '  - {id: a, gold_file: "é/..//.sql"}')
 @example("cases:\n  - {id: [a], gold: {a: b}, tags: {a: b}, kind: [sql], source: http://[}")
+@example('"\\UFFFFFFFF"')
+@example('"\\ud800"')
+@example("%YAML 9.9\n--- a")
+@example("!<tag:yaml.org,2002:int> 5")
 def test_no_text_raises_anything_but_a_suite_error(working_folder, text):
     for name, content in (
         ("x.queryeval.yaml", text),
         ("y.queryeval.yaml", HEAD + "  - id: a\n    " + text.replace("\n", "\n    ")),
         ("z.queryeval.jsonl", text),
     ):
-        (working_folder / name).write_bytes(content.encode())
-        assert is_read_or_refused(working_folder / name)
+        (working_folder / name).write_bytes(content.encode("utf-8", "ignore"))
+        for parser in PARSERS:
+            with parsed_by(parser):
+                assert is_read_or_refused(working_folder / name)
 
 
-json_values = st.recursive(
+SCHEMA = Path(pytest_queryeval.__file__).with_name("suite.schema.json")
+KEYS = sorted(json.loads(SCHEMA.read_text(encoding="utf-8"))["definitions"])
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["min", "rel", "sqlite", "a"]), inner),
     max_leaves=5,
@@ -313,8 +130,8 @@ json_values = st.recursive(
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=6))
+@IN_ONE_FOLDER
+@given(st.dictionaries(st.sampled_from(KEYS), JSON_VALUES, max_size=6))
 def test_no_value_of_any_key_raises_anything_but_a_suite_error(working_folder, entries):
     for name, content in (
         ("x.queryeval.jsonl", json.dumps({"id": "a", "gold": "x", **entries})),
@@ -322,3 +139,234 @@ def test_no_value_of_any_key_raises_anything_but_a_suite_error(working_folder, e
     ):
         (working_folder / name).write_text(content, encoding="utf-8", errors="replace")
         assert is_read_or_refused(working_folder / name)
+
+
+def test_both_parsers_say_the_same_of_suites_and_of_suites_with_mistakes():
+    examples = sorted(suite_tables.TESTS.parent.glob("example_suite/**/*.y*ml"))
+    rows = [row for folder in ("reading", "messages") for _, row in suite_tables.rows(folder)]
+    suites = [suite_tables.filled(row["files"], row.get("here", row.get("mistake", ""))) for row in rows]
+    texts = [path.read_text(encoding="utf-8") for path in examples]
+    texts += sorted({text for suite in suites for name, text in suite.items() if text and name.endswith(".yaml")})
+    chance = random.Random(1)
+    texts += [as_metadata(mistaken(chance.choice(texts)[:1500], chance)) for _ in range(400)]
+
+    assert [text for text in texts if said_by(PARSERS[0], text) != said_by(PARSERS[1], text)] == []
+
+
+def as_metadata(text):
+    indented = text.replace("\n", "\n      ")
+    return f"{SETTINGS}cases:\n  - id: a\n    gold: x\n    predicted: y\n    metadata:\n      {indented}\n"
+
+
+def mistaken(text, chance):
+    """A text with a character more, or some less."""
+    place = chance.randrange(len(text) + 1)
+    added = chance.choice([*":'\"{}[]-,#&*!|>@`?\\~", ": ", " #", "\n  ", "\n- ", r"\ud83d\ude00", "\x00", "é", ""])
+    return text[:place] + added + text[place + (0 if added else chance.randint(1, 3)) :]
+
+
+def said_by(parser, text):
+    write(text)
+    with parsed_by(parser):
+        try:
+            return [(case.id, case.metadata, repr(case.golds)) for case in load_cases("s.queryeval.yaml")]
+        except SuiteError as error:
+            return str(error)
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["s.queryeval.yaml", "s.queryeval.jsonl"])
+def test_bytes_that_are_not_utf8_are_reported_with_their_place(name):
+    Path(name).write_bytes(b'{"a": 1}\n' + b'"\xc3\xa9 \xff"\n')
+
+    assert f"{name}:2:" in refusal(name)
+    assert "byte 0xff is not UTF-8: save the file as UTF-8" in refusal(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("s.queryeval.yaml", "is larger than 32 MiB: split it"),
+        ("s.queryeval.jsonl", "2: the line is longer than 4 MiB"),
+    ],
+)
+def test_too_large_files_and_lines_are_refused(name, said):
+    Path(name).write_bytes(b"{}\n" + b"a" * (32 * 1024 * 1024))
+
+    assert said in refusal(name)
+
+
+@pytest.mark.parametrize("digits", [5_000, 100_000])
+def test_numbers_of_many_digits_are_refused(digits):
+    write(SETTINGS, "queryeval.yaml")
+    number = "9" * digits
+
+    in_json = problems(
+        f'{{"id": "a", "gold": "x", "predicted": "y", "metadata": {{"a": {number}}}}}', "s.queryeval.jsonl"
+    )
+    in_yaml = problems(f"cases:\n  - {{id: a, gold: x, predicted: y, metadata: {{a: {number}}}}}\n", "t.queryeval.yaml")
+
+    assert in_json == [f"s.queryeval.jsonl:1: a number of {digits} characters is too large"]
+    assert in_yaml == [f"t.queryeval.yaml:2: a number of {digits} characters is too large"]
+
+
+def test_missing_files_and_folders_are_problems(working_folder):
+    missing = "none.queryeval.yaml: no such file: correct the path, which leads to"
+    assert refusal("none.queryeval.yaml") == f"{missing} {working_folder}/none.queryeval.yaml"
+    Path("folder.queryeval.yaml").mkdir()
+    write(f"{SETTINGS}cases: folder.queryeval.yaml\n")
+    assert "no suite below" in refusal("folder.queryeval.yaml")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(working_folder):
+    os.mkfifo(working_folder / "pipe.queryeval.yaml")
+    outcome = []
+    reading = threading.Thread(target=lambda: outcome.append(refusal("pipe.queryeval.yaml")), daemon=True)
+
+    reading.start()
+    reading.join(10)
+
+    assert outcome == ["pipe.queryeval.yaml: is not a file"]
+
+
+def test_paths_in_messages_are_absolute_outside_of_the_current_folder(working_folder, monkeypatch):
+    path = write("kind: sql\n").absolute()
+    (working_folder / "elsewhere").mkdir()
+    monkeypatch.chdir(working_folder / "elsewhere")
+
+    assert refusal(path) == f"{path}:1: a suite needs `cases`: add a list of them"
+
+
+# Folders
+
+
+def test_folders_above_the_root_do_not_count(working_folder):
+    write("kind: sql\nsource: top.db\ntimeout: 1\n", "queryeval.yaml")
+    write("kind: sql\nsource: a.db\n", "a/queryeval.yaml")
+    path = write(CASES, "a/b/s.queryeval.yaml")
+
+    assert load_suite(path, root=working_folder).cases[0].settings.timeout == 1
+    assert load_suite(path, root=working_folder / "a").cases[0].settings.timeout == 30
+    assert load_cases(path, root=Path("a"))[0].settings.timeout == 30
+
+
+def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(working_folder):
+    write("timeout: 1\n", "queryeval.yaml")
+    write("kind: sql\nsource: a.db\nmax_rows: 5\n", "a/queryeval.yaml")
+    (working_folder / "other").mkdir()
+
+    (loaded,) = load_suite(write(CASES, "a/s.queryeval.yaml"), root=working_folder / "other").cases
+
+    assert (loaded.settings.timeout, loaded.settings.max_rows) == (30, 5)
+
+
+def test_the_root_is_the_current_folder_if_it_contains_the_path(working_folder, monkeypatch):
+    write("timeout: 1\n", "queryeval.yaml")
+    write("kind: sql\nsource: a.db\n", "a/queryeval.yaml")
+    path = write(CASES, "a/s.queryeval.yaml").absolute()
+
+    assert load_cases(path)[0].settings.timeout == 1
+    (working_folder / "other").mkdir()
+    monkeypatch.chdir("other")
+    assert load_cases(path)[0].settings.timeout == load_cases(path.parent)[0].settings.timeout == 30
+
+
+def test_problems_of_a_folder_are_raised_for_every_file_below_it(working_folder):
+    write("kind: sql\nsource: a.db\n", "queryeval.yaml")
+    write("timout: 1\n", "a/queryeval.yaml")
+    folders = {}
+
+    for name in ("a/s.queryeval.yaml", "a/b/t.queryeval.yaml"):
+        with pytest.raises(SuiteError, match=r"a/queryeval\.yaml:1: unknown key 'timout': did you mean 'timeout'\?"):
+            load_suite(write(CASES, name), root=working_folder, folders=folders)
+    assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=working_folder, folders=folders)
+
+
+def test_cases_without_settings_of_their_own_share_them():
+    first, second, other = load(
+        "kind: sql\nsource: a.db\noptions: {sql: {}}\ncases:\n"
+        "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, tags: [t]}\n"
+        "  - {id: c, gold: x, predicted: y, timeout: 5}\n"
+    )
+
+    assert first.settings.source is second.settings.source
+    assert first.settings.source == other.settings.source
+    assert first.settings.thresholds is second.settings.thresholds
+    assert first.settings.policy is second.settings.policy
+    assert (second.settings.timeout, other.settings.timeout) == (30, 5)
+
+
+# What suites need of their environment
+
+
+@pytest.fixture
+def absent():
+    """An extra that is not installed."""
+    try:
+        distribution("snowflake-sqlalchemy")
+    except PackageNotFoundError:
+        return "snowflake"
+    pytest.skip("all extras are installed")
+
+
+HINT = r"needs snowflake-sqlalchemy.*: pip install 'pytest-queryeval\[snowflake\]'"
+
+
+def test_a_suite_or_folder_whose_extra_is_missing_is_left_out_unread_and_the_others_are_read(absent):
+    write(f"kind: sql\nrequires: [excel, {absent}]\nsource: {{typo: 1}}\ncases: 5\n", "one.queryeval.yaml")
+    write(f"requires: {absent}\nsources: {{a: {{typo: 1}}}}\n", "folder/queryeval.yaml")
+    write(f"{SETTINGS}{CASES}", "folder/deep/s.queryeval.yaml")
+    write(f"requires: excel\n{SETTINGS}{CASES}", "two.queryeval.yaml")
+
+    with pytest.warns(QueryEvalWarning, match=HINT) as warned:
+        cases = load_cases(".")
+
+    assert [str(case.location.path) for case in cases] == ["two.queryeval.yaml"]
+    assert len(warned) == 2
+
+
+def test_an_extra_that_there_is_not_is_a_problem_of_the_suite():
+    assert problems(f"requires: excell\n{SETTINGS}{CASES}") == [
+        "s.queryeval.yaml:1: unknown extra 'excell': did you mean 'excel'?"
+    ]
+
+
+def test_variables_of_the_environment_come_before_those_of_a_file_which_is_exported_if_the_folder_says_so(monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ) | {"SET_VARIABLE": "environment"})
+    suite = "kind: sql\nsource: {sqlite: '${SET_VARIABLE}${DB_FILE}'}\n" + CASES
+    write("DB_FILE=a.sqlite\nSET_VARIABLE=file", ".env")
+    paths, exported = [], []
+    for setting in (".env", "{path: .env, export: true}"):
+        write(f"env_file: {setting}\n", "queryeval.yaml")
+        paths.append(load(suite)[0].settings.source.settings["path"])
+        exported.append((os.environ.get("DB_FILE"), os.environ["SET_VARIABLE"]))
+
+    assert paths == ["environmenta.sqlite"] * 2
+    assert exported == [(None, "environment"), ("a.sqlite", "environment")]
+
+
+def test_variables_of_a_file_that_is_gone_are_gone():
+    write("env_file: .env\n", "queryeval.yaml")
+    write("DB_FILE=a.sqlite", ".env")
+    suite = "kind: sql\nsource: {sqlite: '${DB_FILE}'}\n" + CASES
+    assert load(suite)[0].settings.source.settings["path"] == "a.sqlite"
+
+    Path(".env").unlink()
+
+    assert "environment variable 'DB_FILE' is not set" in problems(suite)[0]
+
+
+@pytest.mark.feature("evaluate")
+def test_secrets_in_a_file_of_variables_are_kept_out_of_what_is_printed(capsys):
+    write("env_file: .env\n", "queryeval.yaml")
+    write("SHOP_API_TOKEN=correct-horse-battery", ".env")
+    write("metrics: [correct-horse-battery]\n")
+
+    with pytest.raises(SystemExit):
+        main(["evaluate", "."])
+
+    output = "".join(capsys.readouterr())
+    assert "unknown metric '[redacted]'" in output
+    assert "correct-horse-battery" not in output

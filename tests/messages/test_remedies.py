@@ -20,30 +20,26 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
+import suite_tables
 
 from pytest_queryeval.cli import main
 
 pytestmark = pytest.mark.feature("evaluate")
 PASSED = "1 passed"
-HERE = "<HERE>"
-Change = str | Mapping[str, str | None]  # the text for `<HERE>`, or the texts of files
 
 
 class Row(NamedTuple):
     """A mistake, its message and its remedy."""
 
-    area: str
     files: Mapping[str, str]
-    mistake: Change
+    mistake: suite_tables.Change
     message: str
-    remedy: Change
+    remedy: suite_tables.Change
     outcome: str = PASSED
     command: str = "queryeval evaluate ."
     then: str = ""
@@ -57,31 +53,9 @@ class Run(NamedTuple):
     output: str
 
 
-def rows() -> Iterator[Row]:
-    """Yield the rows of all areas."""
-    for path in sorted(Path(__file__).parent.glob("*.yaml")):
-        for group in yaml.safe_load(path.read_text(encoding="utf-8")):
-            shared = {key: value for key, value in group.items() if key != "rows"}
-            yield from (Row(path.stem, **{**shared, **row}) for row in group["rows"])
-
-
-def filled(files: Mapping[str, str], change: Change) -> dict[str, str | None]:
-    """Return the files with a change; the lines of its text are indented as the line of `<HERE>` is."""
-    if not isinstance(change, str):
-        return {**files, **change}
-    lines = {name: next((line for line in text.split("\n") if HERE in line), "") for name, text in files.items()}
-    indents = {name: " " * (len(line) - len(line.lstrip(" "))) for name, line in lines.items()}
-    return {name: text.replace(HERE, change.replace("\n", "\n" + indents[name])) for name, text in files.items()}
-
-
 def run_with(files: Mapping[str, str | None], command: str, pytester: pytest.Pytester) -> Run:
     """Write the files, and return what a command returns and prints."""
-    for name, text in files.items():
-        path = pytester.path / name
-        path.unlink(missing_ok=True)
-        if text is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+    suite_tables.write_files(files, pytester.path)
     *first_commands, command = command.split(" && ")
     for first_command in first_commands:
         run_with({}, first_command, pytester)
@@ -100,16 +74,19 @@ def run_with(files: Mapping[str, str | None], command: str, pytester: pytest.Pyt
 
 def apply_remedy(row: Row, pytester: pytest.Pytester) -> tuple[Run, Run]:
     """Return the runs with the mistake, and with its remedy."""
-    before = filled(row.files, row.mistake)
-    after = filled(row.files, row.remedy) if isinstance(row.remedy, str) else {**before, **row.remedy}
+    before = suite_tables.filled(row.files, row.mistake)
+    after = suite_tables.filled(row.files, row.remedy) if isinstance(row.remedy, str) else {**before, **row.remedy}
     return run_with(before, row.command, pytester), run_with(after, row.then or row.command, pytester)
+
+
+ROWS = {name: Row(**row) for name, row in suite_tables.rows("messages")}
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=f"{row.area}-{number}", marks=[pytest.mark.feature(row.feature)] if row.feature else [])
-        for number, row in enumerate(rows())
+        pytest.param(row, id=name, marks=[pytest.mark.feature(row.feature)] if row.feature else [])
+        for name, row in ROWS.items()
     ],
 )
 def test_a_mistake_is_named_and_its_remedy_helps(row, pytester, monkeypatch):
