@@ -44,8 +44,10 @@ def test_a_header_below_a_title_is_named():
     save(["Questions of May"], [], ["Nr", "Solution", "predicted"], [7, "SELECT 1", "x"])
 
     assert problems(f"{HEAD}cases: {{file: q.xlsx, columns: {{id: Nr, gold: solution}}}}\n") == [
-        "q.xlsx, sheet 'Sheet', row 1: there are no columns 'solution', 'Nr': "
-        "row 3 looks like the header: write `header_row: 3` beside `file`"
+        (
+            "q.xlsx, sheet 'Sheet', row 1: there are no columns 'solution', 'Nr': "
+            "row 3 looks like the header: write `header_row: 3` beside `file`"
+        )
     ]
     (case,) = load(f"{HEAD}cases: {{file: q.xlsx, header_row: 3, columns: {{id: Nr, gold: Solution}}}}\n")
     assert (case.id, case.predicted.query) == ("7", "x")
