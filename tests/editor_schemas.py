@@ -1,18 +1,21 @@
 """What the schemas for editors say of files, with the values that editors read: those of YAML 1.2."""
 
+import io
+import json
 import re
+from contextlib import redirect_stdout
 from functools import lru_cache
+from pathlib import Path
 
 import jsonschema_rs
+import yaml
 
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.cli import main
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.suites import is_suite_file
-from pytest_queryeval.suites.editor_schema import editor_schema
 
 REGISTRIES = (ENGINES, KINDS, METRICS, PREDICTORS)
 WORDS = {
@@ -26,11 +29,11 @@ FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 def value_of(node):
     """The value of a node by the core schema of YAML 1.2; infinity and NaN, which JSON has not, as texts."""
-    if isinstance(node.value, list):
+    if isinstance(node, yaml.SequenceNode):
         return [value_of(item) for item in node.value]
-    if isinstance(node.value, dict):
-        return {key: value_of(item) for key, item in node.value.items()}
-    if not node.plain:
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: value_of(item) for key, item in node.value}
+    if node.style:
         return node.value
     if node.value in WORDS:
         return WORDS[node.value]
@@ -39,14 +42,27 @@ def value_of(node):
     return float(node.value) if FLOAT.fullmatch(node.value) else node.value
 
 
+def read_yaml(text):
+    """The value of a text; an empty mapping if there is none."""
+    root = yaml.compose(text, Loader=yaml.CBaseLoader)
+    return value_of(root) if root else {}
+
+
 def objections(path):
     """What an editor says of a suite or of a folder's settings."""
-    root = read_yaml(file_at(path)).root
     name = "suite" if is_suite_file(path) else "settings"
     return [
         f"{'/'.join(map(str, error.instance_path))}: {error.message}"
-        for error in validator(name).iter_errors(value_of(root) if root else {})
+        for error in validator(name).iter_errors(read_yaml(Path(path).read_text(encoding="utf-8")))
     ]
+
+
+def schema(name):
+    """The schema of suites or settings, with what is registered now."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        main(["schema", name])
+    return json.loads(printed.getvalue())
 
 
 def validator(name):
@@ -60,4 +76,4 @@ def validator(name):
 
 @lru_cache(maxsize=16)
 def _validator(name, _):
-    return jsonschema_rs.Draft7Validator(editor_schema(name))
+    return jsonschema_rs.Draft7Validator(schema(name))
