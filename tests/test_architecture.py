@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -22,181 +23,9 @@ import pytest_queryeval
 PACKAGE = "pytest_queryeval"
 ROOT = Path(pytest_queryeval.__file__).parent
 
-# From the ground up. A module imports from its own layer and from those before it, never from a later one.
-LAYERS = (
-    "text",
-    "core",
-    "documents",
-    "sandbox",
-    "comparison",
-    "languages",
-    "metrics",
-    "engines",
-    "predictors",
-    "suites",
-    "evaluation",
-    "results",
-    "reports",
-    "runs",
-    "",
-    "testing",
-    "plugin",
-    "cli",
-    "features",
-    "__main__",
-)
-# In folders whose members do not import each other: the modules that members share.
-SHARED_MODULES = {
-    "features": set(),
-    "engines": {
-        *("settings", "graph_store", "bases", "readonly"),
-    },
-    "metrics": set(),
-    "predictors": {"answer"},
-    "reports": {
-        "added_sections",
-        "cells",
-        "sections",
-        "story",
-        "blocks",
-        "html",
-        "html.case_list",
-    },
-    "cli": {"command", "conftests", "output"},
-    "languages": {
-        "kind",
-        "query_language",
-        "stated_answers",
-        "answer_text",
-        "extract_query",
-        "sparql.results",
-    },
-}
-# Modules that take long to import or need much memory, and the only modules of ours that import them.
-OWNERS = {
-    "yaml": {"documents.yaml_nodes"},
-    "duckdb": {
-        *(f"features.duckdb.{name}" for name in ("duckdb_build", "duckdb_child", "duckdb_writes_child")),
-        "documents.tables.parquet",
-    },
-    "openpyxl": {"documents.tables.xlsx"},
-    "sqlglot": {
-        "features.challenge.proof.reading",
-        "features.causes.sql.alignment",
-        "features.causes.sql.changes",
-        "features.causes.sql.clause_edits",
-        "features.causes.sql.edits",
-        "features.causes.sql.parts",
-        "features.causes.sql.repairs",
-        "features.transfer.importers.cortex",
-        "languages.sql.compared_texts",
-        "languages.sql.clauses",
-        "languages.sql.order",
-        "languages.sql",
-        "languages.sql.rewriting",
-        "languages.sql.dialects",
-        "features.strength.sql.source_tables",
-        "features.strength.sql",
-        "features.strength.sql.candidates",
-        "features.strength.sql.values",
-        "features.strength.sql.facts",
-        "features.strength.sql.operators",
-        "languages.sql.parsing",
-        "languages.sql.tree_reader",
-        "languages.sql.columns",
-        "languages.sql.tree_texts",
-        "engines.readonly",
-        "features.database_servers.postgres_statements",
-        "features.writes.stated_keys",
-    },
-    "rdflib": {
-        "engines.rdflib_child",
-        "features.sparql_endpoint.endpoint_child",
-        "features.transfer.importers.w3c_sparql",
-    },
-    "pyoxigraph": {
-        "engines.oxigraph_child",
-        "engines.rdflib_child",
-        "engines.graph_build",
-        "features.transfer.importers.w3c_sparql",
-        "languages.sparql.results",
-    },
-    "SPARQLWrapper": {"features.sparql_endpoint.endpoint_child"},
-    "requests": {
-        "sandbox.http_session",
-        "features.mlflow",
-        "features.otlp.sending",
-        "features.sparql_endpoint.endpoint_child",
-    },
-    "mlflow": {"features.mlflow"},
-    "opentelemetry": {"features.otlp.sending"},
-    "google": {"features.otlp.sending"},
-    "urllib3": {"sandbox.http_session"},
-    "httpx2": {"features.http_predictor.client"},
-    "distributed": {"features.scale.dask"},
-    "dotenv": {"suites.variables"},
-    "sqlalchemy": {
-        "features.database_servers.databases",
-        "features.database_servers.postgres_child",
-        "features.database_servers.snowflake_session",
-        "features.database_servers.sqlalchemy_child",
-    },
-    "psycopg": {
-        *(f"features.database_servers.postgres_{name}" for name in ("child", "values", "writes_child")),
-    },
-    "py4j": {"features.scale.spark_child"},
-    "pyspark": {"features.scale.spark_child"},
-    "sdmx": {"features.sdmx.structure_key"},
-    "sentence_transformers": {"features.embeddings.model"},
-    "transformers": {"features.embeddings.model"},
-    "huggingface_hub": {"features.embeddings.model"},
-    "torch": set(),
-    "jsonpath": {"documents.json_path"},
-    "jinja2": {"reports.html"},
-    "markupsafe": {"reports.html"},
-    "anyio": {"features.review.page.server"},
-    "starlette": {"features.review.page.server"},
-    "uvicorn": {"features.review.page.server"},
-    "jsonschema": {"features.json.schema_child", "features.json.schema_file"},
-    "msgspec": {"results.report_schema"},
-    "referencing": {"features.json.schema_child", "features.json.schema_file"},
-    "xlsxwriter": {f"features.excel.{name}" for name in ("published", "run", "sheet", "workbook")},
-    "numpy": {"comparison.graphs", "comparison.row_cells", "results.baseline.statistics"},
-    "scipy": {"comparison.graphs", "comparison.row_cells", "results.baseline.statistics"},
-}
-# Programs of child processes: what is imported beside the standard library, by them and by what they import of ours.
-CHILDREN = {
-    "sandbox.start_child": set(),
-    "sandbox.host_child": set(),
-    "sandbox.pattern_child": set(),
-    "sandbox.sqlite_child": set(),
-    "features.duckdb.duckdb_child": {"duckdb"},
-    "features.duckdb.duckdb_build": {"duckdb"},
-    "features.duckdb.duckdb_writes_child": {"duckdb"},
-    "engines.oxigraph_child": {"pyoxigraph"},
-    "engines.graph_build": {"pyoxigraph"},
-    "engines.rdflib_child": {"pyoxigraph", "rdflib"},
-    "features.sparql_endpoint.endpoint_child": {"SPARQLWrapper", "rdflib", "requests", "urllib3"},
-    "features.http_engine.http_child": {"jsonpath", "requests", "urllib3"},
-    "features.database_servers.postgres_child": {"psycopg", "sqlalchemy"},
-    "features.database_servers.postgres_writes_child": {"psycopg", "sqlalchemy"},
-    "features.database_servers.sqlalchemy_child": {"sqlalchemy"},
-    "features.scale.spark_child": {"py4j", "pyspark"},
-    "features.json.schema_child": {"jsonschema", "referencing"},
-    "features.writes.sqlite_child": set(),
-}
-# What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
-SHARED_WITH_CHILDREN = {
-    *(f"sandbox.{name}" for name in ("cells", "driver", "sparql_json", "sqlite_child", "start_child")),
-    *(f"sandbox.{name}" for name in ("http_messages", "http_session")),
-    "core.db_schema",
-    *("documents.json_path", "documents.strict_json"),
-    "features.duckdb.duckdb_child",
-    *(f"features.database_servers.{name}" for name in ("databases", "postgres_child")),
-    *(f"features.database_servers.{name}" for name in ("postgres_values", "snowflake_session")),
-    "features.sparql_endpoint.endpoint_profiles",
-    *("text.formatting", "text.redaction"),
-}
+HOUSE = yaml.safe_load(Path(__file__).with_name("architecture.yaml").read_text(encoding="utf-8"))
+LAYERS, OWNERS, CHILDREN = HOUSE["layers"], HOUSE["owners"], HOUSE["children"]
+SHARED_MODULES, SHARED_WITH_CHILDREN = HOUSE["shared_modules"], set(HOUSE["shared_with_children"])
 
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
@@ -353,13 +182,13 @@ def test_what_runs_in_a_child_process_imports_little(module):
     packages = {name for module in modules for name in roots(imports(module))} - sys.stdlib_module_names - {PACKAGE}
 
     assert modules - {module} <= SHARED_WITH_CHILDREN
-    assert packages == CHILDREN[module]
+    assert packages == set(CHILDREN[module])
     assert all(len(tree(folder).body) == 1 for name in modules - {module} for folder in folders_of(name))
 
 
 @pytest.mark.parametrize("heavy", OWNERS)
 def test_heavy_modules_are_imported_by_their_owners_only(heavy):
-    assert {name for name in MODULES if heavy in packages_imported_by(name)} == OWNERS[heavy]
+    assert {name for name in MODULES if heavy in packages_imported_by(name)} == set(OWNERS[heavy])
 
 
 def loaded_after(statement, *arguments, cwd):
@@ -476,6 +305,43 @@ def test_helpers_of_tests_are_imported_from_modules_of_their_own():
     imported = {path.name: imported_by(statements(ast.parse(path.read_bytes()).body)) for path in naming}
 
     assert [name for name, names in imported.items() if "conftest" in roots(names)] == []
+
+
+TESTS = Path(__file__).parent
+WHITE_BOX = re.compile("# white box: .+")
+
+
+def is_public(module):
+    folder, *inner = module.split(".")
+    if folder == "core":
+        return not inner or (inner[0] in HOUSE["public_core"] and len(inner) == 1)
+    return len(inner) <= (folder == "features")
+
+
+def private_modules(node):
+    """The modules within folders that an import statement names."""
+    if isinstance(node, ast.Import):
+        named = {alias.name for alias in node.names}
+    else:
+        of_package = {f"{node.module}.{alias.name}" for alias in node.names}
+        named = {name if name.removeprefix(f"{PACKAGE}.") in MODULES else node.module for name in of_package}
+    return {name for name in ours(named) if not is_public(name)}
+
+
+def test_tests_import_folders_and_say_why_if_they_import_a_module_within_one():
+    to_do = TESTS.joinpath("private_imports.txt").read_text(encoding="utf-8").splitlines()
+    unexplained = [
+        f"{path.relative_to(TESTS)}:{node.lineno}: {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if str(path.relative_to(TESTS)) not in to_do
+        for text in [path.read_text(encoding="utf-8")]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and not WHITE_BOX.search("".join(text.splitlines()[node.lineno - 1 : node.end_lineno]))
+        for name in private_modules(node)
+    ]
+
+    assert unexplained == []
 
 
 def test_nothing_prints():
