@@ -1,11 +1,12 @@
 """How many small faults the tests find: each is planted into a copy of the package, and the tests about its place run.
 
-Run from the project's root: python -m benchmarks.planted_faults [--seed 1] [--faults 60] [--only 3 17] [--whole]
+Run from the project's root: python -m benchmarks.planted_faults [--places comparison] [--faults 60] [--only 3 17]
 
 A fault is a comparison that is swapped, a condition that is dropped, a number that is one greater or less, or a function
-that returns early; there are equally many of each, in the folders of PLACES, and the same ones for the same seed. The
-test files that import the module of a fault run first, then those that import a module which imports it, and so on, until
-a test fails or --cpu seconds (600) of processor time are over; --whole runs all other tests behind them. A test that
+that returns early. There are equally many of each, drawn from the whole package, or from the folders of --places. Each
+run draws others, and prints the --seed that draws the same again. The test files named after the module or its folder,
+and those that import the module, run first, then those that import a module which imports it, and so on, until a test
+fails or --cpu seconds (600) of processor time are over; --whole runs all other tests behind them. A test that
 passes when it runs again, or fails without the fault, too, finds nothing. With --verdicts FILE, each verdict is appended
 to the file, and faults that have one there are not planted again. The last lines are the faults that survived: each lacks
 a test, or changes nothing that anyone can see.
@@ -24,16 +25,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "pytest_queryeval"
-PLACES = ("comparison", "results", "evaluation", "sandbox", "plugin")
 COPIED = (PACKAGE, "tests", "example_suite", "docs", "benchmarks")
 SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -120,17 +119,13 @@ def faults_of(module: Path, kind: Callable[..., Iterator[tuple[ast.AST, str]]], 
         yield Fault(module, node.lineno, source[start:end].decode(), after, faulty.decode())
 
 
-def planted_faults(seed: int, number: int) -> list[Fault]:
+def planted_faults(seed: int, number: int, places: Sequence[str]) -> list[Fault]:
     random = Random(seed)
+    modules = sorted(path for place in places for path in (ROOT / PACKAGE / place).rglob("*.py"))
     faults: list[Fault] = []
     for kind in KINDS:
-        of_places = []
-        for place in PLACES:
-            modules = sorted((ROOT / PACKAGE / place).rglob("*.py"))
-            candidates = [it for path in modules for it in faults_of(path.relative_to(ROOT / PACKAGE), kind, random)]
-            of_places.append(random.sample(candidates, len(candidates)))
-        of_kind = [fault for turn in zip_longest(*of_places) for fault in turn if fault is not None]
-        faults += of_kind[: -(-number // len(KINDS))]
+        candidates = [it for path in modules for it in faults_of(path.relative_to(ROOT / PACKAGE), kind, random)]
+        faults += random.sample(candidates, min(len(candidates), -(-number // len(KINDS))))
     return faults[:number]
 
 
@@ -151,9 +146,9 @@ def dotted(module: Path) -> str:
 
 
 def related_tests(fault: Fault) -> Iterator[list[str]]:
-    """Yield the test files that import the module of a fault, then those that import one which imports it, and so on.
+    """Yield the test files about the module of a fault, then those that import one which imports it, and so on.
 
-    A test file imports what the conftest.py beside it does; of the plugin, which pytest imports, all tests come second.
+    Those named after the module or its folder, and those that import the module, come first. A test file imports what the conftest.py beside it does; of the plugin, which pytest imports, all tests come second.
     A module whose name stands in the text of another, as in a registry or for a child process, is imported there, too.
     """
     imports = {path: imports_of(path) for path in (ROOT / PACKAGE).rglob("*.py")}
@@ -163,9 +158,10 @@ def related_tests(fault: Fault) -> Iterator[list[str]]:
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
     }
     reached: set[str] = set()
-    modules, stem = {dotted(fault.module)}, fault.module.stem
+    modules, subjects = {dotted(fault.module)}, (fault.module.stem, fault.module.parent.name)
     while modules:
-        tests = [path for path, names in test_imports.items() if names & modules or (stem in path.stem and not reached)]
+        tests = [path for path in test_imports if not reached and any(name in path.stem for name in subjects if name)]
+        tests += [path for path, names in test_imports.items() if names & modules and path not in tests]
         if reached and fault.module.parts[0] == "plugin":
             tests += [path for path in test_imports if path.parent.name == "plugin" and path not in tests]
         for path in tests:
@@ -262,7 +258,8 @@ def read_verdicts(path: Path | None) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="draw the faults of an earlier run")
+    parser.add_argument("--places", nargs="+", metavar="FOLDER", default=[""], help="folders of the package")
     parser.add_argument("--faults", type=int, default=60)
     parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER", help="the faults to plant, from 1")
     parser.add_argument("--cpu", type=float, default=600, metavar="SECONDS", help="processor time for each fault")
@@ -270,7 +267,9 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path, metavar="FILE", help="append the verdicts; go on behind those there")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     options = parser.parse_args()
-    faults = dict(enumerate(planted_faults(options.seed, options.faults), 1))
+    seed = Random().randrange(1_000_000) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    faults = dict(enumerate(planted_faults(seed, options.faults, options.places), 1))
     chosen = {number: faults[number] for number in options.only or faults}
     if options.list:
         sys.exit("\n".join(f"{number:3}  {fault}" for number, fault in chosen.items()))

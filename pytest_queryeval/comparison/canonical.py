@@ -47,6 +47,7 @@ _XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4}
 _SPACES = re.compile(r"\s+")
 _PLAIN = frozenset((type(None), int, str, bytes))
 _NUMBERS = frozenset((int, float, Decimal))
+_CACHED = frozenset((str, Literal))  # of these, equal cells are written alike: 0.5 is not 0.500000
 _MAY_BE_NAN = frozenset((float, Decimal))
 _TEMPORAL = frozenset((date, datetime, time))
 _NOT_NUMBERS = (Temporal, Nested)
@@ -276,19 +277,15 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
         types -= _MAY_BE_NAN
     if not _may_change(types, policy):
         return column, column
-    canonical_by_cell: dict[tuple[type, Cell], Hashable] = {}
+    canonical_by_cell: dict[Cell, Hashable] = {}
     values: list[Hashable] = []
     for cell in column:
-        if cell is None or (type(cell) in _NUMBERS and cell == cell):  # a cached 0.5 would replace 0.500000
-            values.append(cell)
-            continue
-        if isinstance(cell, tuple | FrozenMapping):  # likewise a cached [0.5]
+        if type(cell) not in _CACHED:
             values.append(canonical_value(cell, policy))
             continue
-        key = (type(cell), cell)
-        if key not in canonical_by_cell:
-            canonical_by_cell[key] = canonical_value(cell, policy)
-        values.append(canonical_by_cell[key])
+        if cell not in canonical_by_cell:
+            canonical_by_cell[cell] = canonical_value(cell, policy)
+        values.append(canonical_by_cell[cell])
     return values, column
 
 

@@ -290,7 +290,7 @@ class TablePair:
     @property
     def is_equal(self) -> bool:
         """Whether all rows of both sides match under some alignment that the policy allows."""
-        if self.policy.columns != "any" or self._may_drop_rows:
+        if self.policy.columns != "any" or self._may_drop_rows or not self.gold.columns:
             return self.row_f1(self.alignment) == 1.0
         return self._may_be_equal and (self._has_same_rows() or self.matches_all_rows)
 
@@ -418,6 +418,8 @@ class TablePair:
             return None
         if self.policy.columns != "any":
             return None if self._stated_columns is None else self.alignment_of(self._stated_columns)
+        if not self.gold.columns:
+            return self.alignment_of(())
         by_position = tuple(range(len(self.gold.columns)))
         if self._has_same_rows():
             return Alignment(columns=by_position, matched=len(self.gold_rows), is_proven=True)
@@ -435,21 +437,21 @@ class TablePair:
             predicted_distinct=coded.distinct_counts[1],
             start=None if first_guess is None else first_guess.columns,
         )
-        if best is not None and self._may_drop_rows and self.row_f1(best) < 1:
-            return max(best, self._best_guess(), key=self.row_f1)
+        if best is not None and self._may_drop_rows:
+            return self._best_guess(best.columns)
         if best is None or not coded.has_chains:
             return best
         compared = max(map(self.alignment_of, (best.columns, by_position)), key=lambda alignment: alignment.matched)
         proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
         return replace(compared, is_proven=proven)
 
-    def _best_guess(self) -> Alignment:
-        """Return the guess with the highest row F1; stop at one that no alignment can exceed."""
+    def _best_guess(self, *first: tuple[int, ...]) -> Alignment:
+        """Return the guess with the highest row F1, of `first` and others; stop at one that no alignment can exceed."""
         all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), is_proven=True)
         highest_f1 = 1.0 if self._may_drop_rows else self.row_f1(all_matched)
         best, best_f1 = all_matched, -1.0
         budget, proven = search_budget(), self._tries_all()
-        for columns in self._guesses():
+        for columns in chain(first, self._guesses()):
             guess = self.alignment_of(columns, budget)
             proven = proven and guess.is_proven
             if (f1 := self.row_f1(guess)) > best_f1:

@@ -123,6 +123,7 @@ def _near_tokens(
     groups = component_representatives(
         (code, near_code) for code, near_codes in near.items() for near_code in near_codes
     )
+    near = {code: {code, *near.get(code, ())} for code in groups}
     gold_parts, predicted_parts = ([_parts(row, groups) for row in side] for side in (gold, predicted))
     holders: defaultdict[int, set[Codes]] = defaultdict(set)
     for part in {part for _, linked in predicted_parts for part in linked}:
@@ -131,7 +132,7 @@ def _near_tokens(
     reach: dict[Codes, Tokens] = {}
     reach_left = MAX_REACH
     for part in {part for _, linked in gold_parts for part in linked}:
-        near_parts = {holder for code in part for near_code in near.get(code, ()) for holder in holders[near_code]}
+        near_parts = {holder for code in part for near_code in near[code] for holder in holders[near_code]}
         reach_left -= len(near_parts)
         if reach_left < 0:
             return None
@@ -163,7 +164,7 @@ def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> 
     """Return how many cells of two parts can be paired with an equal one."""
     if len(gold) == 1 or len(predicted) == 1:
         return 1
-    fits = [[place for place, code in enumerate(predicted) if code in near.get(gold_code, ())] for gold_code in gold]
+    fits = [[place for place, code in enumerate(predicted) if code in near[gold_code]] for gold_code in gold]
     return len(maximum_matching(fits, len(predicted)))
 
 
