@@ -21,7 +21,6 @@ from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import view_of
-from pytest_queryeval.results.case_json import unknown_case
 
 SETTINGS = {field.name for field in fields(Settings)}
 
@@ -144,19 +143,28 @@ FINGERPRINT = {
 
 def entry(**changes):
     """A case as report.json has it."""
-    defaults = {
+    case = {
         "id": "a",
         "path": "music/s.queryeval.yaml",
         "line": 4,
         "kind": "sql",
+        "tags": [],
         "source": "concerts.db",
+        "question": "",
+        "evidence": "",
         "outcome": "passed",
+        "scores": {},
+        "violations": [],
+        **dict.fromkeys(
+            ("difficulty", "gold", "predicted", "scoring", "difference", "cause", "prediction", "fingerprint")
+        ),
+        "depends_on_tie": False,
+        "trials": [],
+        "details": {},
+        "message": "",
     } | changes
-    nodeid = f"{defaults['path']}::{defaults['id']}"
-    entry = {
-        name: value for name, value in unknown_case(nodeid=nodeid, message="").items() if name != "groups"
-    } | defaults
-    return entry | {"groups": changes.get("groups", _groups(entry))}
+    case = {"nodeid": f"{case['path']}::{case['id']}"} | case
+    return case | {"groups": changes.get("groups", _groups(case))}
 
 
 def _groups(case):
