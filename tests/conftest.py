@@ -37,7 +37,7 @@ WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
 def pytest_itemcollected(item):
     fixtures = set(getattr(item, "fixturenames", ()))
-    if "pytester" in fixtures:
+    if {"pytester", "shared_pytester"} & fixtures:
         item.add_marker("process")
     if SERVERS & fixtures:
         item.add_marker("server")
@@ -147,8 +147,7 @@ def _imports_stay(installed_modules):
     installed_modules.restore()
 
 
-@pytest.fixture
-def pytester(_imports_stay, installed_modules, pytester, monkeypatch):
+def give_what_all_tests_have(pytester, patch, installed_modules):
     """Give runs of `pytester`, which forgets options of the environment and imports, what all tests have."""
     inline_run = pytester.inline_run
 
@@ -158,10 +157,40 @@ def pytester(_imports_stay, installed_modules, pytester, monkeypatch):
         finally:
             installed_modules.restore()
 
-    monkeypatch.setattr(pytester, "inline_run", run)
-    monkeypatch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
+    patch.setattr(pytester, "inline_run", run)
+    patch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
+
+
+@pytest.fixture
+def pytester(_imports_stay, installed_modules, pytester, monkeypatch):
+    give_what_all_tests_have(pytester, monkeypatch, installed_modules)
     yield pytester
     installed_modules.remember()
+
+
+class ModuleRequest:
+    """A request of a fixture that a whole module shares, as `Pytester` wants it: without a function."""
+
+    function = None
+
+    def __init__(self, request):
+        self.node, self.config, self.addfinalizer = request.node, request.config, request.addfinalizer
+
+
+@pytest.fixture(scope="module")
+def _shared_imports_stay(installed_modules):
+    yield
+    installed_modules.restore()
+
+
+@pytest.fixture(scope="module")
+def shared_pytester(_shared_imports_stay, request, tmp_path_factory, installed_modules):
+    """A folder for runs of pytest whose results several tests look at."""
+    with pytest.MonkeyPatch.context() as patch:
+        pytester = pytest.Pytester(ModuleRequest(request), tmp_path_factory, patch, _ispytest=True)
+        give_what_all_tests_have(pytester, patch, installed_modules)
+        yield pytester
+        installed_modules.remember()
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import execnet
@@ -16,7 +16,7 @@ import xmlschema
 from singers import SCRIPT, SETTINGS
 
 from pytest_queryeval.core.groups import GROUPS
-from pytest_queryeval.plugin.run import Run
+from pytest_queryeval.plugin.run import Run  # white box: what workers of pytest-xdist send
 
 TOP = {
     "schema",
@@ -44,10 +44,6 @@ GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
 
-class WriteSuite(Protocol):
-    def __call__(self, *cases: dict[str, Any], name: str = ..., **settings: Any) -> Path: ...
-
-
 @dataclass(frozen=True)
 class Outcome:
     result: pytest.RunResult
@@ -69,9 +65,6 @@ class Outcome:
     def testcase(self, id_: str) -> ElementTree.Element:
         (testcase,) = self.junit.iterfind(f".//testcase[@name='{id_}']")
         return testcase
-
-
-RunAndParse = Callable[..., Outcome]
 
 
 class ReportsOverTheWire:
@@ -99,61 +92,78 @@ def workers(request: pytest.FixtureRequest) -> list[str]:
     return request.param
 
 
-@pytest.fixture
-def write(pytester: pytest.Pytester) -> Callable[[str, str], Path]:
-    """Write a text file below the folder of the test."""
+class Project:
+    """A folder with suites, in which pytest runs."""
 
-    def write_file(name: str, text: str) -> Path:
-        path = pytester.path / name
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self._pytester = pytester
+        self.path = pytester.path
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a text file below the folder."""
+        path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
 
-    return write_file
-
-
-@pytest.fixture
-def suite(write: Callable[[str, str], Path]) -> WriteSuite:
-    """Write a suite, a setting and a case a line, and the script of its database beside it."""
-
-    def write_suite(*cases: dict[str, Any], name: str = "a.queryeval.yaml", **settings: Any) -> Path:
-        write(str(Path(name).parent / "singers.sql"), SCRIPT)
+    def suite(self, *cases: dict[str, Any], name: str = "a.queryeval.yaml", **settings: Any) -> Path:
+        """Write a suite, a setting and a case a line, and the script of its database beside it."""
+        self.write(str(Path(name).parent / "singers.sql"), SCRIPT)
         lines = [f"{key}: {_inline(value)}" for key, value in {**SETTINGS, **settings}.items()]
         lines += ["cases:", *(f"  - {_inline(case)}" for case in cases)]
-        return write(name, "\n".join(lines) + "\n")
+        return self.write(name, "\n".join(lines) + "\n")
 
-    return write_suite
+    def run(self, *args: str) -> pytest.RunResult:
+        """Run pytest: in this process, or in one of its own where there are workers.
 
-
-@pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
-    """Run pytest: in this process, or in one of its own where there are workers.
-
-    In this process, reports and what was collected are serialised all the same.
-    """
-    worker_summary = Run.worker_summary
-    monkeypatch.setattr(Run, "worker_summary", lambda self: over_the_wire(worker_summary(self)))
-
-    def run_pytest(*args: str) -> pytest.RunResult:
+        In this process, reports and what was collected are serialised all the same.
+        """
         if any(arg.startswith(("-n", "-d")) for arg in args):
-            return pytester.runpytest_subprocess(*args)
+            return self._pytester.runpytest_subprocess(*args)
         # The filters of this process hold in that run as well, and ours make every warning an error.
         warn = "-Wdefault::pytest_queryeval.QueryEvalWarning"
-        return pytester.runpytest_inprocess(warn, *args, plugins=[ReportsOverTheWire()], no_reraise_ctrlc=True)
+        summary = Run.worker_summary
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Run, "worker_summary", lambda run: over_the_wire(summary(run)))
+            wire = ReportsOverTheWire()
+            return self._pytester.runpytest_inprocess(warn, *args, plugins=[wire], no_reraise_ctrlc=True)
 
-    return run_pytest
+    def run_and_parse(self, *args: str) -> Outcome:
+        """Run pytest with both reports, and check that they are what their schemas say."""
+        result = self.run("--queryeval-report=report.json", "--junitxml=junit.xml", *args)
+        return Outcome(result, parsed_report(self.path / "report.json"), parsed_junit(self.path / "junit.xml"))
 
 
 @pytest.fixture
-def run_and_parse(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult]) -> RunAndParse:
-    """Run pytest with both reports, and check that they are what their schemas say."""
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)
 
-    def run_parsed(*args: str) -> Outcome:
-        reports = "--queryeval-report=report.json", "--junitxml=junit.xml"
-        result = run(*reports, *args)
-        return Outcome(result, parsed_report(pytester.path / "report.json"), parsed_junit(pytester.path / "junit.xml"))
 
-    return run_parsed
+@pytest.fixture(scope="module")
+def shared_project(shared_pytester: pytest.Pytester, junit_schema: xmlschema.XMLSchema) -> Iterator[Project]:
+    """For the fixtures of a module, which return what came of a run: many tests look at parts of it."""
+    yield Project(shared_pytester)
+    check_junit_files(shared_pytester.path, junit_schema)
+
+
+@pytest.fixture
+def write(project: Project) -> Callable[[str, str], Path]:
+    return project.write
+
+
+@pytest.fixture
+def suite(project: Project) -> Callable[..., Path]:
+    return project.suite
+
+
+@pytest.fixture
+def run(project: Project) -> Callable[..., pytest.RunResult]:
+    return project.run
+
+
+@pytest.fixture
+def run_and_parse(project: Project) -> Callable[..., Outcome]:
+    return project.run_and_parse
 
 
 @pytest.fixture(scope="session")
@@ -162,23 +172,30 @@ def junit_schema() -> xmlschema.XMLSchema:
 
 
 @pytest.fixture(autouse=True)
-def _every_junit_file_is_valid(
-    request: pytest.FixtureRequest, pytester: pytest.Pytester, junit_schema: xmlschema.XMLSchema
-) -> Any:
+def _every_junit_file_is_valid(request: pytest.FixtureRequest, junit_schema: xmlschema.XMLSchema) -> Iterator[None]:
+    pytester = request.getfixturevalue("pytester") if "pytester" in request.fixturenames else None
     yield
-    for path in pytester.path.rglob("junit.xml"):
+    if pytester is not None:
+        is_terminated = request.node.get_closest_marker("terminated") is not None
+        check_junit_files(pytester.path, junit_schema, is_terminated=is_terminated)
+
+
+def check_junit_files(folder: Path, schema: xmlschema.XMLSchema, *, is_terminated: bool = False) -> None:
+    """Check every junit.xml below a folder; pytest names no test that was under way when it was terminated."""
+    for path in folder.rglob("junit.xml"):
         junit = _without_properties(parsed_junit(path))
-        if request.node.get_closest_marker("terminated"):  # pytest names no test that was under way
-            for suite in junit.iter("testsuite"):
-                for testcase in [case for case in suite.iter("testcase") if case.keys() == ["time"]]:
-                    suite.remove(testcase)
-        junit_schema.validate(junit)
+        for suite in junit.iter("testsuite") if is_terminated else ():
+            for testcase in [case for case in suite.iter("testcase") if case.keys() == ["time"]]:
+                suite.remove(testcase)
+        schema.validate(junit)
 
 
-@pytest.fixture(autouse=True)
-def _no_outer_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST") or name == "GITHUB_STEP_SUMMARY"]:
-        monkeypatch.delenv(name)
+@pytest.fixture(scope="session", autouse=True)
+def _no_outer_settings() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("PYTEST_XDIST") or name == "GITHUB_STEP_SUMMARY"]:
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture

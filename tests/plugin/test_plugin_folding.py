@@ -9,12 +9,22 @@ RAISES = "def predict(case):\n    raise ConnectionError(f'no answer to {case.id}
 COUNTS = "def pytest_terminal_summary(terminalreporter):\n    print('seen', len(terminalreporter.stats['error']))\n"
 
 
-@pytest.fixture
-def broken(suite, write):
+def write_broken(project):
     """Write a suite of eight cases whose predictor raises, one whose gold fails, and one that passes."""
-    write("predict.py", RAISES)
+    project.write("predict.py", RAISES)
     cases = [unpredicted(f"case-{number}") for number in range(8)]
-    return suite(*cases, case("typo", gold=INVALID), case("good"), predictor="predict.py:predict")
+    project.suite(*cases, case("typo", gold=INVALID), case("good"), predictor="predict.py:predict")
+
+
+@pytest.fixture(scope="module")
+def folded(shared_project):
+    """A run of nine errors, eight of which are one mistake, in a terminal of 80 columns."""
+    write_broken(shared_project)
+    shared_project.write("conftest.py", COUNTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.delenv("CI", raising=False)
+        return shared_project.run_and_parse()
 
 
 def titles(run):
@@ -32,28 +42,24 @@ def short_summary(run):
     return [line for line in lines[start + 1 :] if line.startswith("ERROR")]
 
 
-def test_equal_errors_are_folded_in_the_terminal_alone(broken, write, run_and_parse):
-    write("conftest.py", COUNTS)
-
-    run = run_and_parse()
-
-    run.result.assert_outcomes(errors=9, passed=1)
-    assert len(titles(run)) == 4
-    assert "typo" in titles(run)
-    assert errors_of(run).count("- same error in 5 more cases -") == 1
-    assert "seen 9" in run.text  # other plugins count all
-    assert sum(message["outcome"] == "error" for message in run.report["cases"]) == 9
-    assert len(run.junit.findall(".//testcase/error")) == 9
-    assert len({case["message"] for case in run.report["cases"] if case["outcome"] == "error"}) == 9
+def test_equal_errors_are_folded_in_the_terminal_alone(folded):
+    folded.result.assert_outcomes(errors=9, passed=1)
+    assert len(titles(folded)) == 4
+    assert "typo" in titles(folded)
+    assert errors_of(folded).count("- same error in 5 more cases -") == 1
+    assert "seen 9" in folded.text  # other plugins count all
+    messages = {case["message"] for case in folded.report["cases"] if case["outcome"] == "error"}
+    assert len(messages) == len(folded.junit.findall(".//testcase/error")) == 9
 
 
-def test_short_summary_tells_the_reason_within_80_columns(broken, run_and_parse, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("CI", raising=False)
+def test_text_of_an_error_has_its_place_behind_the_reason(folded):
+    hint = "no such column: nope: choose from age, country, name"
+    assert folded.case("typo")["message"] == f"gold query failed (invalid): {hint} (a.queryeval.yaml:13)"
 
-    run = run_and_parse()
 
-    lines = short_summary(run)
+def test_short_summary_tells_the_reason_within_80_columns(folded):
+    lines = short_summary(folded)
+
     for number, line in enumerate(lines[:3]):
         assert line.startswith(f"ERROR a.queryeval.yaml::case-{number} - predict.py:predict raised ConnectionError: n")
     assert lines[3].startswith("ERROR a.queryeval.yaml::typo - gold query failed (invalid): no such ")
@@ -62,10 +68,11 @@ def test_short_summary_tells_the_reason_within_80_columns(broken, run_and_parse,
     assert max(map(len, lines)) <= 80
 
 
-def test_short_summary_tells_the_number_of_equal_errors_once_in_ci(broken, run_and_parse, monkeypatch):
+def test_short_summary_tells_the_number_of_equal_errors_once_in_ci(project, monkeypatch):
     monkeypatch.setenv("CI", "true")
+    write_broken(project)
 
-    run = run_and_parse()
+    run = project.run_and_parse()
 
     lines = short_summary(run)
     assert [line.startswith("ERROR a.queryeval.yaml::") for line in lines] == [True, True, True, True, False]
@@ -73,61 +80,41 @@ def test_short_summary_tells_the_number_of_equal_errors_once_in_ci(broken, run_a
 
 
 @pytest.mark.parametrize(("option", "number"), [("-v", 9), ("-q", 4)])
-def test_all_errors_are_shown_when_asked_for(broken, run_and_parse, option, number):
-    run = run_and_parse(option)
+def test_all_errors_are_shown_when_asked_for(project, option, number):
+    write_broken(project)
+
+    run = project.run_and_parse(option)
 
     assert len(titles(run)) == number
     assert ("same error" in run.text) == (number == 4)
     assert len([line for line in short_summary(run) if "::" in line]) == number
 
 
-def test_errors_of_several_sources_and_predictors_are_not_equal(suite, write, run_and_parse):
-    write("predict.py", RAISES)
-    write("other.py", RAISES)
+def test_only_errors_of_one_source_and_predictor_are_equal_and_nothing_is_folded_below_the_fourth(project):
     for name in ("predict.py", "other.py"):
+        project.write(name, RAISES)
         cases = [unpredicted(f"case-{number}") for number in range(4)]
-        suite(*cases, name=f"{name}.queryeval.yaml", predictor=f"{name}:predict")
-    for name in ("c", "d"):
+        project.suite(*cases, name=f"{name}.queryeval.yaml", predictor=f"{name}:predict")
+    for name, number in (("c", 4), ("d", 4), ("few", 3)):
         script = {"sqlite": {"script": f"{name}.sql"}}
-        write(f"{name}.sql", "CREATE TABLE t (a INTEGER);")
-        cases = [case(f"case-{number}", gold=INVALID) for number in range(4)]
-        suite(*cases, name=f"{name}.queryeval.yaml", **{**SETTINGS, "source": script})
+        project.write(f"{name}.sql", "CREATE TABLE t (a INTEGER);")
+        cases = [case(f"case-{count}", gold=INVALID) for count in range(number)]
+        project.suite(*cases, name=f"{name}.queryeval.yaml", **{**SETTINGS, "source": script})
 
-    run = run_and_parse()
+    run = project.run_and_parse()
 
-    assert len(titles(run)) == 12
+    assert len(titles(run)) == 15
     assert errors_of(run).count("- same error in 1 more case -") == 4
     for name in ("predict.py", "other.py"):
         assert errors_of(run).count(f"{name}:predict raised ConnectionError") == 3
 
 
-def test_nothing_is_folded_below_the_fourth_equal_error(suite, run_and_parse):
-    suite(*(case(f"case-{number}", gold=INVALID) for number in range(3)), case("good", GOLD))
+def test_differences_are_coloured_in_the_terminal_and_nowhere_else(project):
+    seen = COUNTS.replace("'error'", "'failed'").replace("len(", "str(").replace("'])", "'][0].longrepr)")
+    project.write("conftest.py", seen)
+    project.suite(case("bad", WRONG), case("good", GOLD))
 
-    run = run_and_parse()
-
-    assert len(titles(run)) == 3
-    assert "same error" not in run.text
-
-
-def test_text_of_an_error_has_its_place_behind_the_reason(suite, run_and_parse):
-    suite(case("typo", gold=INVALID))
-
-    run = run_and_parse()
-
-    assert (
-        run.case("typo")["message"]
-        == "gold query failed (invalid): no such column: nope: choose from age, country, name (a.queryeval.yaml:4)"
-    )
-
-
-def test_differences_are_coloured_in_the_terminal_and_nowhere_else(suite, write, run_and_parse):
-    write(
-        "conftest.py", COUNTS.replace("'error'", "'failed'").replace("len(", "str(").replace("'])", "'][0].longrepr)")
-    )
-    suite(case("bad", WRONG))
-
-    plain, shown = run_and_parse("--color=no"), run_and_parse("--color=yes")
+    plain, shown = project.run_and_parse("--color=no"), project.run_and_parse("--color=yes")
 
     assert "\x1b" not in plain.text
     assert "\x1b[32m    gold    \x1b[0m | \x1b[32mFR\x1b[0m · \x1b[32m\x1b[1m2\x1b[0m" in shown.text

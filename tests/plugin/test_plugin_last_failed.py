@@ -16,59 +16,37 @@ def predict(case):
 
 
 @pytest.fixture
-def asked(pytester, suite, write):
-    """Write a suite with misses of three kinds; returns what was asked since the last call."""
-    write("predict.py", COUNTING)
+def asked_in(project):
+    """Write a suite with misses of three kinds, run it, and return what is asked in a run with options."""
+    project.write("predict.py", COUNTING)
     known_failure = unpredicted("bad-known", xfail="joins are hard")
     failing = unpredicted("bad-failing", on_miss="fail")
-    suite(
-        *(unpredicted(f"good-{number}") for number in range(4)),
-        *(unpredicted("bad-missed"), known_failure, failing),
-        predictor="predict.py:predict",
-        on_miss="xfail",
-    )
+    good = [unpredicted(f"good-{number}") for number in range(2)]
+    missed = unpredicted("bad-missed")
+    project.suite(*good, missed, known_failure, failing, predictor="predict.py:predict", on_miss="xfail")
 
-    def since_last():
-        path = pytester.path / "asked"
+    def run(*options):
+        project.run(*options)
+        path = project.path / "asked"
         lines = path.read_text().splitlines()
         path.unlink()
         return lines
 
-    return since_last
-
-
-def test_last_failed_asks_again_for_what_missed(asked, run):
     run()
-    assert len(asked()) == 7
-
-    result = run("--lf")
-
-    result.assert_outcomes(failed=1, xfailed=1)
-    assert sorted(asked()) == ["bad-failing", "bad-missed"]
+    return run
 
 
-def test_a_miss_stays_failed_until_it_is_met(asked, run, write):
-    run()
-    run("--lf", "-k", "missed")
-    asked()
-    run("--lf", "-k", "missed")
-    assert asked() == ["bad-missed"]
+def test_a_miss_is_asked_again_until_it_is_met(asked_in, write):
+    assert sorted(asked_in("--lf")) == ["bad-failing", "bad-missed"]
+    assert asked_in("--lf", "-k", "missed") == ["bad-missed"]
     write("predict.py", COUNTING.replace("bad", "bad-f"))
-    run("--lf", "-k", "missed")
-    asked()
+    assert asked_in("--lf", "-k", "missed") == ["bad-missed"]
 
-    run("--lf")
-
-    assert asked() == ["bad-failing"]
+    assert asked_in("--lf") == ["bad-failing"]
 
 
-def test_failed_first_begins_with_what_missed(asked, run):
-    run()
-    asked()
-
-    run("--ff")
-
-    assert asked() == ["bad-missed", "bad-failing", *(f"good-{number}" for number in range(4)), "bad-known"]
+def test_failed_first_begins_with_what_missed(asked_in):
+    assert asked_in("--ff") == ["bad-missed", "bad-failing", "good-0", "good-1", "bad-known"]
 
 
 def test_nothing_breaks_without_a_cache(suite, run):

@@ -35,14 +35,3 @@ def test_names_in_suites_are_errors_with_a_place(suite, run_and_parse):
         assert len(lines) == 1, name
     for trace in ("Traceback", "INTERNALERROR", "Errno", "OSError"):
         assert trace not in run.text
-
-
-@pytest.mark.feature("recording")
-@pytest.mark.parametrize("option", ["replay", "record", "baseline", "report"])
-def test_names_on_the_command_line_are_usage_errors(suite, run, option):
-    suite(case())
-
-    result = run(f"--queryeval-{option}={LONG}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: *{LONG[:100]}*"])

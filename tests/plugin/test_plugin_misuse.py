@@ -14,6 +14,11 @@ def __getattr__(name):
     raise RuntimeError if name == "absent" else AttributeError(name)
 """
 PREDICT = "write `def pytest_queryeval_predict(case, config)`"
+FORKED = """
+def pytest_addoption(parser):  # as pytest-forked does
+    parser.addoption("--forked", action="store_true")
+"""
+LONG = "x" * 300
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ PREDICT = "write `def pytest_queryeval_predict(case, config)`"
         ),
     ],
 )
-def test_a_hook_that_there_is_not_is_a_usage_error(suite, write, run, signature, told):
+def test_a_hook_that_there_is_not_is_told_before_suites_that_need_it_are_read(suite, write, run, signature, told):
     suite(unpredicted("one"))
     write("conftest.py", f"import os\n\n\ndef {signature}:\n{ANSWER}")
 
@@ -35,44 +40,7 @@ def test_a_hook_that_there_is_not_is_a_usage_error(suite, write, run, signature,
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: conftest.py:4: {told}"])
     assert "INTERNALERROR" not in result.stdout.str()
-
-
-def test_a_misnamed_hook_is_told_before_suites_that_need_it_are_read(suite, write, run):
-    suite(unpredicted("one"))
-    write("conftest.py", f"def pytest_queryeval_predictor(case):\n{ANSWER}")
-
-    result = run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "no prediction" not in result.stdout.str()
-
-
-def test_a_setting_that_there_is_not_leads_to_the_nearest(suite, write, run):
-    suite(case("one"))
-    write("pytest.ini", "[pytest]\nqueryeval_gate = off\n")
-
-    result = run()
-
-    result.stdout.fnmatch_lines(["*Unknown config option: queryeval_gate: did you mean 'queryeval_gates'?"])
-
-
-def test_a_number_that_is_none_is_a_usage_error(suite, run):
-    suite(case("one"))
-
-    result = run("--queryeval-limit=ten")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*argument --queryeval-limit: expected a whole number, found 'ten'"])
-
-
-def test_a_case_that_a_suite_does_not_have_leads_to_the_nearest(suite, run):
-    suite(case("one"), case("other"))
-
-    result = run("a.queryeval.yaml::othr", "a.queryeval.yaml::one")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: a.queryeval.yaml: no case 'othr': did you mean 'other'?"])
-    result.stderr.no_fnmatch_line("*no case 'one'*")
 
 
 @pytest.mark.parametrize("contents", ["", FAILING_ATTRIBUTE], ids=["", "an attribute that fails"])
@@ -87,25 +55,52 @@ def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run, contents)
     result.stdout.no_fnmatch_line("*RuntimeError*")
 
 
+def test_a_setting_that_there_is_not_leads_to_the_nearest(suite, write, run):
+    suite(case("one"))
+    write("pytest.ini", "[pytest]\nqueryeval_gate = off\n")
+
+    result = run()
+
+    result.stdout.fnmatch_lines(["*Unknown config option: queryeval_gate: did you mean 'queryeval_gates'?"])
+
+
+@pytest.mark.feature("recording")
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("arguments", "told"),
     [
-        ("--queryeval-reports=x.json", "'--queryeval-reports': did you mean '--queryeval-report'?"),
-        ("--queryeval-predicter", "'--queryeval-predicter': did you mean '--queryeval-predictor'?"),
+        ("--queryeval-reports=x.json", "unknown option '--queryeval-reports': did you mean '--queryeval-report'?"),
+        ("--queryeval-predicter", "unknown option '--queryeval-predicter': did you mean '--queryeval-predictor'?"),
         (
             "--queryeval-gates=off",
-            "'--queryeval-gates': it is a setting of pytest.ini, for one run `-o queryeval_gates=…`",
+            "unknown option '--queryeval-gates': it is a setting of pytest.ini, for one run `-o queryeval_gates=…`",
         ),
-        ("--queryeval-zzz", "'--queryeval-zzz': `pytest --help` lists all options"),
+        ("--queryeval-zzz", "unknown option '--queryeval-zzz': `pytest --help` lists all options"),
+        ("--queryeval-limit=ten", "argument --queryeval-limit: expected a whole number, found 'ten'"),
+        ("--queryeval-name=", "--queryeval-name: expected a value, found nothing"),
+        ("--queryeval-cause=some", "--queryeval-cause: expected auto, off or full, found 'some'"),
+        ("-o queryeval_cause=maybe", "queryeval_cause: expected auto, off or full, found 'maybe'"),
+        ("-o queryeval_gates=maybe", "queryeval_gates: expected complete, selection or off, found 'maybe'"),
+        ("a.queryeval.yaml::othr a.queryeval.yaml::one", "a.queryeval.yaml: no case 'othr': did you mean 'other'?"),
+        ("--forked", "--forked: cases cannot run in forked processes: run suites without it, because queries"),
+        (
+            "forked.queryeval.yaml",
+            "forked.queryeval.yaml::one: the tag 'forked' is a marker of pytest-forked: name it otherwise",
+        ),
+        *((f"--queryeval-{option}={LONG}", LONG[:100]) for option in ("replay", "record", "baseline", "report")),
     ],
+    ids=lambda text: text[:40],
 )
-def test_an_option_that_there_is_not_is_a_usage_error(suite, run, option, told):
-    suite(case("one"))
+def test_what_cannot_be_meant_is_one_usage_error(suite, write, run, arguments, told):
+    write("conftest.py", FORKED)
+    suite(case("one"), case("other"))
+    suite(case("one", tags=["forked"]), name="forked.queryeval.yaml")
 
-    result = run(option)
+    result = run(*arguments.split(), *(["a.queryeval.yaml"] if arguments.startswith("-") else []))
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: unknown option {told}"])
+    assert len([line for line in result.errlines if told in line]) == 1
+    assert "no case 'one'" not in result.stderr.str()
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
 
 
 @pytest.mark.parametrize("settings", ["", ", dest='mine'", ", action='append'"])
@@ -124,47 +119,10 @@ def test_what_only_looks_like_an_option_with_our_prefix_is_left_to_pytest(suite,
     assert "unknown option" not in result.stderr.str()
 
 
-FORKED = """
-def pytest_addoption(parser):  # as pytest-forked does
-    parser.addoption("--forked", action="store_true")
-"""
-PASSES = "def test_other():\n    pass\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "tags", "problem"),
-    [
-        (
-            ["--forked"],
-            [],
-            "ERROR: --forked: cases cannot run in forked processes: run suites without it, because queries",
-        ),
-        (
-            [],
-            ["forked"],
-            "ERROR: a.queryeval.yaml::good: the tag 'forked' is a marker of pytest-forked: name it otherwise",
-        ),
-        ([], ["slow"], ""),
-    ],
-)
-def test_cases_in_forked_processes_are_refused_by_name(suite, write, run, options, tags, problem):
-    write("conftest.py", FORKED)
-    suite(case("good", tags=tags))
-
-    result = run(*options)
-
-    assert result.ret == (pytest.ExitCode.USAGE_ERROR if problem else 0)
-    assert not problem or any(line.startswith(problem) for line in result.errlines)
-
-
-def test_other_tests_run_in_forked_processes(write, run):
-    write("conftest.py", FORKED)
-    write("test_other.py", PASSES)
-
-    run("--forked").assert_outcomes(passed=1)
-
-
-def test_a_tag_is_no_marker_of_a_plugin_that_is_not_there(suite, run):
+def test_other_tests_run_in_forked_processes_and_a_tag_is_no_marker_of_a_plugin_that_is_not_there(suite, write, run):
     suite(case("good", tags=["forked"]))
-
     run().assert_outcomes(passed=1)
+    write("conftest.py", FORKED)
+    write("test_other.py", "def test_other():\n    pass\n")
+
+    run("--forked", "test_other.py").assert_outcomes(passed=1)
