@@ -55,7 +55,7 @@ EVALUATE = command(STEPS["Evaluate"]["run"])
 
 
 @pytest.fixture
-def project(write, monkeypatch, pytester):
+def folder(write, monkeypatch, pytester):
     """The files of the page, with a suite of 20 questions that have an answer and 5 that have none."""
     for name in FILES[:3]:
         write(name, block(name))
@@ -69,19 +69,19 @@ def project(write, monkeypatch, pytester):
 
 
 @pytest.fixture
-def evaluate(project, run):
+def evaluate(folder, run):
     """Run the command of the workflow, or another one, and return the status, the verdict and the report."""
 
     def evaluate(*arguments):
         result = run(*(arguments or EVALUATE))
-        report = json.loads((project / "reports/report.json").read_bytes())
+        report = json.loads((folder / "reports/report.json").read_bytes())
         verdict = next(line for line in reversed(result.outlines) if line.startswith("queryeval: "))
         return result.ret, verdict, report
 
     return evaluate
 
 
-def test_a_good_agent_passes_in_as_many_trials_as_it_needs(evaluate, project):
+def test_a_good_agent_passes_in_as_many_trials_as_it_needs(evaluate, folder):
     status, verdict, report = evaluate()
 
     assert (status, report["totals"]["passed"]) == (0, 25)
@@ -90,8 +90,8 @@ def test_a_good_agent_passes_in_as_many_trials_as_it_needs(evaluate, project):
     assert report["measures"]["queries"]["mean"] == 3.0
     steps = report["cases"][0]["prediction"]["steps"]
     assert [step.get("error") for step in steps] == ["no such column: x", None, None]
-    assert "PASSED" in (project / "summary.md").read_text()
-    assert (project / "reports/report.html").exists()
+    assert "PASSED" in (folder / "summary.md").read_text()
+    assert (folder / "reports/report.html").exists()
 
 
 def test_an_agent_that_asks_too_many_queries_misses(evaluate, monkeypatch):
@@ -127,10 +127,10 @@ def test_the_spend_limit_ends_a_run_and_the_next_attempt_goes_on(evaluate, monke
     assert (second, second_report["totals"]["not_run"]) == (0, 0)
 
 
-def test_a_worse_agent_is_told_by_the_baseline(evaluate, project, monkeypatch):
+def test_a_worse_agent_is_told_by_the_baseline(evaluate, folder, monkeypatch):
     evaluate()
-    (project / "baseline").mkdir()
-    (project / "reports/report.json").rename(project / "baseline/report.json")
+    (folder / "baseline").mkdir()
+    (folder / "reports/report.json").rename(folder / "baseline/report.json")
     monkeypatch.setenv("WRONG", "0,1,2,4")
     new_answers = [argument.replace("recorded", "recorded-now") for argument in EVALUATE]
 
