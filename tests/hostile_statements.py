@@ -1,8 +1,9 @@
 """Statements that no model should write, by engine and by the kind of failure in which they end: `hostile/*.yaml`.
 
-`commands` and `guarded` are unsafe whether a source is only read or may be changed; commands also behind a statement
-that is allowed. `reading` and `writing` have those for the one and for the other. `«9*x»` is a text nine times,
-`«name»` one of `TEXTS` or of the `texts` of a file. `{folder}` and the like are places that a test fills.
+`schema` makes the tables. `commands` and `guarded` are unsafe whether a source is only read or may be changed;
+commands also behind a statement that is allowed. `reading` and `writing` have those for the one and for the other.
+`«9*x»` is a text nine times, `«name»` one of `TEXTS` or of the `texts` of a file. `{folder}` and the like are places
+that a test fills.
 """
 
 from __future__ import annotations
@@ -38,15 +39,19 @@ def statements(engine: str) -> dict[str, Any]:
     def filled(section: Any) -> Any:
         if isinstance(section, dict):
             return {kinds: filled(queries) for kinds, queries in section.items()}
-        return [_MARK.sub(written, query) for query in section]
+        return _MARK.sub(written, section) if isinstance(section, str) else [filled(query) for query in section]
 
     return filled(sections)
 
 
 def hostile(engine: str, section: str = "reading", allowed: str = "select 1") -> Failures:
-    """The statements for sources that are read or written, by kinds of failure; `allowed` is one that is."""
+    """The statements for sources that are read or written, by kinds of failure; `allowed` is one that is.
+
+    Of commands that only read, some are no statements of the database.
+    """
     of_engine = statements(engine)
     commands = of_engine.get("commands", [])
     hidden = [f"{allowed};\n-- ;\n{command} /* ; */;;" for command in commands]
-    unsafe = [*of_engine[section].get("unsafe", []), *commands, *hidden, *of_engine.get("guarded", [])]
-    return {**of_engine[section], "unsafe": unsafe} if unsafe else of_engine[section]
+    kinds = "unsafe invalid" if section == "reading" else "unsafe"
+    shared = [*of_engine[section].get(kinds, []), *commands, *hidden, *of_engine.get("guarded", [])]
+    return {**of_engine[section], kinds: shared} if shared else of_engine[section]
