@@ -73,9 +73,9 @@ class Cluster:
         text = "select count(*) from pg_stat_activity where application_name = 'pytest-queryeval' and state <> 'idle'"
         return self.sql(text)[0][0]
 
-    def dump(self) -> str:
-        """All of the database as a script; newer versions put a random word into two lines."""
-        command = [self.programs / "pg_dump", "-h", HOST, "-p", str(self.port), "-U", "postgres", "music"]
+    def dump(self, database: str = "music") -> str:
+        """All of a database as a script; newer versions put a random word into two lines."""
+        command = [self.programs / "pg_dump", "-h", HOST, "-p", str(self.port), "-U", "postgres", database]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return "\n".join(line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 

@@ -10,7 +10,7 @@ which `<HERE>` is the place that a row fills. A row has
 - `command`: what is run, `queryeval evaluate .` unless it is stated; the message is that of the last of several, which
   ` && ` separates,
 - `then`: what is run after the remedy, if that is another command,
-- `feature`: the feature without which it is left out.
+- `feature`: the features without which it is left out.
 
 A group can have the last four for all of its rows.
 """
@@ -85,7 +85,7 @@ ROWS = {name: Row(**row) for name, row in suite_tables.rows("messages")}
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=name, marks=[pytest.mark.feature(row.feature)] if row.feature else [])
+        pytest.param(row, id=name, marks=[pytest.mark.feature(*row.feature.split())] if row.feature else [])
         for name, row in ROWS.items()
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.sent_cells import decode_rows
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import (
@@ -31,6 +31,8 @@ from pytest_queryeval.sandbox.host import Host, Hosts
 
 COPY_SECONDS = 600.0
 FILE_BYTES = 9 * 2**30  # of one file that the child writes
+ROWS = frozenset({"returned", "added", "removed"})  # of what a driver sends
+MAX_DEFINITIONS = 1_000  # of tables, columns and indexes, which it sends as well
 DEFAULT_INDEXES = ("art", "btree")
 TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\w+|\S""", re.DOTALL)
 
@@ -74,9 +76,12 @@ class Transactions:
                 self._host.describe(self._settings, timeout=COPY_SECONDS)
                 self._prepared = self._host.pid
             settings = {**self._settings, "max_rows": max_rows}
-            execution = self._host.execute(settings, query, timeout=timeout, max_rows=max_rows)
+            execution = self._host.execute(settings, query, timeout=timeout, max_rows=max_rows + MAX_DEFINITIONS)
         if execution.table is None:
-            return execution
+            is_long = execution.error == too_many_rows(max_rows + MAX_DEFINITIONS)
+            return replace(execution, error=too_many_rows(max_rows)) if is_long else execution
+        if sum(part in ROWS for part, *_ in execution.table.rows) > max_rows:
+            return replace(execution, answer=None, error=too_many_rows(max_rows))
         return replace(execution, answer=state_change(execution.table, query, self._dialect))
 
     def schema(self, *, timeout: float) -> Schema:
@@ -90,6 +95,11 @@ class Transactions:
     def close(self) -> None:
         """Close the engine of the source; copies end with the host's child."""
         self._engine.close()
+
+
+def too_many_rows(max_rows: int) -> Failure:
+    """Return the failure of an answer of more than `max_rows` rows, as a host has it."""
+    return Failure(kind="too_large", message=f"more than {max_rows:,} rows: raise `max_rows` if there may be more")
 
 
 def state_change(table: Table, query: str, dialect: str) -> StateChange:
