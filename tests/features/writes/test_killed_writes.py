@@ -2,83 +2,62 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
-import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from shops import ON_ALL, connected
+from waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
 
-SECONDS = 60  # the machine may be busy
-ROWS_WITHOUT_END = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 INSERT = "INSERT INTO a VALUES (1)"
 COPIED_BYTES = 200 * 2**20  # which take a moment
-# A run that says when it has started, and the id of its child process once it has run the first statement.
+# A run that tells of each query that has ended.
 RUN = """
 import sys
 from pathlib import Path
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.testing import open_engine
 
 engine, path, *queries = sys.argv[1:]
-source = Source(name="a", engine=engine, settings={"path": path}, folder=Path(path).parent, writes=True)
-with Hosts() as hosts:
-    transactions = ENGINES[engine].open(source, hosts)
+with open_engine(Source(name="a", engine=engine, settings={"path": path}, folder=Path(path).parent, writes=True)) as it:
     for query in queries:
-        print(transactions.execute(query, timeout=2, max_rows=9).error, flush=True)
+        print(it.execute(query, timeout=2, max_rows=9).error, flush=True)
     sys.stdin.read()
 """
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.005)
 
 
 def copies(folder):
     return list(folder.glob("queryeval-*/*"))
 
 
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def child_of(process):
+    (child,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    return child
 
 
-def runs(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") if os.path.exists(f"/proc/{pid}") else open(os.devnull) as file:  # noqa: PTH110, PTH123
-        return file.read().rpartition(")")[2].split()[:1] not in ([], ["Z"])
-
-
-@pytest.fixture(params=["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb"))])
-def source(request, tmp_path):
-    """The engine, and the path of a database."""
+@pytest.fixture(params=ON_ALL[:2])
+def path(request, tmp_path):
+    """A database, whose suffix is its engine."""
     path = tmp_path / f"a.{request.param}"
-    if request.param == "sqlite":
-        connection = sqlite3.connect(path)
-        connection.executescript("CREATE TABLE a (x INTEGER)")
-        connection.close()
-    else:
-        import duckdb
-
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE a (x INTEGER)")
-    return request.param, path
+    with closing(connected(request.param, path)) as connection:
+        connection.execute("CREATE TABLE a (x INTEGER)")
+    return path
 
 
 @pytest.fixture
-def start(source, tmp_path):
+def start(path, tmp_path):
     """Return a function that starts a run of some queries, and the folder for its temporary files."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     started = []
 
     def run(*queries):
-        command = [sys.executable, "-c", RUN, source[0], str(source[1]), *queries]
+        command = [sys.executable, "-c", RUN, path.suffix[1:], str(path), *queries]
         environment = {**os.environ, "TMPDIR": str(temporary)}
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment))
         return started[-1], temporary
@@ -89,60 +68,46 @@ def start(source, tmp_path):
         process.communicate()
 
 
-def killed(process):
+def kill_run(process):
     """Kill a run, and wait until its child has ended."""
-    (child,) = children(process.pid)
+    child = child_of(process)
     process.kill()
     process.wait()
-    wait_until(lambda: not runs(child))
+    wait_for(lambda: not is_running(child))
 
 
-def test_a_run_that_is_killed_leaves_nothing_behind(start):
-    process, temporary = start(INSERT)
-    assert process.stdout.readline() == b"None\n"
-
-    killed(process)
-
-    assert list(temporary.iterdir()) == []
+def kill_child(process):
+    os.kill(child_of(process), signal.SIGKILL)
+    process.communicate(b"")
 
 
 def test_a_run_that_is_killed_while_a_statement_runs_leaves_no_copy_behind(start):
-    process, temporary = start(INSERT, ROWS_WITHOUT_END)
+    process, temporary = start(INSERT, ENDLESS)
     assert process.stdout.readline() == b"None\n"
 
-    killed(process)
+    kill_run(process)
 
     assert copies(temporary) == []
 
 
-def test_a_run_that_is_killed_while_the_copy_is_made_leaves_nothing_behind(start, source):
-    os.truncate(source[1], COPIED_BYTES)
+@pytest.mark.parametrize("kill", [kill_run, kill_child])
+def test_nothing_is_left_behind_if_a_run_or_its_child_is_killed_while_the_copy_is_made(start, path, kill):
+    os.truncate(path, COPIED_BYTES)
     process, temporary = start(INSERT)
-    wait_until(lambda: copies(temporary))
+    wait_for(lambda: copies(temporary))
 
-    killed(process)
+    kill(process)
 
     assert list(temporary.iterdir()) == []
 
 
 def test_a_child_that_is_killed_leaves_nothing_behind_and_the_next_one_makes_its_copy(start):
-    process, temporary = start(INSERT, ROWS_WITHOUT_END, INSERT)
+    process, temporary = start(INSERT, ENDLESS, INSERT)
     assert process.stdout.readline() == b"None\n"
 
-    os.kill(children(process.pid)[0], signal.SIGKILL)
+    os.kill(child_of(process), signal.SIGKILL)
     lines = [process.stdout.readline() for _ in range(2)]
     process.communicate(b"")
 
     assert lines[1] == b"None\n"
-    assert list(temporary.iterdir()) == []
-
-
-def test_a_child_that_is_killed_while_it_makes_its_copy_leaves_nothing_behind(start, source):
-    os.truncate(source[1], COPIED_BYTES)
-    process, temporary = start(INSERT)
-    wait_until(lambda: copies(temporary))
-
-    os.kill(children(process.pid)[0], signal.SIGKILL)
-    process.communicate(b"")
-
     assert list(temporary.iterdir()) == []
