@@ -273,7 +273,17 @@ def read_trials_rule(node: Node) -> TrialsRule:
     return float(rate)
 
 
-TOLERANCE: Mapping[str, Reader[float]] = {"rel": number_from_zero, "abs": number_from_zero}
+@shape({"type": "number", "minimum": 0, "exclusiveMaximum": 1})
+def _relative_tolerance(node: Node) -> float:
+    """Read a share below 1: at 1, any two numbers of one sign are equal."""
+    expectation = "a number from 0 to below 1"
+    tolerance = number(node, expectation)
+    if not 0 <= tolerance < 1:
+        raise unexpected(node, expectation, f": write {tolerance / 100:g}" if 1 <= tolerance < 100 else "")
+    return tolerance
+
+
+TOLERANCE: Mapping[str, Reader[float]] = {"rel": _relative_tolerance, "abs": number_from_zero}
 NUMBERS: Mapping[str, Reader[Any]] = {**TOLERANCE, "columns": _tolerances}
 
 

@@ -501,7 +501,7 @@ def test_stored_answers_are_examined_without_a_run(check):
         ("compare: {case: ignore}", "compare: {case: keep}\n", "compare: case"),
         ("compare: {case: ignore}", "compare: {dates: strict}\n", None),
         ("compare: {numbers: {rel: 0.1}}", "compare: {numbers: {abs: 1}}\n", None),
-        ("compare: {numbers: {rel: 0.1}}", "compare: {numbers: {rel: 1}}\n", "compare: numbers: rel"),
+        ("compare: {numbers: {rel: 0.1}}", "compare: {numbers: {rel: 0.2}}\n", "compare: numbers: rel"),
         ("timeout: 5", "timeout: 6\n", "timeout"),
         ("timeout: 5", "", None),
         ("trials: 3", "trials: 2\n", "trials"),
