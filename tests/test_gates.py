@@ -1,527 +1,288 @@
+"""Gates: those of `gates.yaml`, their rules against the definitions for random reports, and what is no gate."""
+
+from fnmatch import fnmatchcase
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from report_maker import evaluate_gate
-from samples import FINGERPRINT, entry, make_case, query
+from report_parts import UNEVALUATED, merge, part
+from samples import FINGERPRINT, entry
 
-from pytest_queryeval.core.errors import UnknownNameError
-from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.core.groups import GROUPS, ScopeIndex, is_below
-from pytest_queryeval.results.gates import (
-    CaseWithoutResult,
-    EarlyDecision,
-    count_cases,
-    evaluate_gates,
-    gate_parts,
-    gate_text,
-)
+from pytest_queryeval import METRICS
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.groups import GROUPS
+from pytest_queryeval.suites import load_suite
 
+pytestmark = pytest.mark.feature("report_files")
 
-def gate(metric="f1", *, folder="music", minimum=None, maximum=None, is_sum=False, **where):
-    required = requirement(metric, minimum=minimum, maximum=maximum)
-    return required | {"type": "sum" if is_sum else "limits", "folder": folder, "where": where}
+ROWS, MISTAKES = yaml.safe_load_all((Path(__file__).parent / "gates.yaml").read_text(encoding="utf-8"))
+FIRST_LINE = 4
+SETTINGS = "kind: sql\nsource: a.db\ngates:\n"
+SUITE = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 
 
-def result(given_gate, *cases, number=0, **how):
-    """The gate evaluated on cases, where it is about `number` cases, or all of these if they are more."""
-    return evaluate_gate(given_gate | {"cases": number}, cases, **how)
+def required(*gates):
+    """What gates require that a folder states, each in YAML."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "queryeval.yaml").write_text(SETTINGS + "".join(f"  - {gate}\n" for gate in gates))
+        suite = Path(folder) / "s.queryeval.yaml"
+        suite.write_text(SUITE)
+        return [gate.required for gate in load_suite(suite, root=Path(folder)).folders[0].gates]
 
 
-def scored(*values, **changes):
-    return [entry(scores={"f1": value}, **changes) for value in values]
+def metric_of(gate):
+    return gate.get("metric") or gate.get("no_regression", {}).get("metric", "soft_f1")
 
 
-def test_a_gate_is_the_mean_of_the_scores_that_there_are():
-    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.5, None))
+def cases_of(written, metric, folder):
+    """The cases of a row below a folder."""
+    cases = []
+    for item in written:
+        fields = item if isinstance(item, dict) else {"outcome": item} if isinstance(item, str) else {"score": item}
+        fields = {"path": f"{folder}/s.queryeval.yaml", **fields}
+        fingerprint = FINGERPRINT | {
+            "metrics": fields.pop("requests", [metric] if metric in METRICS else []),
+            "gold_answers": fields.pop("gold_answers", None),
+        }
+        if "score" in fields:
+            score = fields.pop("score")
+            fields = {"scores": {metric: score}, "outcome": "passed" if score else "failed", **fields}
+        if "costs" in fields:
+            calls = [called(cost) for cost in fields.pop("costs")]
+            fields |= calls[0] | {"trials": calls if calls[1:] else []}
+        for _ in range(fields.pop("times", 1)):
+            cases.append(entry(id=f"c{len(cases)}", fingerprint=fingerprint, **fields))
+    return cases
 
-    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (0.75, 2, True)
+
+def called(cost):
+    """A trial whose call states its cost; None states nothing."""
+    execution = {"query": "q", "error": None, "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
+    prediction = {"source": "p", "seconds": 1.0, "metadata": {} if cost is None else {"cost": cost}}
+    return {"passed": True, "scores": {}, "violations": [], "predicted": execution, "prediction": prediction}
 
 
-@pytest.mark.parametrize(
-    ("limits", "ok"),
-    [
-        ({"minimum": 0.3}, True),
-        ({"minimum": 0.31}, False),
-        ({"maximum": 0.3}, True),
-        ({"maximum": 0.29}, False),
-        ({"minimum": 0.2, "maximum": 0.4}, True),
-        ({}, True),
-    ],
-)
-def test_a_gate_admits_what_lies_within_its_limits(limits, ok):
-    assert result(gate(**limits), *scored(0.1, 0.1, 0.7))["ok"] is ok  # a mean of 0.3, but for rounding
+def gate_lines(merged):
+    return [line.removeprefix("gate ") for line in merged.lines if line.startswith("gate ")]
 
 
-def test_the_verdict_keeps_what_the_gate_asked_for():
-    gate_result = result(gate(minimum=0.85, maximum=1.0, difficulty="hard"), *scored(1.0, difficulty="hard"))
+@pytest.fixture(scope="module")
+def results():
+    """The gates of all rows, evaluated in one merge: each row is a folder."""
+    gates, cases, earlier, unreadable = [], [], [], []
+    for number, (row, gate) in enumerate(zip(ROWS, required(*(row["gate"] for row in ROWS)), strict=True)):
+        folder, metric = f"row{number}", metric_of(row["gate"])
+        own_cases = cases_of(row["cases"], metric, folder)
+        decided = row.get("decided", {})
+        decision = (
+            {"ok": decided["ok"], "decided": {name: decided[name] for name in ("after", "of")}} if decided else {}
+        )
+        gates.append(gate | {"folder": folder, "cases": row.get("of", 0)} | decision)
+        cases += own_cases
+        earlier += cases_of(row.get("baseline", []), metric, folder)
+        unreadable += [f"{folder}/{row['unreadable']}"] if "unreadable" in row else []
+    parts = part(*cases, gates=gates, unreadable_files=unreadable)
+    return merge(parts, baseline=part(*earlier)), merge(parts)
 
-    assert {key: gate_result[key] for key in ("folder", "metric", "where", "min", "max")} == {
-        "folder": "music",
-        "metric": "f1",
-        "where": {"difficulty": "hard"},
-        "min": 0.85,
-        "max": 1.0,
+
+def line_of(merged, number):
+    """The line of a row, whose folder is left out of what is printed of any gate."""
+    line = next(line for line in gate_lines(merged) if f" in row{number}: " in line)
+    return line.replace(f" in row{number}: ", ": ").replace(f"row{number}/", "FOLDER/")
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)), ids=lambda number: ROWS[number]["line"][:60])
+def test_a_gate_is_judged_and_says_so(results, number):
+    assert fnmatchcase(line_of(results[0], number).replace("[", "("), ROWS[number]["line"].replace("[", "("))
+
+
+def test_gates_that_compare_need_a_baseline(results):
+    numbers = [number for number, row in enumerate(ROWS) if "baseline" in row]
+
+    lines = [line_of(results[1], number) for number in numbers]
+
+    assert numbers
+    assert {line.rpartition(": ")[2] for line in lines} == {"no baseline was given"}
+    assert all(line.startswith("not evaluated: ") for line in lines)
+    assert all(
+        gate["value"] is None for gate in results[1].report["gates"] if gate["reason"] == "no baseline was given"
+    )
+
+
+def test_a_rule_that_is_not_known_here_is_kept_and_not_evaluated():
+    unknown = UNEVALUATED | {
+        "type": "max_seconds",
+        "folder": "",
+        "metric": "pass_rate",
+        "where": {},
+        "settings": {"p": 9},
     }
+    merged = merge(part(entry(), gates=[unknown | {"min": None, "max": None}]))
 
-
-def test_pass_rate_counts_errors_against_and_leaves_out_what_has_no_verdict():
-    outcomes = ("passed", "passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
-
-    gate_result = result(gate("pass_rate", minimum=0.4), *(entry(outcome=outcome) for outcome in outcomes))
-
-    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (0.4, 5, True)
-
-
-@given(st.lists(st.sampled_from(["passed", "failed", "missed", "error"]), min_size=1))
-def test_pass_rate_is_the_share_of_passed_cases(outcomes):
-    gate_result = result(gate("pass_rate", minimum=0.0), *(entry(outcome=outcome) for outcome in outcomes))
-
-    assert gate_result["value"] == outcomes.count("passed") / len(outcomes)
-
-
-@pytest.mark.parametrize(
-    ("folder", "path", "counts"),
-    [
-        ("", "music/s.queryeval.yaml", True),
-        (".", "music/s.queryeval.yaml", True),
-        ("music", "music/deep/s.queryeval.yaml", True),
-        ("music", "musicals/s.queryeval.yaml", False),
-        ("music/deep", "music/s.queryeval.yaml", False),
-        (".", "/elsewhere/s.queryeval.yaml", False),
-        ("/elsewhere", "/elsewhere/s.queryeval.yaml", True),
-        ("..", "music/s.queryeval.yaml", True),
-        ("..", "../music/s.queryeval.yaml", True),
-        ("..", "../../music/s.queryeval.yaml", False),
-        ("../..", "../music/s.queryeval.yaml", True),
-        ("../q", "../q/s.queryeval.yaml", True),
-        ("../q", "music/s.queryeval.yaml", False),
-        (".", "../music/s.queryeval.yaml", False),
-        ("..", "/elsewhere/s.queryeval.yaml", False),
-    ],
-)
-def test_a_gate_judges_the_cases_below_its_folder(folder, path, counts):
-    gate_result = result(gate(folder=folder, minimum=0.0), *scored(1.0, path=path))
-
-    assert gate_result["n"] == int(counts)
-
-
-def test_where_narrows_the_cases_by_every_group_it_names():
-    cases = [
-        *scored(1.0, tags=["nightly", "x"], difficulty="hard"),
-        *scored(0.5, tags=["nightly"], difficulty="easy"),
-        *scored(0.0, tags=[], difficulty="hard"),
+    (gate,) = merged.report["gates"]
+    assert (gate["ok"], gate["settings"]) == (None, {"p": 9})
+    assert gate_lines(merged) == [
+        "not evaluated: max_seconds of pass_rate: unknown rule 'max_seconds': install the package that defines it"
     ]
 
-    assert result(gate(minimum=0.0, tag="nightly"), *cases)["value"] == 0.75
-    assert result(gate(minimum=0.0, tag="nightly", difficulty="hard"), *cases)["value"] == 1.0
-    assert result(gate(minimum=0.0, kind="sparql"), *cases)["n"] == 0
 
-
-def test_where_names_a_feature_of_gold():
-    joined, second = entry(scores={"f1": 0.25}, features=["join", "order"]), entry(scores={"f1": 1.0})
-
-    assert result(gate(minimum=0.5, feature="join"), joined, second)["value"] == 0.25
-    assert result(gate(minimum=0.5, **{"not": {"feature": "join"}}), joined, second)["value"] == 1.0
-
-
-@pytest.mark.parametrize(("feature", "number"), [("join", 1), ("order", 0)])
-def test_the_features_of_a_case_that_did_not_run_are_known(feature, number):
-    case = make_case(golds=(query("SELECT a.x FROM a JOIN b"),))
-
-    assert count_cases([gate(feature=feature)], [], [CaseWithoutResult("music/s.queryeval.yaml", case)]) == [number]
-
-
-def error(gold_answers, **changes):
-    """A case in error; its golds ran if there is a digest of their answers."""
-    fingerprint = {**FINGERPRINT, "metrics": ["f1"], "gold_answers": gold_answers}
-    return entry(outcome="error", scores={}, **{"fingerprint": fingerprint, "prediction": None, **changes})
-
-
-def unscored(**changes):
-    return entry(scores={"f1": None}, fingerprint={**FINGERPRINT, "metrics": ["f1"]}, **changes)
-
-
-@pytest.mark.parametrize(
-    ("left_out", "text"),
-    [
-        ([], "2 cases"),
-        ([error("abc")] * 48, "2 cases, 48 without a prediction are left out"),
-        ([error("abc"), error(None)], "2 cases, 1 without a prediction is left out, 1 in error not counted"),
-        ([error("abc", prediction={"source": "mine"})], "2 cases, 1 in error not counted"),
-        ([error(None, answerable=False)], "2 cases, 1 without a prediction is left out"),
-        ([unscored()] * 3, "2 cases, 3 without a score are left out"),
-        ([entry(scores={"other": 1.0}), unscored(outcome="skipped")], "2 cases"),
-    ],
-)
-def test_a_mean_says_which_cases_it_leaves_out(left_out, text):
-    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.8), *left_out)
-
-    assert gate_result["ok"] is True
-    assert gate_text(gate_result) == f"f1 in music: 0.900, needs at least 0.5 ({text})"
-    assert gate_parts(gate_result).about == f"needs 0.5 · {text.replace(', ', ' · ')}"
-
-
-def test_a_gate_without_evaluated_cases_is_missed():
-    gate_result = result(gate(minimum=0.5))
-
-    assert (gate_result["ok"], gate_result["value"], gate_result["n"]) == (False, None, 0)
-    assert gate_result["reason"] == "no case was evaluated"
-
-
-def test_a_gate_for_a_tag_that_no_case_has_says_so():
-    assert result(gate(minimum=0.5, tag="nightly"))["reason"] == "no case in this run has the tag 'nightly'"
-
-
-@pytest.mark.parametrize("outcome", ["skipped", "error"])
-def test_a_gate_whose_cases_all_ran_without_a_score_is_missed(outcome):
-    gate_result = result(gate(minimum=0.5), entry(outcome=outcome))
-
-    assert (gate_result["ok"], gate_result["reason"]) == (False, "no case was evaluated")
-
-
-def test_a_gate_is_not_evaluated_where_the_rest_of_its_cases_could_change_it():
-    gate_result = result(gate(minimum=0.5), *scored(0.0, 1.0, 1.0), number=40)
-
-    assert (gate_result["ok"], gate_result["value"], gate_result["cases"], gate_result["ran"]) == (None, 2 / 3, 40, 3)
-    assert gate_result["reason"] == "3 of 40 cases ran"
-    assert gate_text(gate_result) == "f1 in music: 3 of 40 cases ran (0.667, needs at least 0.5)"
-
-
-@pytest.mark.parametrize(("value", "ok"), [(1.0, True), (0.0, False)])
-def test_a_gate_is_evaluated_where_the_rest_of_its_cases_cannot_change_it(value, ok):
-    settled, open_ = (result(gate("valid_query", minimum=0.5), *cases(value, 7), number=n) for n in (12, 16))
-
-    assert (settled["ok"], open_["ok"]) == (ok, None)
-    assert gate_text(settled).endswith("(7 cases, 7 of 12 cases ran)")
-
-
-def cases(value, number):
-    return [entry(id=str(n), scores={"valid_query": value}) for n in range(number)]
-
+# Properties, each against the definition.
 
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+LIMITS = {"type": "limits", "folder": "", "metric": "soft_f1", "where": {}, "min": None, "max": None}
+
+
+def scored(values, folder=".", **fields):
+    path = f"{folder}/s.queryeval.yaml"
+    return [
+        entry(id=f"c{number}", path=path, scores={"soft_f1": value}, **fields) for number, value in enumerate(values)
+    ]
 
 
 @given(
     st.lists(st.none() | SHARES, max_size=4),
-    st.integers(1, 3),
-    st.sampled_from([(0.5, None), (None, 0.5), (0.25, 0.75), (0.0, None), (None, 1.0)]),
+    st.integers(1, 2),
+    st.sampled_from([(0.5, None), (None, 0.5), (0.25, 0.75), (0.26, None), (None, 0.99)]),
 )
-def test_a_gate_that_is_evaluated_early_is_what_any_rest_of_its_cases_would_make_it(scores, rest, limits):
-    limit_gate = gate("valid_query", minimum=limits[0], maximum=limits[1])
-    ran = [entry(id=str(n), scores={"valid_query": value}) for n, value in enumerate(scores)]
-    wholes = [
-        [*ran, *(entry(id=f"rest-{n}", scores={"valid_query": value}) for n, value in enumerate(values))]
-        for values in product((None, 0.0, 0.25, 0.5, 0.75, 1.0), repeat=rest)
-    ]
+def test_a_gate_is_decided_without_the_rest_of_its_cases_if_any_rest_gives_the_same_result(scores, rest, limits):
+    rests = list(product((None, 0.0, 0.25, 0.5, 0.75, 1.0), repeat=rest))
+    cases, gates = scored(scores, "early"), [LIMITS | {"folder": "early", "cases": len(scores) + rest}]
+    for number, own in enumerate(rests):
+        cases += scored([*scores, *own], f"whole{number}")
+        gates.append(LIMITS | {"folder": f"whole{number}"})
 
-    early = result(limit_gate, *ran, number=len(ran) + rest)
-    verdicts = {
-        gate_result["ok"] for whole in wholes if (gate_result := result(limit_gate, *whole))["value"] is not None
-    }
+    early, *whole = merge(
+        part(*cases, gates=[gate | dict(zip(("min", "max"), limits, strict=True)) for gate in gates])
+    ).report["gates"]
 
-    assert early["ok"] is (verdicts.pop() if len(verdicts) == 1 and early["value"] is not None else None)
-
-
-def test_no_rest_settles_what_may_have_any_score():
-    assert result(gate("my_own", minimum=0.1), entry(scores={"my_own": 5.0}), number=2)["ok"] is None
+    results = {gate["ok"] for gate in whole if gate["value"] is not None}
+    is_decided = len(results) == 1 and early["value"] is not None
+    assert early["ok"] is (results.pop() if is_decided else None)
 
 
-def test_a_cost_is_over_its_limit_whatever_the_rest_costs():
-    limit_gate = gate("prediction_seconds", maximum=5)
-
-    over, under = (
-        result(limit_gate, entry(scores={"prediction_seconds": seconds}), number=2)["ok"] for seconds in (20.0, 0.0)
-    )
-
-    assert (over, under) == (False, None)
-
-
-def test_a_gate_is_not_evaluated_where_files_that_nobody_asked_for_cannot_be_read():
-    gate_result = result(gate(minimum=0.5), *scored(1.0), number=None)
-
-    assert (gate_result["ok"], gate_result["cases"]) == (None, None)
-    assert gate_result["reason"] == "1 case ran, but other suite files below could not be read"
+def is_below(path, folder):
+    """Whether a path is below a folder, both relative to the root, which `..` leads above."""
+    up, place = folder.split("/").count(".."), path.split("/")
+    if up:
+        rest = [step for step in folder.split("/") if step != ".."]
+        return not path.startswith("/") and (
+            place.count("..") <= up if not rest else place[: up + len(rest)] == folder.split("/")
+        )
+    steps = [step for step in folder.split("/") if step != "."] if folder else []
+    return place[: len(steps)] == steps and (bool(steps) or place[0] not in ("..", ""))
 
 
-def test_a_selection_is_evaluated_on_the_cases_that_ran_where_that_is_wanted():
-    met = result(gate(minimum=0.5), *scored(1.0), number=40, mode="selection")
-    nothing = result(gate(minimum=0.5), number=40, mode="selection")
-
-    assert (met["ok"], gate_text(met)) == (True, "f1 in music: 1.000, needs at least 0.5 (1 case, 1 of 40 cases ran)")
-    assert (nothing["ok"], nothing["reason"]) == (None, "0 of 40 cases ran")
-
-
-def test_a_gate_of_a_shard_is_left_to_the_merge():
-    gate_result = result(gate(minimum=0.5), *scored(0.0), mode="off")
-
-    assert (gate_result["ok"], gate_result["value"], gate_result["cases"], gate_result["reason"]) == (
-        None,
-        None,
-        1,
-        "gates are off",
-    )
-
-
-def test_cases_that_are_skipped_are_not_left_out():
-    gate_result = result(gate(minimum=0.5), *scored(1.0), *scored(None, outcome="skipped"), number=1)
-
-    assert (gate_result["ok"], gate_result["cases"], gate_result["ran"]) == (True, 1, 1)
-
-
-@pytest.mark.parametrize("number", [1, 40])
-def test_a_file_that_could_not_be_read_misses_the_gates_above_it(number):
-    ran = scored(1.0)
-
-    below = result(gate(minimum=0.5), *ran, unreadable_files=["music/bad.queryeval.yaml"], number=number)
-    beside = result(gate(minimum=0.5), *ran, unreadable_files=["sports/bad.queryeval.yaml"])
-
-    assert (below["ok"], below["reason"]) == (False, "music/bad.queryeval.yaml could not be read")
-    assert beside["ok"] is True
-
-
-def test_a_gate_of_a_whole_folder_without_its_metric_is_missed_and_says_so():
-    gate_result = result(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
-
-    assert (gate_result["ok"], gate_result["reason"]) == (False, f"no case has a score of {gate_result['metric']}")
-
-
-def test_a_gate_names_what_no_case_has():
-    gate_result = result(gate(minimum=0.5, tag="nigthly"), *scored(1.0, tags=["nightly"]))
-
-    assert gate_result["ok"] is False
-    assert gate_result["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
-
-
-def test_not_leaves_out_the_cases_that_fit_all_of_it():
-    mixed = [
-        *scored(1.0, tags=["slow"], difficulty="hard"),
-        *scored(0.5, tags=["slow"], difficulty="easy"),
-        *scored(0.0, difficulty="hard"),
-    ]
-
-    assert result(gate(minimum=0.0, **{"not": {"tag": "slow"}}), *mixed)["value"] == 0.0
-    assert result(gate(minimum=0.0, **{"not": {"tag": "slow", "difficulty": "hard"}}), *mixed)["value"] == 0.25
-    assert result(gate(minimum=0.0, difficulty="hard", **{"not": {"tag": "slow"}}), *mixed)["n"] == 1
-
-
-@given(st.dictionaries(st.sampled_from(["tag", "kind"]), st.sampled_from("ab"), min_size=1), st.data())
-def test_where_and_its_not_are_each_others_rest(where, data):
-    values = {group: data.draw(st.lists(st.sampled_from("ab"))) for group in ("tag", "kind")}
-
-    index = ScopeIndex([("", where), ("", {"not": where})])
-    assert len(index.scopes_of("s.queryeval.yaml", values.__getitem__)) == 1
-
-
-def is_in_scope(where, values):
-    """Whether a case with these values is one that `where` names, by its definition."""
-    if where.get("not") and is_in_scope(where["not"], values):
+def fits(where, values):
+    if where.get("not") and fits(where["not"], values):
         return False
     return all(value in values[group] for group, value in where.items() if group != "not")
 
 
 CONDITIONS = st.dictionaries(st.sampled_from(GROUPS.names()), st.sampled_from("abc"), max_size=3)
-WHERES = st.one_of(CONDITIONS, st.builds(lambda where, excluded: where | {"not": excluded}, CONDITIONS, CONDITIONS))
+WHERES = CONDITIONS | st.builds(lambda where, excluded: where | {"not": excluded}, CONDITIONS, CONDITIONS)
 FOLDERS = ("", ".", "music", "music/deep", "musicals", "..", "../..", "../q", "/elsewhere")
 PATHS = (
     *("s.queryeval.yaml", "music/s.queryeval.yaml", "music/deep/s.queryeval.yaml", "musicals/s.queryeval.yaml"),
     *("../s.queryeval.yaml", "../q/s.queryeval.yaml", "../../s.queryeval.yaml", "/elsewhere/s.queryeval.yaml"),
 )
+VALUES = st.fixed_dictionaries({group: st.lists(st.sampled_from("abc"), max_size=2) for group in GROUPS.names()})
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(FOLDERS), WHERES), max_size=12),
-    st.sampled_from(PATHS),
-    st.fixed_dictionaries({group: st.lists(st.sampled_from("abc"), max_size=3) for group in GROUPS.names()}),
+    st.lists(st.tuples(st.sampled_from(FOLDERS), WHERES), min_size=1, max_size=8),
+    st.lists(st.tuples(st.sampled_from(PATHS), VALUES), max_size=8),
 )
-def test_the_index_finds_the_scopes_that_a_case_is_in(scopes, path, values):
-    expected = [n for n, (folder, where) in enumerate(scopes) if is_below(path, folder) and is_in_scope(where, values)]
-
-    assert ScopeIndex(scopes).scopes_of(path, values.__getitem__) == expected
-
-
-def test_gates_that_differ_in_their_limits_are_each_judged_by_their_own():
-    gates = [gate(minimum=least) | {"cases": 2} for least in (0.5, 0.75, 0.8)]
-
-    results = evaluate_gates(gates, scored(1.0, 0.5))
-
-    assert [(gate["min"], gate["value"], gate["ok"]) for gate in results] == [
-        (0.5, 0.75, True),
-        (0.75, 0.75, True),
-        (0.8, 0.75, False),
-    ]
-
-
-def test_a_case_is_read_once_however_many_gates_there_are():
-    lookups = []
-
-    def values(group):
-        lookups.append(group)
-        return ["t1000"]
-
-    index = ScopeIndex([("", {"kind": "sql", "tag": f"t{number}"}) for number in range(1_000)])
-
-    assert index.scopes_of("s.queryeval.yaml", values) == []
-    assert lookups == ["tag"]
-
-
-def test_cases_that_did_not_run_have_no_values_of_a_group_that_is_not_registered():
-    with pytest.raises(UnknownNameError, match="unknown group 'owner'"):
-        count_cases([gate(owner="sql")], [], [CaseWithoutResult("music/s.queryeval.yaml", make_case())])
-
-
-def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():
-    limit_gate = gate(minimum=0.85, maximum=0.99, difficulty="hard", **{"not": {"tag": "slow"}})
-    hard = {"difficulty": "hard"}
-
-    gate_result = result(limit_gate, *scored(0.75, 0.83, **hard), entry(outcome="error", **hard))
-
-    assert gate_text(gate_result) == (
-        "f1 of hard cases but not slow cases in music: "
-        "0.790, needs at least 0.85 and at most 0.99 (2 cases, 1 in error not counted)"
-    )
-
-
-def test_the_value_of_a_gate_has_as_many_digits_as_it_takes_to_see_why_it_is_missed():
-    gate_result = result(gate(minimum=0.85), *scored(0.8496))
-
-    assert gate_text(gate_result) == "f1 in music: 0.8496, needs at least 0.85 (1 case)"
-
-
-COST = "metadata[cost]"
-
-
-def cost(**limits):
-    return gate(COST, is_sum=True, **limits)
-
-
-def asked(*costs, **changes):
-    """A case with a call that tells its cost, or one for each of several trials; None tells nothing."""
-    calls = [
-        {"predicted": None, "prediction": {"seconds": 1.0, "metadata": {} if known is None else {"cost": known}}}
-        for known in costs
-    ]
-    return entry(**(changes | calls[0]), trials=calls if calls[1:] else [])
-
-
-@pytest.mark.parametrize(
-    ("limits", "ok"),
-    [
-        ({"maximum": 0.3}, True),
-        ({"maximum": 0.29}, False),
-        ({"minimum": 0.3}, True),
-        ({"minimum": 0.4}, False),
-        ({"minimum": 0.1, "maximum": 1}, True),
-    ],
-)
-def test_a_sum_is_over_all_calls(limits, ok):
-    gate_result = result(cost(**limits), asked(0.1), asked(0.1, 0.1))
-
-    assert (gate_result["type"], gate_result["value"], gate_result["n"], gate_result["ok"]) == (
-        "sum",
-        pytest.approx(0.3),
-        2,
-        ok,
-    )
-
-
-def test_a_negative_number_takes_nothing_from_a_sum_and_one_that_is_not_finite_leaves_its_case_without_a_value():
-    gate_result = result(cost(maximum=5), asked(7), asked(-100), asked("inf"))
-
-    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (7, 2, False)
-    assert gate_text(gate_result) == "sum of metadata[cost] in music: 7, needs at most 5 (2 of 3 cases have a value)"
-
-
-def test_a_sum_is_over_the_cases_that_where_names():
-    gate_result = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
-
-    assert (gate_result["value"], gate_result["n"], gate_result["ok"]) == (4, 1, True)
-    assert gate_text(gate_result) == "sum of metadata[cost] of x cases in music: 4, needs at most 5 (1 case)"
-
-
-def test_a_sum_says_how_many_cases_have_a_value_and_which_errors_do_not_count():
-    """A call that was made has its cost, whatever became of its case."""
+def test_a_gate_is_about_the_cases_below_its_folder_that_fit_its_where(scopes, places):
+    gates = [LIMITS | {"folder": folder, "where": where, "min": n / 10} for n, (folder, where) in enumerate(scopes)]
     cases = [
-        asked(4),
-        asked(None),
-        asked(True),
-        asked(8, outcome="error"),
-        entry(outcome="error"),
-        entry(outcome="skipped"),
+        entry(id=str(n), path=path, groups=values, scores={"soft_f1": 1.0}) for n, (path, values) in enumerate(places)
     ]
 
-    gate_result = result(cost(maximum=20), *cases)
+    results = merge(part(*cases, gates=gates)).report["gates"]
 
-    assert (gate_result["value"], gate_result["n"], gate_result["errors"], gate_result["ran"], gate_result["ok"]) == (
-        12,
-        2,
-        1,
-        5,
-        True,
-    )
-    assert gate_text(gate_result) == (
-        "sum of metadata[cost] in music: 12, needs at most 20 (2 of 5 cases have a value, 1 in error not counted)"
-    )
+    numbers = {
+        n / 10: sum(is_below(path, folder) and fits(where, values) for path, values in places)
+        for n, (folder, where) in enumerate(scopes)
+    }
+    assert {gate["min"]: gate["n"] for gate in results} == numbers
 
 
-def test_a_sum_without_any_value_is_missed():
-    gate_result = result(cost(maximum=5), asked(None))
+def p_of_fall(differences):
+    """The share of all ways to sign the differences whose sum is as low."""
+    sums = [
+        sum(sign * own for sign, own in zip(signs, differences, strict=True))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    return sum(total <= sum(differences) + 1e-9 for total in sums) / len(sums)
 
-    assert (gate_result["ok"], gate_result["reason"]) == (False, "no case has a value of metadata[cost]")
 
-
-@pytest.mark.parametrize(
-    ("limits", "ok"),
-    [({"maximum": 3}, False), ({"maximum": 5}, None), ({"minimum": 3}, True), ({"minimum": 5}, None)],
+@given(
+    st.lists(st.tuples(st.none() | SHARES, st.none() | SHARES), max_size=9),
+    st.sampled_from([0.01, 0.05, 0.2, 0.5]),
+    st.sampled_from([0.0, 0.1, 0.25]),
 )
-def test_a_sum_of_some_cases_decides_where_more_cannot_change_it(limits, ok):
-    assert result(cost(**limits), asked(4), number=2)["ok"] is ok
+def test_a_drop_misses_a_gate_if_it_is_too_large_and_no_chance(scores, alpha, max_drop):
+    rule = {"alpha": alpha, "max_drop": max_drop}
+    gate = LIMITS | {"type": "no_regression", "no_regression": rule, "better": "higher"}
+    before, after = (scored(own) for own in ([one for one, _ in scores], [two for _, two in scores]))
+
+    (result,) = merge(part(*after, gates=[gate]), baseline=part(*before)).report["gates"]
+
+    pairs = [pair for pair in scores if None not in pair]
+    differences = [two - one for one, two in pairs]
+    assert result["n"] == len(pairs)
+    if not pairs:
+        assert (result["ok"], result["value"]) == (False, None)
+        return
+    drop, p = -sum(differences) / len(pairs), p_of_fall(differences)
+    is_missed = drop > max_drop + 1e-9 and p <= alpha
+    can_be_missed = 0.5 ** sum(pair != (0, 0) for pair in pairs) <= alpha
+    can_be_missed &= not max_drop or sum(one for one, _ in pairs) / len(pairs) > max_drop
+    assert result["ok"] is (False if is_missed else True if can_be_missed else None)
+    assert (result["value"], result["p"]) == pytest.approx((-drop, p))
+    assert result["after"] - result["before"] == pytest.approx(-drop)
 
 
-@pytest.mark.parametrize(
-    ("value", "maximum", "shown"),
-    [
-        (1_234_567, 1_000_000, "1,234,567, needs at most 1,000,000"),
-        (5.00001, 5, "5.00001, needs at most 5"),
-        (1_000_000.25, 1_000_000, "1000000.25, needs at most 1,000,000"),
-        (0.0123456, 1, "0.01235, needs at most 1"),
-    ],
-)
-def test_a_sum_is_told_with_the_digits_that_it_takes(value, maximum, shown):
-    assert gate_text(result(cost(maximum=maximum), asked(value))) == f"sum of metadata[cost] in music: {shown} (1 case)"
+# Settings
 
 
-NOT_RUN = [entry(outcome="not_run", scores={})] * 7
-ERROR = entry(outcome="error", scores={}, fingerprint=FINGERPRINT | {"metrics": ["f1"]})
-OTHER_ERROR = entry(outcome="error", scores={}, fingerprint=FINGERPRINT | {"metrics": ["valid_query"]})
+@pytest.fixture(scope="module")
+def problems():
+    """What is wrong with the gates of all mistakes, which are lines of one file."""
+    with pytest.raises(SuiteError) as caught:
+        required(*(mistake for mistake, _, _ in MISTAKES))
+    places = (line.partition(": ") for line in str(caught.value).split("\n"))
+    return {int(place.rpartition(":")[2]): problem for place, _, problem in places}
 
 
-def test_a_gate_that_was_decided_early_keeps_the_decision_and_counts_errors_as_0():
-    cases = [*scored(1.0, 0.5), ERROR, OTHER_ERROR, *NOT_RUN]
+@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=lambda number: MISTAKES[number][0][:60])
+def test_what_is_no_gate_is_refused_with_a_remedy(problems, number):
+    _, message, remedy = MISTAKES[number]
 
-    gate_result = result(gate(minimum=0.4), *cases, number=11, decision=EarlyDecision(is_met=True, after=3, of=10))
+    assert problems[number + FIRST_LINE] == message
+    assert required(remedy)
 
-    assert (gate_result["value"], gate_result["n"], gate_result["errors"], gate_result["ran"]) == (0.5, 3, 1, 4)
-    assert (gate_result["ok"], gate_result["reason"], gate_result["decided"]) == (True, "", {"after": 3, "of": 10})
-    assert gate_text(gate_result) == (
-        "f1 in music: 0.500, needs at least 0.4 (3 cases, 1 in error counted as 0, decided after 3 of 10)"
+
+def test_gates_of_two_folders_are_read_with_their_folders_and_defaults(tmp_path):
+    (tmp_path / "queryeval.yaml").write_text(f"{SETTINGS}  - {{no_regression: {{metric: soft_f1}}}}\n")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/queryeval.yaml").write_text(
+        "gates: [{metric: pass_rate, where: {tag: 012, not: {kind: sparql}}, min: 0.6, max: 0.9}]\n"
     )
+    (tmp_path / "a/s.queryeval.yaml").write_text(SUITE)
 
+    top, low = load_suite(tmp_path / "a/s.queryeval.yaml", root=tmp_path).folders
 
-def test_a_decision_does_not_count_where_all_cases_of_the_gate_ran():
-    gate_result = result(gate(minimum=0.4), *scored(1.0, 0.0), decision=EarlyDecision(is_met=False, after=1, of=2))
-
-    assert (gate_result["ok"], "decided" in gate_result) == (True, False)
-
-
-def test_cases_that_were_not_run_leave_a_gate_open_that_was_not_decided():
-    gate_result = result(gate(minimum=0.5), *scored(1.0, 0.5), *NOT_RUN, number=9)
-
-    assert (gate_result["ok"], gate_result["ran"], gate_result["cases"], gate_result["reason"]) == (
-        None,
-        2,
-        9,
-        "2 of 9 cases ran",
-    )
+    assert [(folder.path, folder.gates[0].folder) for folder in (top, low)] == [
+        (tmp_path, tmp_path),
+        (tmp_path / "a", tmp_path / "a"),
+    ]
+    rule = {"type": "no_regression", "no_regression": {"alpha": 0.05, "max_drop": 0.0}, "better": "higher"}
+    assert top.gates[0].required == LIMITS | {"cases": None} | rule
+    where = {"tag": "012", "not": {"kind": "sparql"}}
+    limits = {"metric": "pass_rate", "where": where, "min": 0.6, "max": 0.9}
+    assert low.gates[0].required == LIMITS | {"cases": None} | limits

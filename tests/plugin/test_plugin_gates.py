@@ -1,11 +1,10 @@
-"""Gates: what a folder of cases must reach, and what that does to the exit status."""
+"""Gates of a run: which cases and metrics they are about, what switches them off, and the exit status."""
 
 from __future__ import annotations
 
 import pytest
-from singers import GOLD, INVALID, WRONG, case, unpredicted
+from singers import GOLD, WRONG, case, unpredicted
 
-HALF = "gates: [{metric: execution_accuracy, min: 0.5}]"
 ALL = "gates: [{metric: execution_accuracy, min: 1}]"
 TEXTS = """
 kind: sql
@@ -14,103 +13,79 @@ thresholds: {}
 tags: [nightly]
 cases: [{id: text, gold: SELECT 1, predicted: SELECT 1}]
 """
+PREDICT = f"""
+from pytest_queryeval import Prediction
+
+def predict(case):
+    metadata = {{"tokens": 300}} | ({{"cost": 0.25}} if case.id != "free" else {{}})
+    return Prediction({GOLD!r}, predictor="p", seconds=2.0, metadata=metadata)
+"""
 
 
-def verdicts(report):
-    return [gate["ok"] for gate in report["gates"]]
+def verdicts(run):
+    return [gate["ok"] for gate in run.report["gates"]]
 
 
-def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse):
-    write("queryeval.yaml", HALF)
+@pytest.mark.parametrize(("least", "word", "status"), [(0.5, "met", 0), (1, "MISSED", 1)])
+def test_a_missed_gate_fails_a_run_in_which_no_case_does(suite, write, run_and_parse, least, word, status):
+    write("queryeval.yaml", f"gates: [{{metric: execution_accuracy, min: {least}}}]")
     suite(case("bad", WRONG), case("good"), on_miss="xfail")
 
     run = run_and_parse()
 
-    assert run.result.ret == 0
-    run.result.stdout.fnmatch_lines(["gate met: execution_accuracy: 0.500, needs at least 0.5 (2 cases)"])
+    assert run.result.ret == status
+    run.result.assert_outcomes(passed=1, xfailed=1)
+    run.result.stdout.fnmatch_lines([f"gate {word}: execution_accuracy: 0.500, needs at least {least} (2 cases)"])
     (gate,) = run.report["gates"]
     assert (gate["folder"], gate["metric"], gate["where"]) == (".", "execution_accuracy", {})
-    assert (gate["min"], gate["max"], gate["value"], gate["n"], gate["ok"]) == (0.5, None, 0.5, 2, True)
 
 
-def test_gate_that_is_missed_is_named_and_fails_the_run(suite, write, run_and_parse):
-    write("queryeval.yaml", ALL)
-    suite(case("bad", WRONG), case("good"), on_miss="xfail")
-
-    run = run_and_parse()
-
-    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
-    run.result.assert_outcomes(passed=1, xfailed=1)
-    run.result.stdout.fnmatch_lines(["gate MISSED: execution_accuracy: 0.500, needs at least 1 (2 cases)"])
-
-
-def test_filters_narrow_the_cases_of_a_gate(suite, write, run_and_parse):
-    write(
-        "queryeval.yaml",
-        """
-gates:
-  - {metric: execution_accuracy, where: {difficulty: hard}, max: 0.1}
-  - {metric: execution_accuracy, where: {tag: nightly}, min: 1}
-  - {metric: execution_accuracy, where: {tag: nightly, difficulty: hard}, min: 1}
-  - {metric: execution_accuracy, where: {kind: sql}, min: 0.6}
-  - {metric: execution_accuracy, where: {file: b.queryeval.yaml}, min: 1}
-  - {metric: execution_accuracy, where: {source: singers.sql}, min: 1}
-""",
-    )
-    suite(case("bad", WRONG, difficulty="hard"), case("good", tags=["nightly"]), on_miss="xfail")
+def test_gates_come_in_the_order_of_their_file_each_with_its_cases(suite, write, run_and_parse):
+    wheres = [
+        ("{difficulty: hard}", 1),
+        ("{tag: nightly}", 1),
+        ("{tag: nightly, difficulty: hard}", 0),
+        ("{kind: sql}", 3),
+        ("{file: b.queryeval.yaml}", 1),
+        ("{source: singers.sql}", 3),
+    ]
+    gates = [
+        f"  - {{metric: pass_rate, where: {where}, max: 0.{number}}}" for number, (where, _) in enumerate(wheres, 1)
+    ]
+    write("queryeval.yaml", "\n".join(["gates:", *gates]))
+    suite(case("bad", difficulty="hard"), case("good", tags=["nightly"]))
     suite(case("other"), name="b.queryeval.yaml")
 
-    run = run_and_parse()
+    results = run_and_parse().report["gates"]
 
-    assert verdicts(run.report) == [True, True, False, True, True, False]
-    assert [gate["n"] for gate in run.report["gates"]] == [1, 1, 0, 3, 1, 3]
-
-
-def test_pass_rate_counts_misses_and_errors_but_no_skips(suite, write, run_and_parse):
-    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.25}, {metric: pass_rate, min: 0.26}]")
-    suite(
-        case("good"),
-        case("bad", WRONG),
-        case("missed", WRONG, on_miss="xfail"),
-        case("error", gold=INVALID),
-        case("skipped", skip="later"),
-        case("known", WRONG, xfail="hard"),
-        case("better", xfail="hard"),
-    )
-
-    run = run_and_parse()
-
-    assert verdicts(run.report) == [True, False]
-    assert [(gate["value"], gate["n"]) for gate in run.report["gates"]] == [(0.25, 4), (0.25, 4)]
+    assert [(gate["max"], gate["n"]) for gate in results] == [(n / 10, cases) for n, (_, cases) in enumerate(wheres, 1)]
 
 
-def test_gate_without_an_evaluated_case_is_missed(suite, write, run_and_parse):
-    write("queryeval.yaml", HALF)
-    suite(case("later", skip="no gold yet"))
-
-    run = run_and_parse()
-
-    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
-    run.result.stdout.fnmatch_lines(["gate MISSED: *: no case was evaluated"])
-
-
-def test_ini_switches_gates_off(pytester, suite, write, run_and_parse):
-    pytester.makeini("[pytest]\nqueryeval_gates = off")
-    write("queryeval.yaml", ALL)
-    suite(case("bad", WRONG, on_miss="xfail"))
-
-    run = run_and_parse()
-
-    assert run.result.ret == 0
-    assert verdicts(run.report) == [None]
-    run.result.stdout.fnmatch_lines(["gate not evaluated: execution_accuracy: gates are off"])
-
-
-def test_gate_of_a_folder_judges_the_cases_below_it(suite, write, run_and_parse):
+def test_ini_evaluates_gates_on_the_cases_that_ran_or_not_at_all(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
-    write("good/queryeval.yaml", ALL)
-    write("bad/deep/queryeval.yaml", ALL)
-    write("elsewhere/queryeval.yaml", ALL)
+    suite(case("bad", WRONG), case("good"), on_miss="xfail")
+
+    results = {
+        mode: run_and_parse("-k", "bad", f"-oqueryeval_gates={mode}") for mode in ("off", "selection", "complete")
+    }
+
+    assert {mode: (run.result.ret, *verdicts(run)) for mode, run in results.items()} == {
+        "off": (0, None),
+        "selection": (1, False),
+        "complete": (0, None),
+    }
+    for mode, line in {
+        "off": "not evaluated: execution_accuracy: gates are off",
+        "selection": "MISSED: execution_accuracy: 0.000, needs at least 0.5 (1 case, 1 of 2 cases ran)",
+        "complete": "not evaluated: execution_accuracy: 1 of 2 cases ran (0.000, needs at least 0.5)",
+    }.items():
+        results[mode].result.stdout.fnmatch_lines([f"gate {line}"])
+
+
+def test_a_gate_judges_the_cases_below_its_folder(suite, write, run_and_parse):
+    for folder in ("good", "bad/deep", "elsewhere"):
+        write(f"{folder}/queryeval.yaml", ALL)
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
     suite(case("one"), name="good/a.queryeval.yaml")
     suite(case("two", WRONG), name="bad/deep/er/b.queryeval.yaml", on_miss="xfail")
 
@@ -120,46 +95,7 @@ def test_gate_of_a_folder_judges_the_cases_below_it(suite, write, run_and_parse)
     assert gates == {".": (2, True), "good": (1, True), "bad/deep": (1, False)}
 
 
-def test_gates_come_in_the_order_of_their_file(suite, write, run_and_parse):
-    lines = [f"  - {{metric: pass_rate, min: 0.{number:02}}}" for number in range(1, 13)]
-    write("queryeval.yaml", "\n".join(["gates:", *lines]))
-    suite(case("good"))
-
-    run = run_and_parse()
-
-    assert [gate["min"] for gate in run.report["gates"]] == [number / 100 for number in range(1, 13)]
-
-
-@pytest.mark.parametrize(
-    ("hook", "status"),
-    [
-        ("def pytest_runtest_teardown():\n    raise KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
-        ("def pytest_runtest_teardown():\n    pytest.exit('enough', returncode=3)", pytest.ExitCode.INTERNAL_ERROR),
-        ("def pytest_runtest_logfinish():\n    raise RuntimeError", pytest.ExitCode.INTERNAL_ERROR),
-    ],
-    ids=["interrupted", "exit", "internal error"],
-)
-def test_missed_gate_replaces_no_worse_exit_status(suite, write, run_and_parse, hook, status):
-    write("conftest.py", f"import pytest\n\n{hook}\n")
-    write("queryeval.yaml", ALL)
-    suite(case("bad", WRONG), on_miss="xfail")
-
-    run = run_and_parse()
-
-    assert run.result.ret == status
-    assert verdicts(run.report) != [True]
-
-
-def test_missed_gate_replaces_no_usage_error(suite, write, run):
-    write("queryeval.yaml", ALL)
-    suite(case("bad", WRONG), on_miss="xfail")
-
-    result = run("--queryeval-threshold=valid_querry=1")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_gate_above_the_root_judges_the_files_beside_the_root(pytester, suite, write, run_and_parse):
+def test_a_gate_above_the_root_judges_the_files_beside_the_root(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.9}]")
     suite(case("a"), case("b", WRONG, on_miss="xfail"), name="suites/a.queryeval.yaml")
     write("project/pytest.ini", "[pytest]\n")
@@ -172,17 +108,13 @@ def test_gate_above_the_root_judges_the_files_beside_the_root(pytester, suite, w
     assert run.report["cases"][0]["path"] == "../suites/a.queryeval.yaml"
 
 
-def test_gate_of_a_folder_that_is_named_by_a_way_around_is_judged_on_all_of_it(
-    pytester, suite, write, run_and_parse, monkeypatch
-):
+def test_a_gate_of_a_folder_that_is_named_by_a_way_around_is_about_all_of_it(pytester, suite, write, run_and_parse):
     write("queries/queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: gold-set}, min: 0.9}]")
     write("pytest.ini", "[pytest]\n")
     suite(case("a"), name="queries/a.queryeval.yaml")
-    (pytester.path / "other").mkdir()
+    pytester.mkdir("other")
 
-    around = run_and_parse("other/../queries")
-
-    assert [gate["ok"] for gate in around.report["gates"]] == [False]
+    assert verdicts(run_and_parse("other/../queries")) == [False]
 
 
 def test_gates_of_a_folder_that_lacks_an_extra_are_missed_and_its_files_are_not_removed(
@@ -201,52 +133,53 @@ def test_gates_of_a_folder_that_lacks_an_extra_are_missed_and_its_files_are_not_
     assert (lacking.report["baseline"]["cases"]["not_run"], lacking.report["baseline"]["cases"]["removed"]) == (1, 0)
 
 
-def test_gate_computes_the_metric_that_it_names(suite, write, run_and_parse):
-    write(
-        "queryeval.yaml",
-        "gates:\n  - {metric: prediction_seconds, max: 5}\n  - {metric: 'metadata[tokens]', max: 400}\n"
-        "  - {metric: soft_f1_bird, min: 0.5}\n  - {no_regression: {metric: cell_f1}}\n",
-    )
-    write(
-        "predict.py",
-        "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
-        f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'tokens': 300}}\n"
-        "    return Prediction(stated, predictor='p', seconds=2.0, metadata=metadata)\n",
-    )
-    suite(unpredicted("a"), unpredicted("b"), predictor="predict.py:predict")
+@pytest.mark.parametrize(
+    ("hook", "status"),
+    [
+        ("def pytest_runtest_teardown():\n    raise KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+        ("def pytest_runtest_teardown():\n    pytest.exit('enough', returncode=3)", pytest.ExitCode.INTERNAL_ERROR),
+        ("def pytest_runtest_logfinish():\n    raise RuntimeError", pytest.ExitCode.INTERNAL_ERROR),
+    ],
+    ids=["interrupted", "exit", "internal error"],
+)
+def test_a_missed_gate_replaces_no_worse_exit_status(suite, write, run_and_parse, hook, status):
+    write("conftest.py", f"import pytest\n\n{hook}\n")
+    write("queryeval.yaml", ALL)
+    suite(case("bad", WRONG), on_miss="xfail")
 
     run = run_and_parse()
 
-    assert [(gate["value"], gate["n"], gate["ok"]) for gate in run.report["gates"][:3]] == [
-        (2.0, 2, True),
-        (300.0, 2, True),
-        (1.0, 2, True),
+    assert run.result.ret == status
+    assert verdicts(run) != [True]
+
+
+def test_a_gate_computes_the_metric_that_it_names_and_sums_what_all_calls_state(suite, write, run_and_parse):
+    gates = [
+        "{metric: prediction_seconds, max: 5}",
+        "{metric: 'metadata[tokens]', max: 400}",
+        "{metric: soft_f1_bird, min: 0.5}",
+        "{no_regression: {metric: cell_f1}}",
+        "{metric: 'metadata[cost]', sum: {max: 0.5}}",
     ]
-    assert run.case("a")["scores"]["cell_f1"] == 1.0
-    assert run.result.ret == 0
-
-
-def test_gate_sums_what_all_calls_tell(suite, write, run_and_parse):
-    write("queryeval.yaml", "gates: [{metric: 'metadata[cost]', sum: {max: 0.5}}]")
-    write(
-        "predict.py",
-        "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
-        f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'cost': 0.25}} if case.id != 'free' else {{}}\n"
-        "    return Prediction(stated, predictor='p', metadata=metadata)\n",
-    )
+    write("queryeval.yaml", "\n".join(["gates:", *(f"  - {gate}" for gate in gates)]))
+    write("predict.py", PREDICT)
     suite(unpredicted("a", trials=2), unpredicted("b"), unpredicted("free"), predictor="predict.py:predict")
 
     run = run_and_parse()
 
-    text = "sum of metadata[cost]: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
-    run.result.stdout.fnmatch_lines(["metadata[[]cost]  0.75  0.25  3", f"gate MISSED: {text.replace('[', '[[]')}"])
-    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert run.report["measures"]["metadata[cost]"]["sum"] == 0.75
+    assert [(gate["value"], gate["n"], gate["ok"]) for gate in run.report["gates"]] == [
+        *((2.0, 3, True), (300.0, 3, True), (1.0, 3, True), (None, 0, None)),
+        (0.75, 2, False),
+    ]
+    assert run.case("a")["scores"]["cell_f1"] == 1.0
     assert "metadata[cost]" not in run.case("a")["scores"]
+    text = "sum of metadata[[]cost]: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
+    run.result.stdout.fnmatch_lines(["metadata[[]cost]     0.75  0.25  3", f"gate MISSED: {text}"])
+    assert run.report["measures"]["metadata[cost]"]["sum"] == 0.75
 
 
 @pytest.mark.feature("json")
-def test_gate_computes_its_metric_for_the_cases_that_it_is_about_only(suite, write, run_and_parse):
+def test_a_gate_computes_its_metric_for_the_cases_that_it_is_about_only(suite, write, run_and_parse):
     write(
         "queryeval.yaml",
         "gates:\n  - {metric: cell_f1, where: {tag: nightly}, min: 1}\n  - {metric: path_f1, min: 1}\n"

@@ -102,7 +102,7 @@ class LimitsRule(GateRule):
         if (most := greatest_score(gate["metric"])) is None:
             return None
         total, n_all = value * n, n + cases_not_run
-        return result_between(gate, total / n_all, max(value, (total + most * cases_not_run) / n_all))
+        return result_between(gate, total / n_all, (total + most * cases_not_run) / n_all)
 
 
 def requests(case: CaseReport, metric: str) -> bool:
@@ -430,8 +430,7 @@ class SumRule(GateRule):
         return "it limits a sum"
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
-        most = METRICS[gate["metric"]].max_score if gate["metric"] in METRICS else None
-        return None if most is None else result_between(gate, value, value + most * cases_not_run)
+        return result_between(gate, value, math.inf)
 
     def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
         return f"no case has a value of {gate['metric']}" if measurement["value"] is None else ""
