@@ -14,7 +14,7 @@ from samples import make_case, query
 from spreadsheets import case as run_case
 from spreadsheets import make_report
 
-from pytest_queryeval.core.errors import Location, PredictorError, SettingError
+from pytest_queryeval.core.errors import Location, PredictorError
 from pytest_queryeval.core.model import Failure, PredictorSpec, Source
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.predictors import PREDICTORS
@@ -727,71 +727,6 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
     assert message == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
 
 
-@pytest.mark.parametrize(
-    ("settings", "setting", "told"),
-    [
-        ({}, "path", "the predictor 'file' needs a `path`"),
-        ({"path": ""}, "path", "'path' is not the name of a file"),
-        ({"path": "a\0.jsonl"}, "path", "'path' is not the name of a file"),
-        ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
-        ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
-        ({"path": "preds.ods"}, "path", "'path' names no file of predictions, .jsonl, "),
-        ({"path": "p.jsonl", "key": ""}, "key", "'key' is not id, question, or the name of what holds the ids"),
-        (
-            {"path": "p.csv", "columns": "SQL"},
-            "columns",
-            "'columns' is not a mapping such as {id: No., predicted: SQL}",
-        ),
-        ({"path": "p.csv", "columns": {"id": ""}}, "columns", "'columns' is not a mapping such as"),
-        (
-            {"path": "p.csv", "columns": {"sql": "SQL"}},
-            "columns",
-            (
-                "'columns' is not a mapping such as {id: No., predicted: SQL}: there is no 'sql': "
-                "choose from abstained, id, predicted"
-            ),
-        ),
-        (
-            {"path": "p.csv", "columns": {"ID": "No."}},
-            "columns",
-            "'columns' is not a mapping such as {id: No., predicted: SQL}: there is no 'ID': did you mean 'id'?",
-        ),
-        ({"path": "p.txt", "columns": {"id": "No."}}, "columns", "'columns' makes no sense with plain lines"),
-        (
-            {"path": "p.csv", "columns": {"predicted": "A"}, "answer": "B"},
-            "answer",
-            "'answer' is named under `columns`",
-        ),
-        (
-            {"path": "p.csv", "columns": {"id": "A"}, "key": "B"},
-            "key",
-            "'key' and `columns` name different ids, 'B' and",
-        ),
-        ({"path": "p.csv", "header_row": 0}, "header_row", "'header_row' is not the number of a row"),
-        ({"path": "p.jsonl", "header_row": 2}, "header_row", "'header_row' makes no sense with this file: it is for"),
-        ({"path": "p.jsonl", "answer": ""}, "answer", "'answer' is not the name"),
-        ({"path": "p.jsonl", "answer": "id"}, "answer", "'answer' is not the name"),
-        ({"path": "p.txt", "key": "id"}, "key", "'key' makes no sense with plain lines"),
-        ({"path": "p.sql", "answer": "sql"}, "answer", "'answer' makes no sense with plain lines"),
-        ({"path": "p.csv", "sheet": "A"}, "sheet", "'sheet' makes no sense with this file: it is for .xlsx"),
-        ({"path": "p.xlsx", "delimiter": ";"}, "delimiter", "'delimiter' makes no sense with this file"),
-        ({"path": "p.csv", "delimiter": ";;"}, "delimiter", "'delimiter' is not one character, such as ';'"),
-        ({"file": "preds.jsonl"}, "file", "unknown setting 'file'"),
-        ({"path": "p.jsonl", "keys": "id"}, "keys", "unknown setting 'keys': did you mean 'key'?"),
-        ({"path": "p.csv", "id": "No."}, "id", "unknown setting 'id': it is a column, write `columns: {id: HEADER}`"),
-    ],
-    ids=str,
-)
-def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
-    with pytest.raises(SettingError) as caught:
-        PREDICTORS["file"].check(settings)
-    with pytest.raises(PredictorError):
-        opened(**settings)
-
-    assert caught.value.setting == setting
-    assert str(caught.value).startswith(told)
-
-
 def test_nothing_of_a_file_is_called():
     assert not PREDICTORS["file"].calls
 
@@ -884,21 +819,6 @@ def test_columns_win_over_the_layout_of_a_workbook_that_a_run_has_written(tmp_pa
 )
 def test_settings_stand_behind_the_name_of_a_file(text, settings):
     assert PREDICTORS["file"].read_text(text) == settings
-
-
-@pytest.mark.parametrize(
-    ("part", "told"),
-    [
-        ("headerrow=3", "unknown setting 'headerrow': did you mean 'header_row'?"),
-        ("delimeter=;", "unknown setting 'delimeter': did you mean 'delimiter'?"),
-        ("predictd=SQL", "unknown setting 'predictd': did you mean 'predicted'?"),
-    ],
-)
-def test_a_misspelled_setting_behind_the_name_of_a_file_is_told_of_the_nearest(part, told):
-    with pytest.raises(SettingError) as caught:
-        PREDICTORS["file"].check(PREDICTORS["file"].read_text(f"b.csv?id=No.&{part}"))
-
-    assert str(caught.value) == told
 
 
 @pytest.mark.parametrize(

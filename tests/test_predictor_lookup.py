@@ -103,8 +103,3 @@ def test_a_file_that_is_not_there_is_refused_with_one_that_is(problem):
 
 def test_modules_are_left_to_the_run(problem):
     assert problem("no_such_app.sql:predict") == ""
-
-
-@pytest.mark.parametrize("target", ["", "predict.py", "predict.py:", ":predict", None])
-def test_what_names_no_function_is_refused(problem, target):
-    assert problem(target).startswith("the predictor 'python' needs 'module:function' or 'file.py:function', found '")

@@ -320,12 +320,14 @@ def after_prose(answer: str, language: Language) -> str:
 
 def text_hint(query: str, language: Language) -> str:
     """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike; else nothing."""
+    if len(query) > MAX_ANSWER:
+        return ""
     if language.start.match(query):
         if sentences_behind(query):
             return ENDS_WITH_PROSE
     elif key := _key_of_query(query, language):
         return IN_JSON.format(key=key)
-    elif len(query) <= MAX_ANSWER and (why := _in_blocks(query, language).why):
+    elif why := _in_blocks(query, language).why:
         return why
     elif _starts_with_prose(query, language):
         return STARTS_WITH_PROSE
@@ -336,9 +338,9 @@ def text_hint(query: str, language: Language) -> str:
 
 def _key_of_query(text: str, language: Language) -> str:
     """Return the key under which a JSON object, also one in a code block, has a query; else nothing."""
-    blocks = list(code_blocks(text)) if len(text) <= MAX_ANSWER else []
+    blocks = list(code_blocks(text))
     content = blocks[0].content if len(blocks) == 1 else text
-    if not content.lstrip().startswith("{") or len(content) > MAX_ANSWER:
+    if not content.lstrip().startswith("{"):
         return ""
     try:
         entries = json.loads(content).items()
