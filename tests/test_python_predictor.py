@@ -1,5 +1,11 @@
+"""Python functions as systems: how their answers are read, what their faults are called, and what they import.
+
+What holds for all predictors is in test_predictor_contract.py.
+"""
+
 import asyncio
 import importlib
+import inspect
 import json
 import pickle
 import sys
@@ -9,16 +15,22 @@ import pytest
 from installed_modules import is_installed
 from samples import make_view, query, table
 
-from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.errors import PredictorError, SettingError
 from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer, Step
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "
+ASYNC = "async def ask():\n    return 'SELECT 1'\n"
 NESTED = "def nested():\n    found = []\n    for _ in range(100_000):\n        found = [found]\n    return found\n"
+TYPES = (
+    "class Answer:\n    def __init__(self):\n        self.query = 'SELECT 1'\n"
+    "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n"
+    "class Ask:\n    async def __call__(self, case):\n        return 'SELECT 1'\n"
+)
 
 
-def opened(folder, **settings):
-    return PREDICTORS["python"].opener(PredictorSpec(kind="python", settings=settings, folder=folder))
+def spec_of(folder, target):
+    return PredictorSpec(kind="python", settings={"target": target}, folder=folder)
 
 
 def function(folder, code, target="predict.py:predict"):
@@ -26,11 +38,27 @@ def function(folder, code, target="predict.py:predict"):
     path = folder / target.rpartition(":")[0]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(code)
-    return opened(folder, target=target)
+    return PREDICTORS["python"].opener(spec_of(folder, target))
 
 
-def answered(predictor):
-    return predictor.predict(make_view(), 1).content.query
+def answered(predictor, **changes):
+    """The prediction of a function, which is awaited if need be."""
+    try:
+        prediction = predictor.predict(make_view(**changes), 1)
+        return asyncio.run(prediction) if inspect.isawaitable(prediction) else prediction
+    finally:
+        predictor.close()
+
+
+def answer(predictor, **changes):
+    return answered(predictor, **changes).content.query
+
+
+def fault(folder, code, target="predict.py:predict", **changes):
+    """What is wrong with a function, when it is opened or called."""
+    with pytest.raises(PredictorError) as caught:
+        answered(function(folder, code, target), **changes)
+    return str(caught.value)
 
 
 @pytest.fixture(autouse=True)
@@ -43,41 +71,6 @@ def imports(monkeypatch):
     for name in set(sys.modules) - before:
         if not is_installed(name):
             del sys.modules[name]
-
-
-def test_a_function_is_called_with_the_case(tmp_path):
-    predictor = function(tmp_path, PREDICT + "f'SELECT {case.question} {case.evidence}'")
-
-    prediction = predictor.predict(make_view(question="how many", evidence="count"), 1)
-
-    assert prediction.content == query("SELECT how many count")
-    assert prediction.predictor == "python:predict.py:predict"
-    assert prediction.seconds > 0
-
-
-def test_a_function_of_a_module_is_called(tmp_path, monkeypatch):
-    (tmp_path / "nl2sql_app").mkdir()
-    (tmp_path / "nl2sql_app" / "ask.py").write_text(PREDICT + "'SELECT 1'")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-
-    assert answered(opened(tmp_path / "elsewhere", target="nl2sql_app.ask:predict")) == "SELECT 1"
-
-    monkeypatch.undo()
-
-
-def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
-    code = """
-        from pytest_queryeval.core.model import Prediction, QueryOrAnswer
-        from pytest_queryeval.core.table import Table
-        def predict(case):
-            stated = QueryOrAnswer(answer=Table(columns=("n",), rows=((1,),)))
-            return Prediction(stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
-    """.replace("\n        ", "\n")
-
-    prediction = function(tmp_path, code).predict(make_view(), 1)
-
-    assert prediction.content.answer.rows == ((1,),)
-    assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("ours", 2.5, {"tokens": 7})
 
 
 @pytest.mark.feature("json")
@@ -94,292 +87,198 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
         ("7", "json", query("7")),
     ],
 )
-@pytest.mark.parametrize(
-    ("by_name", "metadata", "steps", "predictor"),
-    [
-        ("", {}, None, "python:predict.py:predict"),
-        (", metadata={'cost': 0.1}, steps=[Step(kind='tool')]", {"cost": 0.1}, [Step(kind="tool")], None),
-        (", predictor='mine'", {}, None, "mine"),
-    ],
-)
-def test_a_prediction_is_an_answer_and_what_is_named(
-    tmp_path, stated, kind, content, by_name, metadata, steps, predictor
-):
-    code = f"from pytest_queryeval import *\n{PREDICT}Prediction({stated}{by_name})\n"
+def test_a_prediction_is_an_answer_and_what_is_named(tmp_path, stated, kind, content):
+    named = ", predictor='mine', seconds=2.5, metadata={'cost': 0.1}, steps=[Step(kind='tool')]"
+    code = "from pytest_queryeval import *\n" + PREDICT
 
-    prediction = function(tmp_path, code).predict(make_view(kind=kind), 1)
+    bare = answered(function(tmp_path / "bare", f"{code}Prediction({stated})"), kind=kind)
+    prediction = answered(function(tmp_path / "named", f"{code}Prediction({stated}{named})"), kind=kind)
 
-    assert (prediction.content, prediction.metadata, prediction.steps) == (content, metadata, steps)
-    assert prediction.predictor == (predictor or "python:predict.py:predict")
-    assert prediction.seconds > 0
-    assert replace(prediction, content="x").content == replace(prediction, answer="x").content == query("x")
+    assert (bare.content, bare.predictor, bare.metadata, bare.steps) == (content, "python:predict.py:predict", {}, None)
+    assert bare.seconds > 0
+    assert prediction.content == content
+    assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("mine", 2.5, {"cost": 0.1})
+    assert prediction.steps == [Step(kind="tool")]
+    assert replace(bare, content="x").content == replace(bare, answer="x").content == query("x")
     assert pickle.loads(pickle.dumps(prediction)) == prediction
 
 
-def test_only_the_answer_of_a_prediction_has_a_place(tmp_path):
-    with pytest.raises(PredictorError, match=r"raised TypeError: .*positional"):
-        function(tmp_path, f"from pytest_queryeval import Prediction\n{PREDICT}Prediction('x', 'mine')").predict(
-            make_view(), 1
-        )
+def test_a_prediction_may_be_a_table(tmp_path):
+    stated = Prediction(QueryOrAnswer(answer=table((1,))))
+    predictor = function(tmp_path, PREDICT + "case.metadata['prediction']")
+
+    assert answered(predictor, metadata={"prediction": stated}).content.answer.rows == ((1,),)
 
 
-def test_a_prediction_of_a_value_where_a_query_is_needed_names_the_part_that_has_it(tmp_path):
-    code = f"from pytest_queryeval import Prediction\n{PREDICT}Prediction({{'sql': 'SELECT 1'}})"
-
-    with pytest.raises(PredictorError, match=r"predict returned dict, not text: return its `\['sql'\]`, or"):
-        function(tmp_path, code).predict(make_view(), 1)
+FORM = "a text, a dict, a list, a number, an Abstention or a QueryOrAnswer"
 
 
 @pytest.mark.parametrize(
-    ("prediction", "fault"),
+    ("prediction", "problem"),
     [
-        (Prediction(QueryOrAnswer(), predictor="ours"), "`answer.query` is NoneType, not text"),
-        (Prediction(QueryOrAnswer(query=7), predictor="ours"), "`answer.query` is int, not text"),
-        (
-            Prediction(QueryOrAnswer(answer=[[1]]), predictor="ours"),
-            "`answer.answer` is list, not an answer such as a Table",
-        ),
-        (
-            Prediction(table((1,)), predictor="ours"),
-            "`answer` is Table, not a text, a dict, a list, a number, an Abstention or a QueryOrAnswer",
-        ),
-        (
-            Prediction(predictor="ours"),
-            "`answer` is NoneType, not a text, a dict, a list, a number, an Abstention or a QueryOrAnswer",
-        ),
-        (Prediction(Abstention(None), predictor="ours"), "`answer.reason` is NoneType, not text"),
+        (Prediction(QueryOrAnswer()), "`answer.query` is NoneType, not text"),
+        (Prediction(QueryOrAnswer(query=7)), "`answer.query` is int, not text"),
+        (Prediction(QueryOrAnswer(answer=[[1]])), "`answer.answer` is list, not an answer such as a Table"),
+        (Prediction(table((1,))), f"`answer` is Table, not {FORM}"),
+        (Prediction(), f"`answer` is NoneType, not {FORM}"),
+        (Prediction(Abstention(None)), "`answer.reason` is NoneType, not text"),
         (Prediction("SELECT 1", predictor=7), "`predictor` is int, not text"),
-        (
-            Prediction(QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=[]),
-            "`metadata` is list, not a mapping",
+        (Prediction("SELECT 1", metadata=[]), "`metadata` is list, not a mapping"),
+        (Prediction("SELECT 1", steps=5), "`steps` is int, not a list of Step"),
+        *(
+            (Prediction("SELECT 1", seconds=seconds), "`seconds` is not a number from 0 to 1,000,000,000")
+            for seconds in (-1, float("nan"), float("inf"), "abc", True, 10**400, 1e10)
         ),
     ],
     ids=str,
 )
-def test_a_prediction_with_a_field_of_another_type_is_an_error_of_the_predictor(tmp_path, prediction, fault):
-    predictor = function(tmp_path, "predict = lambda case: case.metadata['prediction']")
+def test_a_prediction_with_a_field_of_another_type_is_an_error(tmp_path, prediction, problem):
+    said = fault(tmp_path, PREDICT + "case.metadata['prediction']", metadata={"prediction": prediction})
 
-    with pytest.raises(PredictorError) as caught:
-        predictor.predict(make_view(metadata={"prediction": prediction}), 1)
-
-    assert str(caught.value) == f"predict.py:predict returned a Prediction whose {fault}"
+    assert said == f"predict.py:predict returned a Prediction whose {problem}"
 
 
 @pytest.mark.feature("json")
 @pytest.mark.parametrize(
-    ("value", "kind", "said"),
+    ("value", "kind", "problem"),
     [
-        ("None", "sql", 'nothing (None): is a `return` missing? An empty answer is ""'),
         ("7", "sql", "int, not text: return the query, or a `Prediction` to add seconds and metadata"),
         ("['SELECT 1']", "sparql", "list, not text: return the query, or"),
-        ("{'sql': 'SELECT 1'}", "sql", "dict, not text: return its `['sql']`, or a `Prediction`"),
         ("Answer()", "sql", "Answer, not text: return its `.query`, or a `Prediction`"),
+        ("__import__('pytest_queryeval').Prediction({'sql': 'x'})", "sql", "dict, not text: return its `['sql']`, or"),
         ("{1, 2}", "json", "set, neither text nor a dict, a list or a number: return one of them"),
         ("{'a': [1, {'b': {2}}]}", "json", "dict that is not JSON at $.a[1].b (set): "),
         ("{'a': 10 ** 5000}", "json", "dict that is not JSON at $.a (int): a number has too many digits"),
+        ("Odd(a=1)", "json", "Odd that is not JSON: gone"),
         ("nested()", "json", "list that is nested too deeply"),
+        ("ask()", "sql", "coroutine: declare the function with `async def`"),
     ],
 )
-def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, said):
-    answer = "class Answer:\n    def __init__(self):\n        self.query = 'SELECT 1'\n"
-    with pytest.raises(PredictorError) as caught:
-        function(tmp_path, NESTED + answer + PREDICT + value).predict(make_view(kind=kind), 1)
+def test_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, problem):
+    said = fault(tmp_path, TYPES + NESTED + ASYNC + PREDICT + value, kind=kind)
 
-    assert str(caught.value).startswith(f"predict.py:predict returned {said}")
-
-
-@pytest.mark.feature("json")
-def test_a_value_whose_type_raises_is_an_error_of_the_predictor(tmp_path):
-    code = "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n" + PREDICT + "Odd(a=1)"
-
-    with pytest.raises(PredictorError, match=r"^predict\.py:predict returned Odd that is not JSON: gone$"):
-        function(tmp_path, code).predict(make_view(kind="json"), 1)
+    assert said.startswith(f"predict.py:predict returned {problem}")
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "problem"),
     [
-        ("raise ValueError('no key')", "ValueError: no key"),
-        ("raise SystemExit('bye')", "SystemExit: bye"),
-        ("import sys; sys.exit()", "SystemExit: "),
+        ("raise ValueError('no key')", "ValueError: no key (predict.py:3)"),
+        ("raise SystemExit('bye')", "SystemExit: bye (predict.py:3)"),
+        ("import sys; sys.exit()", "SystemExit:  (predict.py:3)"),
         ("return case.no_such_key", "AttributeError: "),
+        ("return __import__('pytest_queryeval').Prediction('x', 'mine')", "TypeError: "),
+        ("return (lambda text: json.loads(text))('{')", "JSONDecodeError: "),
     ],
 )
-def test_whatever_a_function_raises_is_an_error_of_the_predictor(tmp_path, code, said):
-    predictor = function(tmp_path, f"def predict(case):\n    {code}")
+@pytest.mark.parametrize("declared", ["def", "async def"])
+def test_whatever_a_function_raises_is_an_error_with_its_place(tmp_path, declared, code, problem):
+    said = fault(tmp_path, f"import json\n{declared} predict(case):\n    {code}")
 
-    with pytest.raises(PredictorError) as caught:
-        predictor.predict(make_view(), 1)
-
-    assert str(caught.value).startswith(f"predict.py:predict raised {said}")
-
-
-def test_an_error_tells_where_in_the_users_own_code_it_came_from(tmp_path):
-    code = "import json\n\ndef deep(text):\n    return json.loads(text)\n\ndef predict(case):\n    return deep('{')\n"
-
-    place = r"\(predict\.py:7 > predict\.py:4\)$"
-    with pytest.raises(PredictorError, match=rf"^predict\.py:predict raised JSONDecodeError: .* {place}"):
-        function(tmp_path, code).predict(make_view(), 1)
+    assert said.startswith(f"predict.py:predict raised {problem}")
+    assert said.endswith("predict.py:3)")
 
 
-def test_a_function_that_is_spelt_otherwise_is_suggested(tmp_path):
-    with pytest.raises(PredictorError, match=r"there is no function 'predikt' in predict\.py: did you mean 'predict'"):
-        function(tmp_path, PREDICT + "'x'", target="predict.py:predikt")
-
-
-def test_an_interrupt_by_the_user_passes_through(tmp_path):
-    predictor = function(tmp_path, "def predict(case):\n    raise KeyboardInterrupt")
-
+@pytest.mark.parametrize("code", ["raise KeyboardInterrupt", "def predict(case):\n    raise KeyboardInterrupt"])
+def test_an_interrupt_by_the_user_passes_through(tmp_path, code):
     with pytest.raises(KeyboardInterrupt):
-        predictor.predict(make_view(), 1)
-
-
-def test_an_interrupt_while_a_file_is_imported_passes_through(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        function(tmp_path, "raise KeyboardInterrupt")
-
-
-def awaited(predictor, **changes):
-    try:
-        return asyncio.run(predictor.predict(make_view(**changes), 1))
-    finally:
-        predictor.close()
-
-
-def test_an_async_function_is_awaited(tmp_path):
-    (tmp_path / "beside_it.py").write_text("START = 'SELECT '")
-    code = "async def predict(case):\n    from beside_it import START\n    return START + case.question"
-    predictor = function(tmp_path, code)
-
-    assert awaited(predictor, question="1").content == query("SELECT 1")
-    assert predictor.concurrency == 8
-
-
-def test_an_object_whose_call_is_async_is_awaited(tmp_path):
-    code = "class Ask:\n    async def __call__(self, case):\n        return 'x'\npredict = Ask()"
-
-    assert awaited(function(tmp_path, code)).content == query("x")
-
-
-def test_what_an_async_function_raises_is_an_error_of_the_predictor(tmp_path):
-    predictor = function(tmp_path, "async def predict(case):\n    raise KeyError('x')")
-
-    with pytest.raises(PredictorError, match=r"^predict\.py:predict raised KeyError: 'x' \(predict\.py:2\)$"):
-        awaited(predictor)
-
-
-def test_a_function_that_returns_what_should_have_been_awaited_is_told_how(tmp_path):
-    code = "async def ask():\n    return 'x'\ndef predict(case):\n    return ask()"
-
-    with pytest.raises(PredictorError, match=r"returned coroutine: declare the function with `async def`$"):
-        function(tmp_path, code).predict(make_view(), 1)
-
-
-def test_the_way_out_for_an_async_function_works(tmp_path):
-    code = f"import {asyncio.__name__}\nasync def ask():\n    return 'SELECT 1'\n" + PREDICT + "asyncio.run(ask())"
-
-    assert answered(function(tmp_path, code)) == "SELECT 1"
+        answered(function(tmp_path, code))
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    "code",
+    [
+        "predict = Ask()",
+        "import asyncio\ndef predict(case):\n    return asyncio.run(ask())",
+        "def predict(case, model='m'):\n    return 'SELECT 1'",
+        "def predict(*args, **settings):\n    return 'SELECT 1'",
+        "def predict(question, /):\n    return 'SELECT 1'",
+        "def predict(case):\n    return __import__('pickle').loads(__import__('pickle').dumps(Answer())).query",
+        "import sys\nsys.path.pop(0)\n" + PREDICT + "'SELECT 1'",
+    ],
+)
+def test_a_function_may_be_whatever_can_be_called_with_a_case(tmp_path, code):
+    assert answer(function(tmp_path, TYPES + ASYNC + code)) == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        (
+            "(question, x)",
+            "(question, x) is called with one argument, the case: write `def predict(case):`, and read `case.question`",
+        ),
+        ("(*, case)", "(case) is called with one argument, the case: write `def predict(case):`"),
+    ],
+)
+def test_a_function_that_does_not_take_the_case_is_refused(tmp_path, signature, problem):
+    assert fault(tmp_path, f"def predict{signature}:\n    return 'x'") == f"predict.py:predict{problem}"
+
+
+def test_a_function_of_a_module_is_called(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "nl2sql_app").mkdir()
+    (tmp_path / "nl2sql_app" / "ask.py").write_text(PREDICT + "'SELECT 1'")
+
+    assert answer(PREDICTORS["python"].opener(spec_of(tmp_path / "elsewhere", "nl2sql_app.ask:predict"))) == "SELECT 1"
+
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
     [
         ("def predict(:", "SyntaxError"),
         ("import no_such_module", "ModuleNotFoundError"),
         ("raise SystemExit(2)", "SystemExit: 2"),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, said):
+def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, problem):
     before = set(sys.modules)
 
-    with pytest.raises(PredictorError, match=rf"^predict\.py:predict: cannot be imported: {said}"):
-        function(tmp_path, code)
-
+    assert fault(tmp_path, code).startswith(f"predict.py:predict: cannot be imported: {problem}")
     assert set(sys.modules) == before
 
 
+INSTALL = "install it where pytest runs, or add the folder that holds it to"
+
+
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "problem"),
     [
-        ("absent.py:predict", r"cannot be imported: FileNotFoundError: no file .*absent\.py"),
-        (
-            "no_such_module:predict",
-            "No module named 'no_such_module': install it where pytest runs, or add the folder that holds it to",
-        ),
+        ("absent.py:predict", "cannot be imported: FileNotFoundError: no file "),
         ("nul\0.py:predict", "cannot be imported: ValueError"),
+        ("no_such_module:predict", f"No module named 'no_such_module': {INSTALL}"),
+        ("lacking_bot:answer", f"'no_such_module' (lacking_bot.py:1): {INSTALL}"),
+        ("bot:answer", "No module named 'bot': did you mean 'bot.py:answer'?"),
+        ("bots.first:answer", "No module named 'bots': did you mean 'bots/first.py:answer'?"),
         ("json:predict", "there is no function 'predict' in json"),
         ("json:__name__", "there is no function '__name__' in json"),
-        ("predict.py", r"needs 'module:function' or 'file\.py:function', found 'predict\.py'"),
-        (":predict", "needs 'module:function'"),
-        ("predict.py:", "needs 'module:function'"),
+        ("bot.py:answre", "there is no function 'answre' in bot.py: did you mean 'answer'?"),
     ],
 )
-def test_a_target_that_names_no_function_is_said(tmp_path, target, said):
-    with pytest.raises(PredictorError, match=said):
-        opened(tmp_path, target=target)
+def test_a_target_that_names_no_function_is_refused_with_what_is_there(tmp_path, monkeypatch, target, problem):
+    for name in ("bot.py", "bots/first.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("def answer(case): ...")
+    (tmp_path / "importable").mkdir()
+    (tmp_path / "importable/lacking_bot.py").write_text("import no_such_module")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "importable"), *sys.path])
 
+    with pytest.raises(PredictorError) as caught:
+        PREDICTORS["python"].opener(spec_of(tmp_path, target))
 
-@pytest.mark.parametrize(("target", "file"), [("bot:answer", "bot.py"), ("bots.first:answer", "bots/first.py")])
-def test_a_module_that_is_a_file_beside_the_suite_is_refused_with_the_file(tmp_path, target, file):
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text("def answer(case): ...")
-
-    with pytest.raises(PredictorError, match=rf"No module named 'bots?': did you mean '{file}:answer'\?$"):
-        opened(tmp_path, target=target)
-
-
-def test_a_module_that_lacks_another_one_is_refused_without_a_file(tmp_path, monkeypatch):
-    (tmp_path / "lacking_bot.py").write_text("import no_such_module")
-
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(PredictorError, match=r"'no_such_module' \(lacking_bot\.py:1\): install it where"):
-        opened(tmp_path, target="lacking_bot:answer")
-
+    assert problem in str(caught.value)
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize(
-    ("signature", "told"),
-    [
-        ("()", "() is called with one argument, the case: write `def predict(case):`"),
-        (
-            "(question, x)",
-            "(question, x) is called with one argument, the case: write `def predict(case):`, and read `c",
-        ),
-        ("(*, case)", "(case) is called with one argument, the case: write `def predict(case):`"),
-    ],
-)
-def test_a_function_that_does_not_take_the_case_is_refused(tmp_path, signature, told):
-    with pytest.raises(PredictorError) as caught:
-        function(tmp_path, f"def predict{signature}:\n    return 'x'")
-
-    assert str(caught.value).startswith(f"predict.py:predict{told}")
-
-
-@pytest.mark.parametrize("signature", ["(case)", "(case, model='m')", "(*args, **settings)", "(question, /)"])
-def test_a_function_may_take_more_than_the_case_where_that_has_defaults(tmp_path, signature):
-    assert answered(function(tmp_path, f"def predict{signature}:\n    return 'x'")) == "x"
-
-
-def test_a_python_predictor_without_a_target_says_what_it_needs(tmp_path):
-    with pytest.raises(PredictorError, match="the predictor 'python' needs 'module:function'"):
-        opened(tmp_path, function="predict")
-
-
 def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path):
+    before = set(sys.modules)
     first = function(tmp_path / "one", "ANSWER = 'one'\n" + PREDICT + "ANSWER")
     second = function(tmp_path / "two", "ANSWER = 'two'\n" + PREDICT + "ANSWER")
 
-    assert (answered(first), answered(second), answered(first)) == ("one", "two", "one")
-    modules = {predictor._function.__module__ for predictor in (first, second)}
-    assert len(modules & set(sys.modules)) == 2
-
-
-def test_a_class_of_the_file_can_be_found_by_its_module(tmp_path):
-    code = "from dataclasses import dataclass\n@dataclass\nclass Query:\n    text: 'str'\n" + PREDICT
-    code += "__import__('pickle').loads(__import__('pickle').dumps(Query('SELECT 1'))).text"
-
-    assert answered(function(tmp_path, code)) == "SELECT 1"
+    assert (answer(first), answer(second), answer(first)) == ("one", "two", "one")
+    assert len(set(sys.modules) - before) == 2
 
 
 @pytest.mark.parametrize(
@@ -401,21 +300,30 @@ def test_a_file_can_import_the_modules_beside_it_and_gets_its_own(tmp_path, code
         (tmp_path / name / "prompts.py").write_text(f"TEXT = {name!r}")
         predictors.append(function(tmp_path / name, code))
 
-    assert [answered(predictor) for predictor in (*predictors, *predictors)] == ["one", "two", "one", "two"]
+    assert [answer(predictor) for predictor in (*predictors, *predictors)] == ["one", "two", "one", "two"]
+
+
+def test_an_async_function_can_import_the_modules_beside_it(tmp_path):
+    (tmp_path / "beside_it.py").write_text("START = 'SELECT '")
+    predictor = function(tmp_path, "async def predict(case):\n    from beside_it import START\n    return START + '1'")
+
+    assert answer(predictor) == "SELECT 1"
 
 
 def test_a_module_that_was_imported_from_elsewhere_is_the_same_after_a_prediction(tmp_path, monkeypatch):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "prompts.py").write_text(f"TEXT = {name!r}")
+    (tmp_path / "two" / "json.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path / "one")
     prompts = importlib.import_module("prompts")
+    code = "import json, prompts\n" + PREDICT + "json.dumps(prompts.TEXT)"
 
-    assert answered(function(tmp_path / "two", "import prompts\n" + PREDICT + "prompts.TEXT")) == "two"
+    assert answer(function(tmp_path / "two", code)) == '"two"'
     assert sys.modules["prompts"] is prompts
+    assert sys.modules["json"] is json
 
     monkeypatch.undo()
-    del sys.modules["prompts"]
 
 
 @pytest.mark.parametrize("folders", [["one"], ["one", "two"]])
@@ -426,19 +334,109 @@ def test_a_module_beside_the_file_is_imported_once(tmp_path, folders):
         (tmp_path / name / "model.py").write_text("from itertools import count\nNUMBERS = count(1)")
     predictors = [function(tmp_path / name, code) for name in folders]
 
-    answers = [[answered(predictor) for predictor in predictors] for _ in range(3)]
+    answers = [[answer(predictor) for predictor in predictors] for _ in range(3)]
 
     assert answers == [[number] * len(folders) for number in "123"]
 
 
-def test_a_module_beside_the_file_does_not_replace_one_of_the_standard_library(tmp_path):
-    (tmp_path / "json.py").write_text("")
+@pytest.fixture
+def problem(tmp_path):
+    """What is said, without an import, of a target whose file, if any, has this text."""
 
-    assert answered(function(tmp_path, "import json\n" + PREDICT + "json.dumps(None)")) == "null"
-    assert sys.modules["json"] is json
+    def said(target, code=None, file="predict.py"):
+        if code is not None:
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            (tmp_path / file).write_bytes(code.encode() if isinstance(code, str) else code)
+        try:
+            PREDICTORS["python"].check_files(spec_of(tmp_path, target))
+        except SettingError as error:
+            return str(error)
+        return ""
+
+    return said
 
 
-def test_a_function_may_change_the_import_path(tmp_path):
-    code = "import sys\nsys.path.pop(0)\n" + PREDICT + "'SELECT 1'"
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def predict(case): ...",
+        "async def predict(case): ...",
+        "class predict: ...",
+        "predict = print",
+        "predict: object = print",
+        "other = (predict, *rest) = print, 1",
+        "from app import predict",
+        "from app import answer as predict",
+        "import predict",
+        "import app.nl2sql as predict",
+        "try:\n    from app import predict\nexcept ImportError:\n    predict = None",
+        "if True:\n    def predict(case): ...\nelse:\n    pass",
+        "with open('x') as predict: ...",
+        "for predict in [print]: ...",
+        "(predict := print)",
+        "[predict := name for name in (print,)]",
+        "match print:\n    case predict: ...",
+        "def setup():\n    global predict\n    predict = print",
+        "class A:\n    def setup(self):\n        global predict\n        def predict(case): ...",
+        # What no statement spells out
+        "from app import *",
+        "from app.all import  *",
+        "def __getattr__(name): ...",
+        "from app import __getattr__",
+        "globals()['predict'] = print",
+        "exec('def predict(case): ...')",
+        "import os; from os.path import *",
+        "try: from os.path import *\nexcept ImportError: pass",
+        "import sys\nsetattr(sys.modules[__name__], 'pre' + 'dict', print)",
+        "import sys\nsys.modules[__name__] = object()",
+        # What is not a mistake either
+        '"\\d"\ndef predict(case): ...',
+        b"# coding: latin-1\n# \xe9\ndef predict(case): ...",
+        b"\xef\xbb\xbfdef predict(case): ...\r\n",
+    ],
+)
+def test_a_name_that_a_module_binds_in_any_way_is_accepted_without_an_import(problem, recwarn, code):
+    raises = "\nraise RuntimeError('imported')\n"
 
-    assert answered(function(tmp_path, code)) == "SELECT 1"
+    assert problem("predict.py:predict", code + (raises.encode() if isinstance(code, bytes) else raises)) == ""
+    assert list(recwarn) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def predikt(case): ...", ": did you mean 'predikt'?"),
+        ("", ""),
+        ("class Model:\n    def predict(self, case): ...", ": choose from Model"),
+        ("def make():\n    def predict(case): ...", ": choose from make"),
+        ("model = print\nmodel.predict = print", ": choose from model"),
+    ],
+)
+def test_a_name_that_a_module_does_not_bind_is_refused_with_what_it_has(problem, code, said):
+    assert problem("predict.py:predict", code) == f"there is no function 'predict' in predict.py{said}"
+
+
+def test_a_file_that_is_no_python_is_refused_with_the_line(problem):
+    assert problem("predict.py:predict", "x = 1\ndef predict(case)\n") == "predict.py:2: not Python: expected ':'"
+
+
+@pytest.mark.parametrize(
+    ("place", "hint"),
+    [
+        ("predict.py", ": did you mean 'predictor.py'?"),
+        ("bots/predict.py", ": did you mean 'bots/predicts.py'?"),
+        ("nowhere/predict.py", ""),
+        (f"{'x' * 300}.py", None),
+        (f"{'x' * 300}/predict.py", None),
+    ],
+)
+def test_a_file_that_is_not_there_is_refused_with_one_that_is(problem, place, hint):
+    for file in ("predictor.py", "bots/predicts.py"):
+        problem(f"{file}:f", "def f(case): ...", file)
+
+    said = problem(f"{place}:f")
+    assert said == f"there is no file {place}{hint}" if hint is not None else said.startswith("there is no file xxx")
+
+
+def test_modules_are_left_to_the_run(problem):
+    assert problem("no_such_app.sql:predict") == ""

@@ -26,7 +26,7 @@ from servers import FaultServer
 from strategies import costly
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Abstention, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 DOCS = (Path(__file__).parents[3] / "docs" / "predictors-http.md").read_text(encoding="utf-8")
