@@ -25,6 +25,7 @@ ROWS = [
     ("prediction_seconds: {max: 3}", "a: 2", "failed", "json_equal 0.000"),  # which a limit of costs still requires
     ("'metadata[tokens]': {max: 500}", "a: 1", "passed", ""),
     ("'metadata[tokens]': {max: 100}", "a: 1", "failed", ""),
+    ("execution_seconds: {max: 3}", "a: 1", "error", "execution_seconds: no predicted query was run"),
     ("'metadata[cost]': {max: 1}", "a: 1", "error", "metadata[cost]: the prediction "),
     ("'metadata[model]': {max: 1}", "a: 1", "error", "metadata[model]: the prediction "),
 ]

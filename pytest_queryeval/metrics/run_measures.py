@@ -40,22 +40,20 @@ def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: 
     is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
     sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)
     if sentences is None:
-        return Score(
-            value=None, details={"notes": ["known_terms: predicted has no query whose terms can be looked up"]}
-        )
+        return _not_measured("known_terms: predicted has no query whose terms can be looked up")
     return Score(value=float(not sentences), details={"notes": [*sentences]})
 
 
 @_resource()
-def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
-    """Return the wall time of the call that gave the prediction, in seconds; 0 for a prediction of the suite."""
-    return prediction.seconds
+def prediction_seconds(predicted: Execution, prediction: Prediction) -> float | Score:
+    """Return the wall time of the call that gave the prediction, in seconds; does not apply where it is not known."""
+    return prediction.seconds or _not_measured("prediction_seconds: the prediction does not state its `seconds`")
 
 
 @_resource()
-def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
-    """Return the time that the source took for the predicted query, in seconds; 0 if nothing was run."""
-    return predicted.seconds
+def execution_seconds(predicted: Execution, prediction: Prediction) -> float | Score:
+    """Return the time that the source took for the predicted query, in seconds; does not apply if nothing was run."""
+    return predicted.seconds or _not_measured("execution_seconds: no predicted query was run")
 
 
 @_resource(parameter="name")
@@ -65,8 +63,7 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     problem = "has no such number" if name in prediction.metadata else "does not report it"
-    note = f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {problem}"
-    return Score(value=None, details={"notes": [note]})
+    return _not_measured(f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {problem}")
 
 
 @_resource()
@@ -89,5 +86,9 @@ def failed_queries(predicted: Execution, prediction: Prediction) -> float | Scor
 
 def _count(measure: str, prediction: Prediction) -> float | Score:
     if prediction.steps is None:
-        return Score(value=None, details={"notes": [f"{measure}: the prediction does not report its steps"]})
+        return _not_measured(f"{measure}: the prediction does not report its steps")
     return float(count_steps(map(step_json, prediction.steps))[measure])
+
+
+def _not_measured(note: str) -> Score:
+    return Score(value=None, details={"notes": [note]})
