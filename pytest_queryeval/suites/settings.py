@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -30,6 +31,7 @@ from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
 
 FOLDER_FILE = "queryeval.yaml"
+_NEARLY_FOLDER_FILE = re.compile(r"\.?queryeval\.ya?ml(\.txt)?", re.IGNORECASE)
 # Names that other tools use for a key.
 SYNONYMS = {
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
@@ -219,9 +221,10 @@ def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, 
 
 def _read_folder(path: Path) -> Folder | SuiteError | None:
     file = file_at(path / FOLDER_FILE)
-    mistaken = file_at(path / "queryeval.yml")
-    if mistaken.path.exists():
-        return SuiteError([mistaken.problem(f"is not read: rename it to {FOLDER_FILE}")])
+    with suppress(OSError):  # of a folder that may not be listed
+        for name in sorted(entry.name for entry in path.iterdir()):
+            if name != FOLDER_FILE and _NEARLY_FOLDER_FILE.fullmatch(name):
+                return SuiteError([file_at(path / name).problem(f"is not read: rename it to {FOLDER_FILE}")])
     if not file.path.exists():
         return None
     problems = Problems()

@@ -23,6 +23,7 @@ RULE = "uncollected-suite"
 # The default of pytest's `norecursedirs`, but for hidden folders, in which no command looks for suites.
 NORECURSEDIRS = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 MAX_READ = 65_536  # characters of a file
+_NAME = re.compile(r"(?P<stem>.+?)(?P<mark>\.queryeval)?(?P<suffix>\.(ya?ml|jsonl|ndjson|json))(\.txt)?", re.IGNORECASE)
 _TOP_KEYS = re.compile(r"^(kind|sources?|predictor|metrics|thresholds|compare|cases)[ \t]*:", re.MULTILINE)
 _LINE_KEYS = re.compile(r'"(id|gold|gold_any|gold_table|gold_file|question)"\s*:')
 
@@ -73,16 +74,17 @@ def _sets_norecursedirs(root: Path) -> bool:
 
 def _suite_name(path: Path) -> str:
     """Return the name that a file would have as a suite, if its content is one; else nothing."""
-    stem, suffix = path.stem.removesuffix(".queryeval"), path.suffix.lower()
-    if path.name.lower() in (FOLDER_FILE, "queryeval.yml") or path.name.startswith("."):
+    match = _NAME.fullmatch(path.name)
+    if match is None or path.name.lower() in (FOLDER_FILE, "queryeval.yml") or path.name.startswith("."):
         return ""
+    stem, suffix = match["stem"], match["suffix"].lower()
     if suffix in (".yaml", ".yml"):
         keys = {match[1] for match in _TOP_KEYS.finditer(_beginning(path))}
         return f"{stem}.queryeval{suffix}" if "cases" in keys and len(keys) > 1 else ""
-    if suffix in (".jsonl", ".ndjson"):
-        keys = {match[1] for match in _LINE_KEYS.finditer(_beginning(path).partition("\n")[0])}
-        return f"{stem}.queryeval.jsonl" if "id" in keys and keys & {"gold", "gold_any", "gold_table"} else ""
-    return ""
+    if suffix == ".json":  # which YAML includes
+        return f"{stem}.queryeval.yaml" if match["mark"] and '"schema"' not in _beginning(path) else ""
+    keys = {match[1] for match in _LINE_KEYS.finditer(_beginning(path).partition("\n")[0])}
+    return f"{stem}.queryeval.jsonl" if "id" in keys and keys & {"gold", "gold_any", "gold_table"} else ""
 
 
 def _beginning(path: Path) -> str:
