@@ -195,12 +195,13 @@ class EngineContract:
     def test_a_source_that_cannot_be_read_is_at_fault(self, tmp_path: Path) -> None:
         """No query is to blame, whatever it is: `SourceError` says what is wrong with the source."""
         wrong = {}
-        for source, reason in self.broken_sources(tmp_path):
-            try:
-                with open_engine(source) as engine:
-                    wrong[reason] = repr(engine.execute(self.state, timeout=self.seconds, max_rows=1))
-            except SourceError as error:
-                if reason not in str(error):
-                    wrong[reason] = str(error)
+        with Hosts() as hosts:
+            for source, reason in self.broken_sources(tmp_path):
+                try:
+                    with open_engine(source, hosts) as engine:
+                        wrong[reason] = repr(engine.execute(self.state, timeout=self.seconds, max_rows=1))
+                except SourceError as error:
+                    if reason not in str(error):
+                        wrong[reason] = str(error)
 
         assert not wrong, wrong

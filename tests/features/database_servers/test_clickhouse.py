@@ -2,16 +2,16 @@
 
 import datetime
 import re
-import time
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
+from hostile_statements import hostile
+from opened_sources import execute, rows_of, source_of
 from servers import untouched
+from waiting import wait_for
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.testing import open_engine
 
 pytest_plugins = ["clickhouse"]
 
@@ -19,70 +19,13 @@ SCHEMES = ("clickhouse+native", "clickhouse+http")
 SECONDS = 20
 LATE = 0.5
 ENDLESS = "select count(*) from system.numbers where number % 7 = 8"
-HOSTILE = {
-    "insert": "insert into plain values (2)",
-    "insert behind a CTE": "with (select 1) as x insert into plain select x",
-    "alter": "alter table plain delete where 1",
-    "optimize": "optimize table plain",
-    "rename": "rename table plain to other",
-    "detach": "detach table plain",
-    "attach": "attach table plain",
-    "drop": "drop table plain",
-    "truncate": "truncate table plain",
-    "create": "create table extra (x Int32) engine = Memory",
-    "file by its engine": "create table extra engine = File(CSV) as select 1",
-    "temporary table": "create temporary table extra (x Int32)",
-    "two statements": "select 1; drop table plain",
-    "set": "set max_execution_time = 0",
-    "settings": "select 1 settings max_execution_time = 0",
-    "settings of a subquery": "select * from (select 1 settings readonly = 0)",
-    "settings behind a comment": "select 1 /* x */ settings/**/readonly=0",
-    "format": "select * from concerts format Native",
-    "file written": "select * from concerts into outfile '{folder}/written'",
-    "system": "system shutdown",
-    "caches": "system drop mark cache",
-    "kill": "kill query where 1",
-    "grant": "grant all on *.* to reader",
-    "use": "use system",
-    "show": "show tables",
-    "describe": "describe table concerts",
-    "explain": "explain select 1",
-    "check": "check table plain",
-    "URL": "select * from url('http://{address}/x', CSV, 'a String')",
-    "URL in quotes": "select * from `url`('http://{address}/x', CSV, 'a String')",
-    "URL behind a comment": "select * from url /* x */ ('http://{address}/x', CSV, 'a String')",
-    "URL behind a comment in a text": "select '--', x.* from url/* x */('http://{address}/x', CSV, 'a String') as x",
-    "URL by an escape": "select * from `\\x75rl`('http://{address}/x', CSV, 'a String')",
-    "URL before an invisible blank": "select * from url\u200b('http://{address}/x', CSV, 'a String')",
-    "file": "select * from file('secret.txt', CSV, 'a String')",
-    "file as a value": "select file('/etc/passwd')",
-    "model in a file": "select modelEvaluate('/etc/passwd', 1)",
-    "another server": "select * from remote('{address}', music.concerts)",
-    "the same server": "select * from remote('127.0.0.1', default.secrets)",
-    "server by TLS": "select * from remoteSecure('{address}', music.concerts)",
-    "bucket": "select * from s3('http://{address}/x', 'CSV')",
-    "MySQL": "select * from mysql('{address}', 'a', 'b', 'c', 'd')",
-    "PostgreSQL": "select * from postgresql('{address}', 'a', 'b', 'c', 'd')",
-    "ODBC": "select * from odbc('DSN=x', 'y')",
-    "JDBC": "select * from jdbc('http://{address}', 'y')",
-    "cluster": "select * from cluster('x', default.secrets)",
-    "all tables": "select * from merge('default', '.*')",
-    "Hadoop": "select * from hdfs('hdfs://{address}/x', 'CSV', 'a String')",
-    "program": "select * from executable('touch {folder}/written', CSV, 'a String')",
-    "another database": "select * from default.secrets",
-    "prose": "Sure! Here is your query.",
-}
-
-
-def opened(hosts, url):
-    return ENGINES["sqlalchemy"].open(
-        Source(name="m", engine="sqlalchemy", settings={"url": url}, folder=Path()), hosts
-    )
+STATE = "select count(*) from concerts"
 
 
 @pytest.fixture(params=SCHEMES)
 def engine(request, hosts, clickhouse):
-    return opened(hosts, clickhouse.url(request.param))
+    with open_engine(source_of("sqlalchemy", url=clickhouse.url(request.param)), hosts) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +34,7 @@ def battery(clickhouse, tmp_path_factory):
         yield folder_and_address
 
 
-@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("query", hostile("clickhouse")["unsafe invalid"])
 def test_hostile_statements_leave_data_files_and_network_alone(engine, battery, query):
     folder, address = battery
 
@@ -100,7 +43,7 @@ def test_hostile_statements_leave_data_files_and_network_alone(engine, battery, 
     )
 
     assert execution.error.kind in ("unsafe", "invalid"), execution.error
-    assert engine.execute("select count(*) from concerts", timeout=SECONDS, max_rows=10).answer.rows == [(3,)]
+    assert engine.execute(STATE, timeout=SECONDS, max_rows=10).answer.rows == [(3,)]
 
 
 @pytest.mark.parametrize(
@@ -119,17 +62,13 @@ def test_what_is_wrong_with_a_query_has_its_kind(engine, query, kind, words):
     assert "Stack trace" not in execution.error.message
 
 
-def test_late_query_runs_no_longer_on_the_server(hosts, clickhouse):
-    engine = opened(hosts, clickhouse.url())
+def test_a_late_query_runs_no_longer_on_the_server(engine, clickhouse):
     engine.execute("select 1", timeout=SECONDS, max_rows=10)
 
     error = engine.execute(ENDLESS, timeout=LATE, max_rows=10).error
 
     assert error.kind == "timeout"
-    deadline = time.monotonic() + 30
-    while clickhouse.running() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert clickhouse.running() == ""
+    wait_for(lambda: clickhouse.running() == "")
     assert engine.execute("select 1", timeout=SECONDS, max_rows=10).answer.rows == [(1,)]
 
 
@@ -146,10 +85,9 @@ def test_values_come_through(hosts, clickhouse):
         "toUInt64('18446744073709551615')": 18446744073709551615,
     }
 
-    execution = opened(hosts, clickhouse.url()).execute(f"select {', '.join(values)}", timeout=SECONDS, max_rows=9)
+    rows = rows_of(hosts, source_of("sqlalchemy", url=clickhouse.url()), f"select {', '.join(values)}")
 
-    assert execution.error is None, execution.error
-    assert execution.answer.rows == [tuple(values.values())]
+    assert rows == [tuple(values.values())]
 
 
 def test_tables_are_written_as_statements(engine):
@@ -159,9 +97,9 @@ def test_tables_are_written_as_statements(engine):
 @pytest.mark.parametrize(
     ("login", "reason"), [({"password": "mistaken-horse"}, "password"), ({"database": "nowhere"}, "EOFError")]
 )
-def test_server_that_does_not_let_us_in_is_a_source_error(hosts, clickhouse, login, reason):
-    with pytest.raises(SourceError, match=f"^source 'm': .*{reason}") as caught:
-        opened(hosts, clickhouse.url(**login)).execute("select 1", timeout=SECONDS, max_rows=1)
+def test_a_server_that_does_not_let_us_in_is_a_source_error(hosts, clickhouse, login, reason):
+    with pytest.raises(SourceError, match=f"^source 'music': .*{reason}") as caught:
+        execute(hosts, source_of("sqlalchemy", url=clickhouse.url(**login)), "select 1")
 
     assert "mistaken" not in str(caught.value)
     assert clickhouse.password not in str(caught.value)

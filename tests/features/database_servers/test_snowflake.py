@@ -2,18 +2,16 @@
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
-from samples import make_case, query
+from opened_sources import execute, source_of
 from servers import HOST, free_port
 
+from pytest_queryeval import score_pairs
 from pytest_queryeval.core.errors import SettingError, SourceError
-from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import FrozenMapping
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.testing import open_engine
 
 pytest_plugins = ["fakesnow_server"]
 
@@ -29,27 +27,16 @@ create view large as select name from hall where seats > 100;
 """
 
 
-def source(url):
-    return Source(name="shop", engine="sqlalchemy", settings={"url": url}, folder=Path())
-
-
 @pytest.fixture(scope="module")
 def shop(snowflake):
     snowflake.sql(*filter(str.strip, PREPARED.split(";")))
     return snowflake.url("music/shop")
 
 
-@pytest.fixture(scope="module")
-def hosts():
-    from pytest_queryeval.sandbox.host import Hosts
-
-    with Hosts() as hosts:
-        yield hosts
-
-
 @pytest.fixture
 def engine(hosts, shop):
-    return ENGINES["sqlalchemy"].open(source(shop), hosts)
+    with open_engine(source_of("sqlalchemy", url=shop), hosts) as engine:
+        yield engine
 
 
 def rows(engine, text):
@@ -123,19 +110,9 @@ def test_ddl_has_types_and_keys(engine):
     ids=["ties", "order", "no order", "numbers", "qualify"],
 )
 def test_answers_are_compared_with_order_and_ties(shop, gold, predicted, score):
-    case = make_case(
-        source=source(shop),
-        golds=(query(gold),),
-        predicted=query(predicted),
-        metrics=("execution_accuracy",),
-        dialect="snowflake",
-        timeout=SECONDS,
-    )
+    (pair,) = score_pairs([(gold, predicted)], {"sqlalchemy": shop}, ["execution_accuracy"], timeout=SECONDS)
 
-    with Session() as session:
-        result = evaluate_case(case, session)
-
-    assert result.scores == {"execution_accuracy": score}, result
+    assert pair.scores == {"execution_accuracy": score}, pair
 
 
 def test_session_takes_one_statement_and_has_the_time_limit_of_the_query(engine, snowflake):
@@ -206,25 +183,22 @@ def test_database_that_the_role_does_not_see_is_an_error_of_the_source(hosts, sn
         (snowflake.url("nowhere/shop"), "database 'nowhere'"),
         (snowflake.url("music/no"), "schema 'no'"),
     ]:
-        engine = ENGINES["sqlalchemy"].open(source(url), hosts)
-
         with pytest.raises(SourceError, match=f"the session has no {part}, which the URL names: it does not exist"):
-            engine.execute("select 1", timeout=SECONDS, max_rows=10)
+            execute(hosts, source_of("sqlalchemy", url=url), "select 1", timeout=SECONDS)
 
 
 def test_warehouse_that_the_role_does_not_see_is_an_error_of_the_source(hosts, snowflake):
-    engine = ENGINES["sqlalchemy"].open(source(snowflake.url("music/shop", warehouse="large")), hosts)
+    source = source_of("sqlalchemy", url=snowflake.url("music/shop", warehouse="large"))
 
     with pytest.raises(SourceError, match="the session has no warehouse 'large'"):
-        engine.execute("select 1", timeout=SECONDS, max_rows=10)
+        execute(hosts, source, "select 1", timeout=SECONDS)
 
 
 def test_server_that_cannot_be_reached_is_an_error_of_the_source_without_the_password(hosts, snowflake):
     url = snowflake.url("music/shop").replace(str(snowflake.port), str(free_port()))
-    engine = ENGINES["sqlalchemy"].open(source(url), hosts)
 
     with pytest.raises(SourceError, match="Failed to login") as caught:
-        engine.execute("select 1", timeout=SECONDS, max_rows=10)
+        execute(hosts, source_of("sqlalchemy", url=url), "select 1", timeout=SECONDS)
 
     assert "check server, user, password and database of the URL" in str(caught.value)
     assert not any(secret in str(caught.value) for secret in snowflake.secrets)
@@ -281,9 +255,9 @@ def test_number_and_type_of_an_error_tell_whose_it_is(name, number, kind):
 
 
 def test_a_query_without_a_schema_is_told_that_the_url_may_have_one(snowflake, hosts):
-    engine = ENGINES["sqlalchemy"].open(source(snowflake.url("music")), hosts)
+    source = source_of("sqlalchemy", url=snowflake.url("music"))
 
-    error = engine.execute("SELECT * FROM hall", timeout=SECONDS, max_rows=10).error
+    error = execute(hosts, source, "SELECT * FROM hall", timeout=SECONDS).error
 
     remedy = "write qualified names, or add /DATABASE/SCHEMA to the URL of the source"
     assert (error.kind, error.message) == ("invalid", f"the session has no current schema: {remedy}")

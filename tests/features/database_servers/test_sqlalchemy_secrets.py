@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
+from opened_sources import execute, source_of
+from waiting import child_processes
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Host
+from pytest_queryeval.testing import open_engine
 
 pytest.importorskip("sqlalchemy")
 pytest_plugins = ["postgres"]
@@ -105,10 +105,10 @@ def test_collecting_connects_to_nothing(outcome, cluster):
 
 @pytest.mark.parametrize("password", ["pw", "pass%20word", "music", "%C3%BC%F0%9F%8E%BB"])
 def test_passwords_of_all_kinds_are_taken_out_of_a_refused_login(cluster, hosts, password):
+    url = f"{cluster.url('guarded', password=password)}?application_name={password}"
+
     with pytest.raises(SourceError) as caught:
-        opened(hosts, f"{cluster.url('guarded', password=password)}?application_name={password}").execute(
-            "select 1", timeout=5, max_rows=1
-        )
+        execute(hosts, source_of("sqlalchemy", url=url), "select 1")
 
     assert 'failed for user "guarded"' in str(caught.value)
     assert password not in str(caught.value).partition("music':")[2]
@@ -119,25 +119,19 @@ def test_a_password_among_the_parameters_is_taken_out_too(cluster, hosts, where)
     url = f"postgresql://127.0.0.1:{cluster.port}/music{where.format('mistaken-horse')}&options=-cmistaken-horse"
 
     with pytest.raises(SourceError) as caught:
-        opened(hosts, url).execute("select 1", timeout=5, max_rows=1)
+        execute(hosts, source_of("sqlalchemy", url=url), "select 1")
 
     assert "mistaken" not in str(caught.value)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_password_is_not_in_the_list_of_processes(cluster, hosts):
-    engine = opened(hosts, cluster.url("guarded", password=cluster.spelled))
-    assert engine.execute("select 1", timeout=5, max_rows=1).error is None
+def test_the_password_is_not_in_the_list_of_processes(cluster):
+    others = child_processes()
+    with open_engine(source_of("sqlalchemy", url=cluster.url("guarded", password=cluster.spelled))) as engine:
+        assert engine.execute("select 1", timeout=20, max_rows=1).error is None
+        (pid,) = child_processes() - others
 
-    child = Path(f"/proc/{hosts.shared(Host('postgresql', Path())).pid}")
-    content = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
+        content = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
 
     assert b"host_child.py" in content
     assert hidden(content.decode(errors="replace"), cluster)
-
-
-def opened(hosts, url):
-    source = Source(
-        name=f"{url.rpartition('@')[2].partition('?')[0]}", engine="sqlalchemy", settings={"url": url}, folder=Path()
-    )
-    return ENGINES["sqlalchemy"].open(source, hosts)

@@ -1,16 +1,13 @@
-"""Trino, Snowflake and BigQuery through SQLAlchemy: against what stands in for servers that nobody has at hand."""
+"""Trino through SQLAlchemy, against what stands in for a server, and what other warehouses are told of limits."""
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from http_services import Said, serving
+from opened_sources import source_of
 
-from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.readonly import UNREADABLE, refusal
-from pytest_queryeval.features.database_servers.engine import dialect
+from pytest_queryeval.testing import open_engine
 
 SECONDS = 20
 COLUMNS = [
@@ -46,9 +43,9 @@ def trino(hosts):
     """An engine on a coordinator, and what that was asked."""
     pytest.importorskip("trino", reason="pip install 'trino[sqlalchemy]'")
     with serving(coordinator) as service:
-        settings = {"url": service.url.replace("http://", "trino://reader@") + "tpch/tiny"}
-        source = Source(name="m", engine="sqlalchemy", settings=settings, folder=Path())
-        yield ENGINES["sqlalchemy"].open(source, hosts), service.asked
+        url = service.url.replace("http://", "trino://reader@") + "tpch/tiny"
+        with open_engine(source_of("sqlalchemy", url=url), hosts) as engine:
+            yield engine, service.asked
 
 
 def test_query_has_its_limit_as_a_property_of_its_session(trino):
@@ -125,96 +122,3 @@ def test_database_is_told_the_limit_before_each_query(name, commands):
     child.begin(stand_in, 2.5)
 
     assert lines == ["rollback", *commands]
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("trino://reader@host/catalog/schema", "trino"),
-        ("snowflake://reader:password@account/db/schema?warehouse=small&role=reader", "snowflake"),
-        ("bigquery://project/dataset", "bigquery"),
-        ("clickhouse+native://reader@host/db", "clickhouse"),
-        ("clickhousedb://reader@host/db", "clickhouse"),
-    ],
-)
-def test_dialect_of_queries_is_that_of_the_url(url, name):
-    assert dialect({"url": url}) == name
-
-
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("select system$cancel_query('x')", "snowflake"),
-        ("select * from table(result_scan('x')) ; drop table x", "snowflake"),
-        ("copy into @stage from x", "snowflake"),
-        ("put file:///etc/passwd @stage", "snowflake"),
-        ("select sequence.nextval", "snowflake"),
-        ("select * from table(result_scan(last_query_id()))", "snowflake"),
-        ("select 1 ->> insert into x select * from $1", "snowflake"),
-        ("select $1 from @stage/x.csv", "snowflake"),
-        ("select $1 from '@~/x.csv'", "snowflake"),
-        ("select snowflake.cortex.complete('model', 'text')", "snowflake"),
-        ("select ai_classify('text', ['a'])", "snowflake"),
-        ("execute immediate 'drop table x'", "snowflake"),
-        ("export data options(uri='gs://x/*') as select 1", "bigquery"),
-        ("select * from external_query('x', 'drop table y')", "bigquery"),
-        ("create temp function f() as (1); select f()", "bigquery"),
-        ("begin select 1; end", "bigquery"),
-        ("select 1 settings max_execution_time = 0", "clickhouse"),
-        ("select 1 format JSON", "clickhouse"),
-    ],
-)
-def test_statements_of_warehouses_that_reach_further_are_refused(query, name):
-    assert refusal(query, name).kind in ("unsafe", "invalid")
-
-
-@pytest.mark.parametrize(
-    ("query", "name", "what"),
-    [
-        ("select '--', load_file /* x */ ('/etc/passwd')", "mysql", "load_file"),
-        ("select '/*' as a, x.* from url/**/('http://h', CSV, 'a String') as x", "clickhouse", "url ("),
-        ("select '#', * from remote/**/('h', a.b)", "clickhouse", "remote ("),
-        ("select * from `\\x75rl`('http://h', CSV, 'a String')", "clickhouse", "an escape in a quoted name"),
-        ("select * from \u201curl\u201d('http://h', CSV, 'a String')", "clickhouse", "not ASCII"),
-        ("select * from url\u200b('http://h', CSV, 'a String')", "clickhouse", "not ASCII"),
-        ("select * from oss('http://h/x')", "clickhouse", "oss"),
-        ("select reverseDNSQuery('127.0.0.1')", "clickhouse", "reverseDNSQuery"),
-        ("select * from `\\x65xternal_query`('a', 'b')", "bigquery", "an escape in a quoted name"),
-        ("select '--', pg_sleep/**/(1)", "redshift", "pg_sleep"),
-        ("select '--', * from table(system/* a */. /* b */query(query => 'x'))", "trino", "system . query"),
-        ("select '--', reflect/**/('java.util.UUID', 'randomUUID')", "spark", "reflect"),
-        ("select transform(a) using r'tee /x' as (b) from t", "spark", "using"),
-        ("select '${env:PATH}'", "spark", "${"),
-        ("select * from text.`secret.txt`", "spark", "a path"),
-        ("select 1 where 1 in (select 1 from `org.x.Text`.`secret.txt`)", "hive", "a path"),
-        ("select to_protobuf(a, 'A', '/etc/passwd') from t", "databricks", "to_protobuf"),
-    ],
-)
-def test_what_is_hidden_from_the_parser_is_found(query, name, what):
-    failure = refusal(query, name)
-
-    assert failure.kind == "unsafe"
-    assert what in failure.message
-
-
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("select 'naïve --', \"größe\", 'a\\'b' from t -- naïve", "clickhouse"),
-        ("select count(a), url from t where file in ('x') -- url", "clickhouse"),
-        ('select "a\\b" from t', "sqlite"),
-        ("select a.text, b.csv, '$', '{' from a join b using (x)", "spark"),
-        ("select * from main.hall.seats", "databricks"),
-        ("select v:a.b::string from t, lateral flatten(input => v) where email like '%@x'", "snowflake"),
-        ("select * exclude (a) from t qualify row_number() over (order by a) = 1", "snowflake"),
-    ],
-)
-def test_what_only_looks_like_that_may_be_sent(query, name):
-    assert refusal(query, name) is None
-
-
-def test_text_on_which_the_parser_fails_is_refused():
-    failure = refusal("select * from range(5) |> limit 2 |> tablesample (10 percent)", "spark")
-
-    assert failure.kind == "unsafe"
-    assert UNREADABLE in failure.message
