@@ -1,4 +1,4 @@
-"""What endpoints do wrong: behaviours for the `FaultServer` of servers.py, and what is to come of each."""
+"""What services behind HTTP do wrong: behaviours for the `FaultServer` of servers.py, and service_faults.yaml."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import re
 import socket
 import struct
 import zlib
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from servers import GOOD, JSON, Behaviour, Exchange, Request, table
 
 CAP = 256 * 2**20  # bytes that an answer may have
@@ -19,7 +22,9 @@ CAP = 256 * 2**20  # bytes that an answer may have
 def unless_probed(behaviour: Behaviour) -> Behaviour:
     """The same, but the trivial query is answered: the endpoint lives, the query is the trouble."""
     return lambda exchange: (
-        exchange.reply('{"head": {}, "boolean": true}') if exchange.request.is_probe else behaviour(exchange)
+        exchange.reply('{"head": {}, "boolean": true, "results": {"bindings": []}}')
+        if exchange.request.is_probe
+        else behaviour(exchange)
     )
 
 
@@ -183,154 +188,35 @@ def _md5(text: str) -> str:
     return hashlib.md5(text.encode()).hexdigest()
 
 
-XML = """<?xml version="1.0"?><!DOCTYPE sparql [<!ENTITY x "ha">]><sparql xmlns="http://www.w3.org/2005/sparql-results#">
-<head><variable name="x"/></head><results><result><binding name="x"><literal>&x;</literal></binding></result></results>
-</sparql>"""
-HALF = GOOD[:-9]
-CHUNKS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-# No answer, whatever the query: the endpoint is to blame.
-SOURCE_ERRORS = {
-    "hangs up": (hangs_up, "no connection|closed|dropped"),
-    "resets the connection": (resets, "reset|closed|dropped"),
-    "not HTTP": (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "SSH|HTTP|connection"),
-    "headers without end": (sends_headers_without_end, "header"),
-    "a header without end": (sends_a_header_without_end, "header|line"),
-    "truncated body": (
-        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + HALF),
-        f"breaks off after {len(HALF)} of 500 bytes; the server may",
-    ),
-    "truncated chunks": (sends(CHUNKS + b"5a\r\n" + HALF), f"breaks off after {len(HALF)} bytes; the server may"),
-    "truncated second chunk": (
-        sends(CHUNKS + b"9\r\n" + HALF[:9] + b"\r\n5a\r\n" + HALF[9:]),
-        f"breaks off after {len(HALF)} bytes; the server may",
-    ),
-    "two lengths": (
-        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 500\r\n\r\n" + HALF),
-        r"the answer has invalid headers \(.*Content-Length.*5, 500.*\): correct the configuration",
-    ),
-    "chunks that end early": (sends(CHUNKS + b"9\r\n" + HALF[:9] + b"\r\n0\r\n\r\n"), "not valid"),
-    "chunks of no size": (sends(CHUNKS + b"no\r\n"), "chunk|breaks off"),
-    "half a document": (says(HALF), "not valid SPARQL JSON"),
-    "two documents": (says(GOOD * 2), "not valid SPARQL JSON"),
-    "HTML": (says("<html>Welcome!</html>", Content_Type="text/html"), "text/html.*Welcome"),
-    "nothing": (says(""), "not valid SPARQL JSON.* 0 bytes"),
-    "nothing, without a content type": (
-        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-        r"not valid SPARQL JSON.* \(no content type, 0 bytes\)",
-    ),
-    "no content": (says("", "204 No Content"), "204"),
-    "a part": (says(GOOD, "206 Partial Content"), "206"),
-    "XML": (
-        says(XML, Content_Type="application/sparql-results+xml"),
-        "the answer is XML, .*JSON was asked for: set what",
-    ),
-    "XML that is called JSON": (says('<?xml version="1.0"?><sparql/>'), "the answer is XML, not SPARQL JSON results"),
-    "CSV": (
-        says("x\r\none\r\n", Content_Type="text/csv; charset=utf-8"),
-        "the answer is CSV, not SPARQL JSON results",
-    ),
-    "deep nesting": (says(GOOD[:-2] + b"[" * 200_000), "not valid SPARQL JSON"),
-    "bytes that are not text": (says(b'{"head": {"vars": ["\xff\xfe"]}'), "not valid SPARQL JSON"),
-    "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "cannot be decompressed .gzip: Error -3"),
-    "an encoding that was not asked for": (
-        says(GOOD, Content_Encoding="br"),
-        "is encoded as 'br', which was not asked",
-    ),
-    **{
-        f"{encoding} {fault}": (says(body, Content_Encoding=encoding), f"cannot be decompressed .{encoding}: {reason}")
-        for encoding, fault, body, reason in broken_compression(GOOD)
-    },
-    "bad request to everything": (
-        says("no such repository", "400 Bad Request"),
-        "nor does it answer ASK {}: .*no such",
-    ),
-    "not found": (says("no such store", "404 Not Found"), "404 Not Found.*no such store"),
-    "unauthorised": (says("", "401 Unauthorized"), "401 Unauthorized"),
-    "forbidden": (says("not you", "403 Forbidden"), "403 Forbidden.*not you"),
-    "method not allowed": (says("", "405 Method Not Allowed"), "405"),
-    "too many requests": (says("slow down", "429 Too Many Requests"), "429.*slow down"),
-    "come again in an hour": (says("", "429 Too Many Requests", Retry_After=3600), "429"),
-    "error": (says("no memory", "500 Internal Server Error"), "500.*no memory"),
-    "unavailable": (says("", "503 Service Unavailable"), "503"),
-    "too many requests with this query": (
-        unless_probed(says("slow down", "429 Too Many Requests")),
-        "429 Too Many Requests: slow down: the service is busy: wait, then run again",
-    ),
-    "come again in an hour with this query": (unless_probed(says("", "429 Too Many", Retry_After=3600)), "429.* busy"),
-    "unavailable for this query": (unless_probed(says("", "503 Service Unavailable")), "503.* busy"),
-    "an agent is wanted": (
-        unless_probed(says("Please set a user-agent", "403 Forbidden")),
-        r"set a user-agent: write `headers: \{User-Agent: 'NAME \(address\)'\}`$",
-    ),
-    "gateway time-out": (says("", "504 Gateway Timeout"), "504"),
-    "redirect to itself": (redirects_to_itself, "redirect"),
-    "redirect to a file": (redirects("file:///etc/passwd"), "file|redirect"),
-    "redirect to nowhere": (redirects("http://"), "redirect|URL|host"),
-    "redirect without a target": (says("", "302 Found"), "302"),
+def sends_too_many_rows(exchange: Exchange) -> None:
+    exchange.reply(table(*map(str, range(101))))
+
+
+FAULTS = yaml.safe_load((Path(__file__).parent / "service_faults.yaml").read_text(encoding="utf-8"))
+PARTS = {
+    "good": GOOD.decode(),
+    "half": GOOD[:-9].decode(),
+    "chunks": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
 }
-# JSON, but not of this shape: never an answer of no rows.
-SHAPES = {
-    "list": "[]",
-    "text": '"boolean"',
-    "null": "null",
-    "error": '{"error": "time is up"}',
-    "no head": '{"results": {"bindings": []}}',
-    "no results": '{"head": {"vars": ["x"]}}',
-    "columns as text": '{"head": {"vars": "x"}, "results": {"bindings": []}}',
-    "rows as an object": '{"head": {"vars": ["x"]}, "results": {"bindings": {}}}',
-    "rows as text": '{"head": {"vars": ["x"]}, "results": {"bindings": ""}}',
-    "rows as lists": '{"head": {"vars": ["x"]}, "results": {"bindings": [["a"]]}}',
-    "plain values": '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": "a"}]}}',
-    "no value": '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "uri"}}]}}',
-    "unknown type": '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "y", "value": "a"}}]}}',
-    "a number for a value": '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "uri", "value": 1}}]}}',
-    "a boolean for a table": '{"head": {}, "boolean": true}',
-    "a boolean as text": '{"head": {}, "boolean": "false"}',
-}
-# The endpoint answers the trivial query: this query is to blame.
-FAILURES = {
-    "bad request": (
-        unless_probed(says("Parse error at line 1", "400 Bad Request")),
-        "invalid",
-        "Parse error at line 1",
-    ),
-    "bad request in JSON": (
-        unless_probed(says('{"message": "no such prefix"}', "400 Bad Request")),
-        "invalid",
-        "no such prefix",
-    ),
-    "escape codes": (
-        unless_probed(says("\x1b[2J\r\n##[error]x\u202e", "400 Bad Request")),
-        "invalid",
-        r"\\x1b\[2J",
-    ),
-    "error": (unless_probed(says("no memory", "500 Internal Server Error")), "rejected", "500.*no memory"),
-    "error that repeats a query about agents": (
-        unless_probed(says("SELECT * { ?visit :userAgent ?name }", "500 Internal Server Error")),
-        "rejected",
-        "500.*:userAgent",
-    ),
-    "error once": (
-        unless_probed(then_good(says("no memory", "500 Internal Server Error"))),
-        "rejected",
-        "500.*no memory",
-    ),
-    "gateway time-out": (unless_probed(says("", "504 Gateway Timeout")), "rejected", "504"),
-    "request timeout": (unless_probed(says("", "408 Request Timeout")), "timeout", "408 Request Timeout"),
-    "body without end": (unless_probed(sends_a_body_without_end), "too_large", "268,435,456 bytes"),
-    "gzip bomb": (unless_probed(sends_a_gzip_bomb), "too_large", "268,435,456 bytes"),
-    "too many rows": (says(table(*map(str, range(101)))), "too_large", "more than 100 rows"),
-}
-SLOW = {
-    "hangs": hangs,
-    "drips its head": drips_its_head,
-    "drips its body": drips_its_body,
-    "asks to continue without end": asks_to_continue_without_end,
-}
-RETRIED = {
-    "unavailable": says("", "503 Service Unavailable"),
-    "bad gateway": says("", "502 Bad Gateway"),
-    "too many requests": says("", "429 Too Many Requests", Retry_After=1),
-    "reset": resets,
-    "hung up": hangs_up,
-}
+SLOW = {row["behaviour"]: globals()[row["behaviour"]] for row in FAULTS["late"]}
+
+
+def behaviour_of(row: dict[str, Any], *, probed: bool = False) -> Behaviour:
+    """What a row of service_faults.yaml describes."""
+
+    def written(match: re.Match[str]) -> str:
+        count, _, text = match[1].rpartition("*")
+        return text * int(count) if count else PARTS[text]
+
+    headers = {name.replace("-", "_"): value for name, value in row.get("headers", {}).items()}
+    body = re.sub("«(.+?)»", written, row.get("raw", row.get("body", ""))).encode()
+    if "behaviour" in row:
+        behaviour: Behaviour = globals()[row["behaviour"]]
+    elif "raw" in row:
+        behaviour = sends(body)
+    else:
+        data = bytes.fromhex(row["bytes"]) if "bytes" in row else body
+        behaviour = says(data, row.get("status", "200 OK"), **headers)
+    if row.get("once"):
+        behaviour = then_good(behaviour)
+    return unless_probed(behaviour) if probed or row.get("probed") else behaviour
