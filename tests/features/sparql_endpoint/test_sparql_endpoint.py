@@ -148,9 +148,12 @@ def test_the_message_on_a_graph_says_how_to_allow_it(hosts):
 
 
 def test_timed_queries_are_refused_in_the_same_way(hosts):
-    with FaultServer(lambda exchange: exchange.reply(TWO_ROWS)) as server:
-        with open_engine(source_of("endpoint", url=server.url), hosts) as engine:
-            timed = engine.time("ASK {}", statements("endpoint_graphs")["unlisted"][0], iterations=1, timeout=5)
+    unlisted = statements("endpoint_graphs")["unlisted"][0]
+    with (
+        FaultServer(lambda exchange: exchange.reply(TWO_ROWS)) as server,
+        open_engine(source_of("endpoint", url=server.url), hosts) as engine,
+    ):
+        timed = engine.time("ASK {}", unlisted, iterations=1, timeout=5)
 
     assert (timed.error.kind, server.requests) == ("unsafe", [])
 
