@@ -1,171 +1,436 @@
-"""A report compared with an earlier one: flips, metrics, what changed besides the system, and how it reads."""
+"""A run compared with an earlier one: flips, metrics and their tests, and what changed besides the system."""
 
-import re
+import math
+import random
+from collections import Counter
+from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import FINGERPRINT, HEAD, entry
+from report_parts import merge, part
+from samples import FINGERPRINT, entry
+from scipy import stats
 
-from pytest_queryeval.reports.blocks import markdown_lines, text_lines
-from pytest_queryeval.reports.sections import MAX_NAMES, baseline_blocks
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
+pytestmark = pytest.mark.feature("report_files")
 
+FOLDER = Path(__file__).parent
+CHANGES, GATE_CHANGES = yaml.safe_load_all((FOLDER / "changes.yaml").read_text(encoding="utf-8"))
 PATH = "music/s.queryeval.yaml"
-OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
+MET, UNMET = ("passed", "xpassed"), ("failed", "missed", "xfailed")
+OUTCOMES = (*MET, *UNMET, "error", "skipped")
 
 
-def case(id_="a", value=1.0, *, outcome=None, fingerprint=None, path=PATH, **changes):
-    defaults = {
-        "id": id_,
-        "nodeid": f"{path}::{id_}",
-        "path": path,
-        "question": "how many",
-        "evidence": "",
-        "scores": {} if value is None else {"f1": value},
-        "outcome": outcome or ("passed" if value else "failed"),
-        "fingerprint": FINGERPRINT | (fingerprint or {}),
-    }
-    return entry(**defaults | changes)
+def case(id_="a", value=1.0, **changes):
+    scores = {} if value is None else {"f1": value}
+    changes = {"scores": scores, "outcome": "passed" if value else "failed", "fingerprint": FINGERPRINT} | changes
+    return entry(id=id_, **changes)
 
 
-def told(*cases, **about):
-    return aggregate(cases, gates=about.pop("gates", ()), about=HEAD | about)
-
-
-def comparison(before, after, **arguments):
-    return compare_reports(before, after, path="base.json", **arguments)
-
-
-def named(before, after):
-    """What changed besides the system, between two reports of one case each."""
-    return [change["what"] for change in comparison(told(before), told(after))["changes"]]
+def compared(before, after, *, of_baseline=None, **about):
+    """The comparison of two lists of cases."""
+    return merge(part(*after, **about), baseline=part(*before, **of_baseline or {})).report["baseline"]
 
 
 def ids(nodeids):
     return [nodeid.rpartition("::")[2] for nodeid in nodeids]
 
 
-def test_cases_that_changed_sides_are_fixed_or_broken():
-    before = told(case("a", 1.0), case("b", 0.0), case("c", 1.0), case("d", 0.0))
-    after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("d", 0.0))
+# Flips, counts and causes, against their definitions.
 
-    changes = comparison(before, after)
+CASES = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.tuples(
+            st.sampled_from([*OUTCOMES, "not_run"]),
+            st.sampled_from([None, 0.0, 0.3, 1.0]),
+            st.sets(st.sampled_from(["wrong-value", "nesting"])),
+        )
+        for name in "abcdefgh"
+    },
+)
 
-    assert (ids(changes["regressions"]), ids(changes["fixes"])) == (["a"], ["b"])
+
+def drawn_case(name, outcome, value, labels):
+    edits = [{"label": label, "clause": "", "change": ""} for label in sorted(labels)]
+    predicted = {"query": f"SELECT '{name}'", "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
+    return case(
+        name,
+        value,
+        outcome=outcome,
+        cause={"edits": edits, "repaired_query": None} if edits else None,
+        predicted=predicted | {"error": None},
+    )
 
 
-def test_causes_are_compared_over_the_cases_of_both_reports():
-    def wrong(id_, label):
-        edits = [{"label": label, "clause": "", "change": ""}]
-        return case(id_, 0.0, cause={"edits": edits, "repaired_query": None})
+def p_value(differences):
+    """The share of all ways to give the differences signs whose sum is as far from 0."""
+    sums = [
+        sum(map(math.prod, zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=len(differences))
+    ]
+    return sum(abs(total) >= abs(sum(differences)) - 1e-9 for total in sums) / len(sums)
 
-    before = told(wrong("a", "wrong-value"), wrong("b", "wrong-limit"), wrong("gone", "wrong-value"), case("c"))
-    after = told(wrong("a", "nesting"), wrong("b", "wrong-limit"), wrong("new", "nesting"), case("c"))
 
-    assert comparison(before, after)["causes"] == {
-        "nesting": {"before": 0, "after": 1},
-        "wrong-limit": {"before": 1, "after": 1},
-        "wrong-value": {"before": 1, "after": 0},
+def adjusted(values):
+    """Holm's p values, by their names: the smallest times the number of tests, and so on, never below one before."""
+    ordered = sorted(values, key=values.get)
+    steps = [min(1.0, values[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
+    return {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
+
+
+@given(CASES, CASES)
+def test_a_comparison_is_that_of_its_definition(before, after):
+    old = {name: drawn_case(name, *fields) for name, fields in before.items()}
+    new = {name: drawn_case(name, *fields) for name, fields in after.items()}
+
+    found = compared(old.values(), new.values())
+
+    outcomes = {name: (before[name][0], after[name][0]) for name in before if name in after}
+    common = {name: pair for name, pair in outcomes.items() if "not_run" not in pair}
+    regressions = [name for name, (one, two) in common.items() if one in MET and two in UNMET]
+    fixes = [name for name, (one, two) in common.items() if one in UNMET and two in MET]
+    errors = [name for name, (one, two) in common.items() if two == "error" != one]
+    assert (ids(found["regressions"]), ids(found["fixes"]), ids(found["errors"])) == tuple(
+        map(sorted, (regressions, fixes, errors))
+    )
+    assert found["cases"] == {
+        "before": len(before),
+        "after": len(after),
+        "common": len(common),
+        "added": len(after.keys() - before.keys()),
+        "removed": len(before.keys() - after.keys()),
+        "not_run": sum(two == "not_run" != one for one, two in outcomes.values()),
+        "skipped": sum(two == "skipped" != one for one, two in common.values()),
+        "errors": len(errors),
+        "unknown": 0,
     }
+    assert {
+        ids([nodeid])[0]: (earlier["outcome"], earlier["query"]) for nodeid, earlier in found["earlier"].items()
+    } == {name: (before[name][0], f"SELECT '{name}'") for name in regressions + fixes}
+    counts = [Counter(label for name in common for label in own[name][2]) for own in (before, after)]
+    assert found["causes"] == {
+        label: {"before": counts[0][label], "after": counts[1][label]} for label in counts[0] | counts[1]
+    }
+    rates = {**dict.fromkeys(MET[:1], 1.0), **dict.fromkeys(("failed", "missed", "error"), 0.0)}
+    pairs = {
+        "pass_rate": [(rates.get(one), rates.get(two)) for one, two in common.values()],
+        "f1": [(before[name][1], after[name][1]) for name in common],
+    }
+    pairs = {name: [pair for pair in own if None not in pair] for name, own in pairs.items()}
+    differences = {name: [two - one for one, two in own] for name, own in pairs.items() if own}
+    p_values = {name: p_value(own) for name, own in differences.items()}
+    holm = adjusted(p_values)
+    assert found["metrics"].keys() == differences.keys()
+    for name, metric in found["metrics"].items():
+        means = [sum(own) / len(own) for own in (*zip(*pairs[name], strict=True), differences[name])]
+        figures = [metric[key] for key in ("n", "before", "after", "change", "p", "p_holm")]
+        assert figures == pytest.approx([len(pairs[name]), *means, p_values[name], holm[name]])
+        assert metric["test"] == ("mcnemar" if {*sum(pairs[name], ())} <= {0.0, 1.0} else "sign_flip")
 
 
-def predicted(query, **changes):
-    side = {"query": query, "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
-    return side | changes
-
-
-def test_earlier_predictions_of_regressions_and_fixes_are_kept_and_no_others():
+def test_earlier_predictions_come_with_their_errors_and_differences():
     difference = {"summary": "gold 4, predicted 2", "missing": [], "extra": [], "changed": [], "repeated": []}
     error = {"kind": "invalid", "message": "no such column: x"}
-    before = told(
-        case("a", 1.0, predicted=predicted("SELECT 1")),
-        case("b", 0.0, predicted=predicted("SELECT 2"), difference=difference),
-        case("c", 0.0, predicted=predicted("SELECT x", error=error)),
-        case("same", 1.0, predicted=predicted("SELECT 3")),
-        case("breaks", 1.0, predicted=predicted("SELECT 4")),
-    )
-    after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("same", 1.0), case("breaks", outcome="error"))
+    predicted = {"query": "SELECT x", "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
+    before = case("a", 0.0, difference=difference), case("b", 0.0, predicted=predicted | {"error": error})
 
-    changes = comparison(before, after)["earlier"]
+    found = compared(before, [case("a"), case("b")])["earlier"]
 
-    assert {nodeid.rpartition("::")[2]: earlier for nodeid, earlier in changes.items()} == {
-        "a": {"outcome": "passed", "query": "SELECT 1", "error": None, "summary": ""},
-        "b": {"outcome": "failed", "query": "SELECT 2", "error": None, "summary": "gold 4, predicted 2"},
-        "c": {"outcome": "failed", "query": "SELECT x", "error": error, "summary": ""},
-    }
+    assert list(found.values()) == [
+        {"outcome": "failed", "query": None, "error": None, "summary": "gold 4, predicted 2"},
+        {"outcome": "failed", "query": "SELECT x", "error": error, "summary": ""},
+    ]
 
 
-@pytest.mark.long
 def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", "singers-in-Bergen-2025")
     query = f"SELECT 'singers-in-Bergen-2025', '\udc80', '{'x' * 10_000}'"
-    old = [case(f"c{number:03}", 1.0, predicted=predicted(query)) for number in range(600)]
-    new = [case(f"c{number:03}", 0.0) for number in range(600)]
+    predicted = {"query": query, "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+    old = [case(f"c{number:03}", predicted=predicted) for number in range(510)]
 
-    changes = comparison(told(*old), told(*new))["earlier"]
+    found = compared(old, [case(f"c{number:03}", 0.0) for number in range(510)])["earlier"]
 
-    assert list(changes) == [case["nodeid"] for case in old[:500]]
-    (text,) = {earlier["query"] for earlier in changes.values()}
+    assert ids(found) == [f"c{number:03}" for number in range(500)]
+    (text,) = {earlier["query"] for earlier in found.values()}
     assert len(text) == 4_000
     assert "singers-in-Bergen" not in text
-    assert text.encode()
 
 
-@pytest.mark.parametrize("old", OUTCOMES)
-@pytest.mark.parametrize("new", OUTCOMES)
-def test_what_is_expected_to_fail_flips_as_well_and_errors_and_skips_stand_apart(old, new):
-    changes = comparison(told(case(outcome=old)), told(case(outcome=new)))
-
-    met, unmet = {"passed", "xpassed"}, {"failed", "missed", "xfailed"}
-    assert bool(changes["regressions"]) == (old in met and new in unmet)
-    assert bool(changes["fixes"]) == (old in unmet and new in met)
-    assert bool(changes["errors"]) == (new == "error" != old)
-    assert changes["cases"]["skipped"] == (new == "skipped" != old)
+# Statistics of pairs
 
 
-@pytest.mark.parametrize("other", OUTCOMES)
-def test_a_case_that_was_not_run_since_the_gates_were_decided_is_neither_removed_nor_in_both(other):
-    ran, left = case(outcome=other), case(outcome="not_run", scores={})
-
-    changes = comparison(told(ran, case("b")), told(left, case("b")))
-
-    assert (changes["cases"]["common"], changes["cases"]["removed"], changes["cases"]["not_run"]) == (1, 0, 1)
-    assert (changes["regressions"], changes["errors"], changes["changes"]) == ([], [], [])
+def sides_of(pairs):
+    """Cases with the scores of several metrics, before and after; each metric has a list for each side."""
+    for side in zip(*pairs.values(), strict=True):
+        scores = [dict(zip(pairs, own, strict=True)) for own in zip(*side, strict=True)]
+        yield [case(str(number), scores=own) for number, own in enumerate(scores)]
 
 
-@pytest.mark.parametrize("other", [*OUTCOMES, "not_run"])
-def test_a_case_that_was_not_run_in_the_baseline_is_not_new(other):
-    changes = comparison(told(case(outcome="not_run", scores={}), case("b")), told(case(outcome=other), case("b")))
+def statistics_of(**pairs):
+    return compared(*sides_of(pairs))["metrics"]
 
-    assert {name: changes["cases"][name] for name in ("common", "added", "not_run", "errors", "skipped")} == {
-        "common": 1,
-        "added": 0,
-        "not_run": 0,
-        "errors": 0,
-        "skipped": 0,
+
+def flips(broken, fixed, same):
+    """Scores of 0 and 1 before and after."""
+    return [1.0] * broken + [0.0] * fixed + [1.0] * same, [0.0] * broken + [1.0] * fixed + [1.0] * same
+
+
+def noise(number, seed=1):
+    return [0.0] * number, np.random.default_rng(seed).normal(size=number).tolist()
+
+
+def test_the_exact_mcnemar_test_has_the_published_value_and_the_interval_of_bonett_and_price():
+    nine_of_ten, quarters = flips(9, 1, 40), flips(10, 0, 0)
+
+    found = statistics_of(f1=nine_of_ten, other=[own + [1.0] * 40 for own in quarters])
+
+    assert found["f1"]["p"] == pytest.approx(22 / 1024)  # 2 * (C(10, 9) + C(10, 10)) / 2^10
+    assert found["other"]["p"] == pytest.approx(2 / 1024)
+    half = 1.959964 * math.sqrt((10 / 52 + 2 / 52 - (8 / 52) ** 2) / 52)
+    assert found["f1"]["ci95"] == pytest.approx([-8 / 52 - half, -8 / 52 + half])
+
+
+def test_many_differences_have_the_p_and_the_interval_of_scipy():
+    before, after = noise(60)
+
+    found = statistics_of(f1=(before, after), drop=([0.0] * 60, [-0.5] * 60))
+
+    reference = stats.permutation_test(
+        (np.array(after),), np.mean, permutation_type="samples", n_resamples=20_000, rng=np.random.default_rng(3)
+    )
+    bootstrap = stats.bootstrap(
+        (after,), np.mean, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert found["f1"]["p"] == pytest.approx(reference.pvalue, abs=0.02)
+    assert found["f1"]["ci95"] == pytest.approx(list(bootstrap), abs=0.02)
+    assert found["drop"]["p"] == 1 / 10_000  # never 0
+    assert found["drop"]["ci95"] is None  # all differences are the same
+
+
+def test_a_few_values_of_many_cases_have_the_interval_of_the_normal_distribution():
+    chance = random.Random(1)
+    before, after = [0.5] * 600, [chance.choice([0.5, 0.5, 0.75, 0.0]) for _ in range(600)]
+
+    low, high = statistics_of(f1=(before, after))["f1"]["ci95"]
+
+    differences = np.array(after) - 0.5
+    half = 1.96 * differences.std() / math.sqrt(600)
+    assert (low, high) == pytest.approx((differences.mean() - half, differences.mean() + half), abs=0.004)
+
+
+def gates_of(*rules, **pairs):
+    """The gates that allow no regression of these metrics, each with its rule."""
+    rule = {"type": "no_regression", "folder": "", "where": {}, "min": None, "max": None}
+    limits = [{"alpha": alpha, "max_drop": max_drop} for alpha, max_drop in rules]
+    gates = [
+        rule | {"metric": name, "no_regression": limit, "better": "lower" if name.endswith("_seconds") else "higher"}
+        for name in pairs
+        for limit in limits
+    ]
+    before, after = sides_of(pairs)
+    return merge(part(*after, gates=gates), baseline=part(*before)).report["gates"]
+
+
+def test_a_gate_adds_the_error_of_random_signs_which_is_made_once_in_200_times():
+    before, after = noise(40)
+    reference = stats.permutation_test(
+        (np.array(after),),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=29_999,
+        alternative="less",
+        rng=np.random.default_rng(3),
+    )
+
+    (gate,) = gates_of((0.05, 0.0), f1=(before, after))
+
+    p = reference.pvalue
+    assert gate["p"] == pytest.approx(p + 2.5758 * math.sqrt(p * (1 - p) / 9_999), abs=0.015)
+    assert gate["p"] > p
+
+
+def power(n, discordant, drop, alpha):
+    """The power of the exact McNemar test: over all numbers of cases that break and are fixed."""
+    broken, fixed = (discordant + drop) / 2, (discordant - drop) / 2
+    return sum(
+        stats.multinomial.pmf([down, up, n - down - up], n, [broken, fixed, 1 - discordant])
+        for down in range(n + 1)
+        for up in range(n + 1 - down)
+        if down + up and stats.binomtest(down, down + up, alternative="greater").pvalue <= alpha
+    )
+
+
+@pytest.mark.parametrize(("broken", "fixed", "same"), [(4, 3, 13), (0, 0, 12)])
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_drop_that_is_detected_in_4_of_5_runs_has_that_power(broken, fixed, same, alpha):
+    n = broken + fixed + same
+
+    (gate,) = gates_of((alpha, 0.0), f1=flips(broken, fixed, same))
+
+    discordant = max((broken + fixed) / n, gate["detectable"])
+    assert power(n, discordant, gate["detectable"], alpha) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_the_drop_that_is_detected_depends_on_how_much_cases_differ():
+    steady, few = [0.01, -0.01] * 50, [0.25, -0.25] * 8 + [0.0] * 84
+    zero = [0.0] * 100
+    scores = {
+        "steady": (zero, steady),
+        "few": (zero, few),
+        "noise": noise(100),
+        "scaled": (zero, [30 * v for v in steady]),
     }
 
+    drops = {gate["metric"]: gate["detectable"] for gate in gates_of((0.05, 0.0), **scores)}
 
-def test_cases_of_one_report_only_are_counted():
-    changes = comparison(told(case("a"), case("gone")), told(case("a"), case("new")))
+    assert drops["steady"] == pytest.approx(2.4865 * 0.01 / 10, rel=1e-3)  # z of 0.05 and of the power, s / √n
+    assert drops["scaled"] == pytest.approx(30 * drops["steady"])
+    assert drops["steady"] < drops["few"] < drops["noise"]
 
-    assert {name: changes["cases"][name] for name in ("before", "after", "common", "added", "removed", "not_run")} == {
-        "before": 2,
-        "after": 2,
-        "common": 1,
-        "added": 1,
-        "removed": 1,
-        "not_run": 0,
-    }
-    assert changes["changes"] == [{"what": "cases removed", "cases": [f"{PATH}::gone"]}]
+
+def test_scores_that_never_change_show_what_cases_bring_that_lose_all():
+    (gate,) = gates_of((0.05, 0.0), f1=([0.5] * 100, [0.5] * 100))
+
+    lost = round(100 * gate["detectable"] / 0.5)
+
+    (fallen,) = gates_of((0.05, 0.0), f1=([0.5] * 100, [0.0] * lost + [0.5] * (100 - lost)))
+    assert fallen["p"] <= 0.05
+    assert gates_of((0.05, 0.0), f1=([0.5] * 100, [0.0] * 4 + [0.5] * 96))[0]["p"] > 0.05
+
+
+def test_a_stricter_test_and_a_tolerated_drop_need_larger_drops_and_more_cases_show_smaller_ones():
+    usual, strict, tolerant = (
+        gate["detectable"] for gate in gates_of((0.05, 0.0), (0.005, 0.0), (0.05, 0.1), f1=flips(9, 8, 83))
+    )
+    (large,) = gates_of((0.05, 0.0), f1=flips(90, 80, 830))
+
+    assert large["detectable"] < usual < strict
+    assert tolerant > max(0.1, usual)
+
+
+@pytest.mark.parametrize("pairs", [flips(1, 0, 3), noise(4), ([0.0], [0.0])], ids=["flips", "noise", "one"])
+def test_a_few_cases_show_no_drop_at_all(pairs):
+    assert gates_of((0.05, 0.0), f1=pairs)[0]["detectable"] is None
+
+
+def test_the_rise_of_a_cost_that_is_detected_has_no_bound_and_the_drop_of_a_score_has():
+    pairs = [0.1, 5.0] * 3, [5.0, 0.1] * 3
+
+    cost, score = gates_of((0.05, 0.0), prediction_seconds=pairs, f1=pairs)
+
+    assert cost["detectable"] > 5.0
+    assert score["detectable"] is None
+
+
+def test_the_change_of_a_cost_has_no_sign_if_there_is_none():
+    (gate,) = gates_of((0.05, 0.0), prediction_seconds=([0.0] * 5, [0.0] * 5))
+
+    assert [str(gate[name]) for name in ("value", "before", "after")] == ["0.0"] * 3
+
+
+# What changed besides the system: the rows of changes.yaml, all cases of one run.
+
+
+def changed_case(number, fields):
+    """A case with these fields, which may be those of its fingerprint."""
+    fields = dict(fields)
+    names = {name: name for name in (*FINGERPRINT, "gold_answers") if name != "source"} | {"state": "source"}
+    asked = {names[name]: fields.pop(name) for name in list(fields) if name in names}
+    if review := fields.pop("review", None):
+        fields["review"] = {"decision": review, "reviewers": ["a"], "notes": []}
+        asked |= {} if review == "unsure" else {"review": fields.pop("review_digest", review)}
+    if "query" in fields:
+        predicted = {"columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+        fields["predicted"] = predicted | {"query": fields.pop("query")}
+    if "recorded" in fields:
+        said = {"source": "p", "seconds": 1.0, "metadata": {}}
+        fields["prediction"] = said | ({"recorded": True} if fields.pop("recorded") else {})
+    return case(f"row{number}", **{"fingerprint": FINGERPRINT | asked} | fields)
+
+
+@pytest.fixture(scope="module")
+def row_changes():
+    """What is named of each row."""
+    sides = [[changed_case(n, row.get(side, {})) for n, row in enumerate(CHANGES)] for side in ("before", "after")]
+    named = [[] for _ in CHANGES]
+    for change in compared(*sides)["changes"]:
+        for nodeid in change["cases"]:
+            named[int(nodeid.rpartition("row")[2])].append(change["what"])
+    return named
+
+
+@pytest.mark.parametrize(
+    "number", range(len(CHANGES)), ids=lambda number: str(CHANGES[number].get("after", "same"))[:60]
+)
+def test_a_change_of_a_case_besides_the_system_is_named(row_changes, number):
+    assert row_changes[number] == CHANGES[number]["what"]
+
+
+def changed_gates(number, gates):
+    """The gates of a row, in a folder of its own."""
+    for gate in gates:
+        kind = {"max_regressions": "max_regressions", "alpha": "no_regression"}.get(next(iter(gate)), "limits")
+        fields = {"no_regression": gate, "better": "higher"} if kind == "no_regression" else gate
+        plain = {"type": kind, "folder": f"row{number}", "metric": "f1", "where": {}, "min": None, "max": None}
+        yield plain | fields
+
+
+@pytest.fixture(scope="module")
+def gate_changes():
+    """What is named of the gates of each row: as loosened, and of the reverse as tightened."""
+    cases = [case(path=f"row{number}/s.queryeval.yaml") for number in range(len(GATE_CHANGES))]
+    sides = [
+        part(*cases, gates=[gate for n, row in enumerate(GATE_CHANGES) for gate in changed_gates(n, row[side])])
+        for side in ("before", "after")
+    ]
+    loosened, tightened = merge(sides[1], baseline=sides[0]), merge(sides[0], baseline=sides[1])
+    return [
+        names_of(merged.report["baseline"]["changes"], words)
+        for merged, words in ((loosened, "gate removed or loosened: "), (tightened, "gate added or tightened: "))
+    ]
+
+
+def names_of(changes, words):
+    names = [[] for _ in GATE_CHANGES]
+    for change in changes:
+        if change["what"].startswith(words):
+            name, _, folder = change["what"].removeprefix(words).rpartition(" in row")
+            names[int(folder)].append(name)
+    return names
+
+
+@pytest.mark.parametrize("number", range(len(GATE_CHANGES)), ids=lambda number: str(GATE_CHANGES[number])[:70])
+def test_a_gate_that_requires_less_is_named_and_one_that_requires_more_in_the_reverse(gate_changes, number):
+    loosened, tightened = gate_changes
+
+    assert loosened[number] == tightened[number] == GATE_CHANGES[number]["names"]
+
+
+def test_a_gate_of_a_folder_without_a_case_in_the_run_is_not_named():
+    gates = list(changed_gates(0, [{"min": 0.5}]))
+
+    assert compared([case()], [case()], of_baseline={"gates": gates})["changes"] == []
+
+
+def test_changes_come_with_their_cases_those_that_are_gone_first():
+    lowered = FINGERPRINT | {"thresholds": {}}
+
+    changes = compared(
+        [*map(case, "abc"), case("gone")], [case("a", fingerprint=lowered), case("b"), case("c", fingerprint=lowered)]
+    )
+
+    assert changes["changes"] == [
+        {"what": "cases removed", "cases": [f"{PATH}::gone"]},
+        {"what": "thresholds lowered: f1", "cases": [f"{PATH}::a", f"{PATH}::c"]},
+    ]
 
 
 @pytest.mark.parametrize(
     "about",
     [
-        {"selected": True},
         {"stopped": True},
         {"unreadable_files": [PATH]},
         {"requested_paths": {"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}},
@@ -173,526 +438,105 @@ def test_cases_of_one_report_only_are_counted():
         {"requested_paths": {"paths": ["."], "ignored": ["*/s.*"]}},
         {"requested_paths": {"paths": ["."], "ignored": ["mus?c"]}},
         {"requested_paths": {"paths": [], "ignored": []}},
+        {"selected": True, "collected": {PATH: 3}},
     ],
-    ids=[
-        *("a selection", "an early end", "a broken file", "other paths", "an ignored file"),
-        *("a pattern", "a pattern of a folder", "nothing"),
-    ],
+    ids=lambda about: str(about)[:70],
 )
 def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
-    changes = comparison(told(case("a"), case("gone")), told(case("a"), **about))
+    changes = compared([case("a"), case("gone")], [case("a")], **about)
 
-    assert (changes["cases"]["removed"], changes["cases"]["not_run"]) == (0, 1)
-    assert changes["changes"] == []
+    assert (changes["cases"]["removed"], changes["cases"]["not_run"], changes["changes"]) == (0, 1, [])
 
 
 @pytest.mark.parametrize("path", [".", "music", PATH])
-def test_a_case_of_a_file_that_was_asked_for_is_removed(path):
-    query_text = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
+def test_a_case_of_a_file_that_was_requested_is_removed(path):
+    requested = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
 
-    changes = comparison(told(case("a"), case("gone")), told(case("a"), requested_paths=query_text))
-
-    assert changes["cases"]["removed"] == 1
+    assert compared([case("a"), case("gone")], [case("a")], requested_paths=requested)["cases"]["removed"] == 1
 
 
-def of_files(before, after, *, cases=(), **about):
-    """What is named where files had these numbers of cases, and of the baseline's `cases` one is left."""
-    old = told(*cases, collected=before, selected=True)
-    return comparison(old, told(*cases[:1], collected=after, **about))["changes"]
-
-
-@pytest.mark.parametrize("about", [{"selected": True}, {}, {"stopped": True}], ids=["selected", "whole", "stopped"])
-def test_a_file_with_fewer_cases_than_before_is_named_where_its_cases_are_not(about):
-    changes = of_files({PATH: 1_005, "b": 2, "c": 3}, {PATH: 4, "b": 3, "c": 3}, **about)
-
-    assert changes == [{"what": f"fewer cases in a file: {PATH} (1,005 before, 4 now)", "cases": []}]
-
-
-def test_a_file_that_is_gone_is_named_under_a_selection():
-    changes = of_files({PATH: 5, "b": 2}, {"b": 2}, selected=True)
-
-    assert changes == [{"what": f"fewer cases in a file: {PATH} (5 before, 0 now)", "cases": []}]
+SELECTED = {"selected": True, "collected": {PATH: 3}}
+FEWER = f"fewer cases in a file: {PATH}"
 
 
 @pytest.mark.parametrize(
-    "about",
+    ("of_baseline", "about", "what"),
     [
-        {"requested_paths": {"paths": ["b"], "ignored": []}},
-        {"requested_paths": {"paths": ["."], "ignored": ["music"]}},
-        {"unreadable_files": [PATH]},
-        {"stopped": True},
-        {"collected": {}},
-    ],
-    ids=["not asked for", "ignored", "broken", "stopped", "unknown, as under --lf"],
-)
-def test_a_file_of_which_nothing_is_known_has_not_fewer_cases(about):
-    before, after = told(collected={PATH: 5}), told(**{"collected": {"b": 2}, "selected": True} | about)
-
-    assert comparison(before, after)["changes"] == []
-
-
-def test_a_file_is_not_named_for_cases_that_are_named_as_removed():
-    before = told(case("a"), case("b"), collected={PATH: 2})
-
-    changes = comparison(before, told(case("a"), collected={PATH: 1}))["changes"]
-
-    assert changes == [{"what": "cases removed", "cases": [f"{PATH}::b"]}]
-
-
-def test_cases_that_fitted_the_selection_of_the_baseline_and_fit_that_of_the_run_no_more_are_named():
-    changes = of_files({PATH: 3}, {PATH: 3}, cases=[case("a"), case("b")], selected=True)
-
-    assert changes == [{"what": "cases no longer selected", "cases": [f"{PATH}::b"]}]
-
-
-@pytest.mark.parametrize(
-    ("of_baseline", "of_run"),
-    [
-        ({"selected": False}, {}),
-        ({}, {"stopped": True}),
-        ({}, {"collected": {"b": 1}, "requested_paths": {"paths": ["b"], "ignored": []}}),
-        ({}, {"collected": {}}),
-    ],
-    ids=["the baseline ran all", "an early end", "another file", "unknown, as under --lf"],
-)
-def test_cases_that_may_be_left_out_for_another_reason_are_only_not_run(of_baseline, of_run):
-    common = {"collected": {PATH: 3}, "selected": True}
-
-    changes = comparison(told(case("a"), case("b"), **common | of_baseline), told(case("a"), **common | of_run))
-
-    assert (changes["cases"]["not_run"], changes["changes"]) == (1, [])
-
-
-def test_a_metric_is_compared_over_the_cases_that_have_both_scores():
-    before = told(case("a", 1.0), case("b", 1.0), case("c", None), case("d", 0.5))
-    after = told(case("a", 0.5), case("b", 1.0), case("c", 1.0), case("d", None))
-
-    metric = comparison(before, after)["metrics"]["f1"]
-
-    assert {name: metric[name] for name in ("n", "before", "after", "change", "test")} == {
-        "n": 2,
-        "before": 1.0,
-        "after": 0.75,
-        "change": -0.25,
-        "test": "sign_flip",
-    }
-
-
-def test_p_values_are_adjusted_for_the_number_of_metrics():
-    before = told(*(case(str(n), scores={"f1": 1.0, "em": 1.0}) for n in range(10)))
-    after = told(*(case(str(n), scores={"f1": float(n > 7), "em": 1.0}) for n in range(10)))
-
-    metrics = comparison(before, after)["metrics"]
-
-    assert metrics["f1"]["p"] == pytest.approx(2 / 256)
-    assert list(metrics) == ["pass_rate", "f1", "em"]
-    assert metrics["f1"]["p_holm"] == pytest.approx(6 / 256)
-    assert metrics["em"]["p_holm"] == metrics["pass_rate"]["p_holm"] == 1.0
-
-
-def test_the_pass_rate_is_compared_over_the_cases_that_count_in_both():
-    before = told(case("a", 1.0), case("b", 1.0), case("c", outcome="error"), case("d", outcome="skipped"))
-    after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("d", 1.0))
-
-    changes = comparison(before, after)["metrics"]["pass_rate"]
-
-    assert (changes["n"], changes["before"], changes["after"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
-
-
-def test_what_a_metric_could_have_shown_holds_for_the_adjusted_test():
-    cases = [case(str(n), float(n % 5 > 0)) for n in range(200)]
-    alone, many = ({"f1": 1.0}, {f"m{n}": 1.0 for n in range(20)} | {"f1": 1.0})
-    few, more = (
-        comparison(told(*(c | {"scores": s} for c in cases)), told(*(c | {"scores": s} for c in cases)))["metrics"][
-            "f1"
-        ]
-        for s in (alone, many)
-    )
-
-    assert few["detectable"] < more["detectable"]
-
-
-SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, None]), st.sampled_from([0.0, 0.3, 1.0, None])), max_size=8)
-
-
-@given(SCORES)
-def test_swapping_the_reports_negates_every_change(scores):
-    first = told(*(case(str(n), value) for n, (value, _) in enumerate(scores)))
-    second = told(*(case(str(n), value) for n, (_, value) in enumerate(scores)))
-
-    there, back = comparison(first, second), comparison(second, first)
-
-    assert there["metrics"].keys() == back["metrics"].keys()
-    for name, statistics in there["metrics"].items():
-        assert statistics["change"] == -back["metrics"][name]["change"]
-        assert statistics["p"] == back["metrics"][name]["p"]
-    assert (there["fixes"], there["regressions"]) == (back["regressions"], back["fixes"])
-
-
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.4, 1.0, None]), st.sampled_from(OUTCOMES)), max_size=8))
-def test_identical_reports_show_no_change(cases):
-    report = told(*(case(str(n), value, outcome=outcome) for n, (value, outcome) in enumerate(cases)))
-
-    changes = comparison(report, report)
-
-    assert all((metric["change"], metric["p"], metric["p_holm"]) == (0, 1, 1) for metric in changes["metrics"].values())
-    assert changes["fixes"] == changes["regressions"] == changes["errors"] == changes["changes"] == []
-
-
-@pytest.mark.parametrize(
-    ("fingerprint", "what"),
-    [
-        ({"thresholds": {"f1": {"min": 0.4, "max": None}}}, ["thresholds lowered: f1"]),
-        ({"thresholds": {"f1": {"min": 0.6, "max": None}}}, ["thresholds raised: f1"]),
-        ({"thresholds": {"f1": {"min": 0.5, "max": 0.9}}}, ["thresholds raised: f1"]),
-        ({"thresholds": {}}, ["thresholds lowered: f1"]),
-        ({"thresholds": {"em": {"min": 0.5, "max": None}}}, ["thresholds lowered: f1", "thresholds raised: em"]),
-        ({"on_miss": "xfail"}, ["on_miss changed"]),
-        ({"trials": 3}, ["trials or trials_rule changed"]),
-        ({"trials_rule": "any"}, ["trials or trials_rule changed"]),
-        ({"golds": "fedcba9876543210"}, ["gold edited"]),
-        ({"compare": {"case": "ignore"}}, ["comparison policy edited"]),
-        ({"options": {"f1": {"alpha": 0.2}}}, ["metric options edited"]),
-        ({"limits": {"timeout": 9.0, "max_rows": 10}}, ["timeout or max_rows edited"]),
-        ({"schemas": {"json_schema": "0"}}, ["JSON Schema, structure or tables edited"]),
-        ({"source": "bb"}, ["another source, or another state of it"]),
-        ({"source": None}, ["another source, or another state of it"]),
-        ({"context": "0"}, ["question, evidence or metadata edited"]),
-    ],
-)
-def test_what_a_suite_asks_for_otherwise_is_named(fingerprint, what):
-    assert named(case(), case(fingerprint=fingerprint)) == what
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "what"),
-    [
-        ({"gold_answers": "aa"}, {"gold_answers": "bb"}, ["gold's answer changed"]),
-        ({"gold_answers": "aa"}, {"gold_answers": "bb", "golds": "0"}, ["gold edited"]),
+        (SELECTED, SELECTED, ["cases no longer selected"]),
+        ({"collected": {PATH: 3}}, SELECTED, []),
+        (SELECTED, SELECTED | {"stopped": True}, []),
+        (SELECTED, SELECTED | {"collected": {}}, []),
+        ({"collected": {PATH: 2}}, {"collected": {PATH: 1}}, ["cases removed"]),
         (
-            {"gold_answers": "aa"},
-            {"gold_answers": "bb", "compare": {"row_order": "strict"}},
-            ["comparison policy edited"],
+            SELECTED | {"collected": {PATH: 1_005}},
+            SELECTED,
+            ["cases no longer selected", f"{FEWER} (1,005 before, 3 now)"],
         ),
-        ({"gold_answers": "aa"}, {"gold_answers": "aa"}, []),
-        ({"gold_answers": "aa"}, {"gold_answers": None}, []),
-        ({"gold_answers": None}, {"gold_answers": "bb"}, []),
-        ({}, {"gold_answers": "bb"}, []),
+        ({"collected": {PATH: 5}}, {"collected": {PATH: 1}, "stopped": True}, [f"{FEWER} (5 before, 1 now)"]),
+        (SELECTED, SELECTED | {"collected": {"b": 9}}, [f"{FEWER} (3 before, 0 now)"]),
+        (
+            SELECTED,
+            {"collected": {"b": 9}, "selected": True, "requested_paths": {"paths": ["b"], "ignored": []}},
+            [],
+        ),
+        (SELECTED, {"collected": {"b": 9}, "selected": True, "unreadable_files": [PATH]}, []),
+    ],
+    ids=[
+        *("another selection", "the baseline ran all", "an early end", "unknown, as under --lf", "removed", "fewer"),
+        *("fewer, stopped", "the file is gone", "not requested", "unreadable"),
     ],
 )
-def test_a_gold_drifts_if_its_answer_changes_though_it_was_not_edited(before, after, what):
-    assert named(case(fingerprint=before), case(fingerprint=after)) == what
+def test_cases_that_a_selection_lost_and_files_that_have_fewer_are_named(of_baseline, about, what):
+    changes = compared([case("a"), case("b")], [case("a")], of_baseline=of_baseline, **about)["changes"]
+
+    assert [change["what"] for change in changes] == what
 
 
-def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
-    stated, second = case(fingerprint={"answers": "stated"}), case(value=0.0)
-
-    assert named(stated, second) == ["answers asked of a predictor"]
-    assert named(second, stated) == ["answers stated in the suite"]
-    assert named(stated, stated) == []
-
-
-def test_answers_that_are_the_same_are_not_named_where_they_are_read_from_another_place():
-    stated_case = case(fingerprint={"answers": "stated"})
-    predicted = {"query": "SELECT 1", "error": None, "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
-
-    assert named(stated_case, case()) == []
-    assert named(stated_case | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted}) == []
-    assert named(
-        stated_case | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted | {"query": "x"}}
-    ) == ["answers asked of a predictor"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "is_other"),
-    [
-        ("music", "art", True),
-        ("a/c.db", "b/c.db", True),
-        (None, "c.db", True),
-        ("/ci/1/c.db", "/home/me/data/c.db", False),
-        ("/c.db", "C:\\data\\c.db", False),
-        ("/ci/a.ttl, /ci/b.ttl", "/a.ttl, /b.ttl", False),
-        ("/ci/a.ttl, /ci/b.ttl", "/ci/a.ttl, /ci/c.ttl", True),
-        ("sqlite:////ci/c.db", "sqlite:////c.db", False),
-        ("postgresql://localhost:49153/shop", "postgresql://localhost:49160/shop", False),
-        ("postgresql://localhost/shop", "postgresql://localhost/music", True),
-        ("https://one/sparql", "https://other/sparql", True),
-    ],
-)
-def test_a_source_without_a_state_is_known_by_its_name_but_for_what_is_of_the_machine(old, new, is_other):
-    names = (case(source=source, fingerprint={"source": None}) for source in (old, new))
-
-    assert named(*names) == ["another source, or another state of it"] * is_other
-
-
-def test_a_source_with_the_same_state_is_the_same_whatever_it_is_called():
-    assert named(case(source="a.db"), case(source="copies/b.db")) == []
-
-
-@pytest.mark.parametrize("outcome", ["skipped", "error"])
-def test_a_state_that_nobody_looked_up_is_not_another_one(outcome):
-    without = case(outcome=outcome, value=None, fingerprint={"source": None})
-
-    assert "another source, or another state of it" not in named(case(), without) + named(without, case())
-    assert "another source, or another state of it" in named(case(), without | {"source": "other.db"})
-
-
-def test_a_greater_maximum_asks_for_less():
-    wide, narrow = ({"thresholds": {"ves": {"min": None, "max": most}}} for most in (2.0, 1.0))
-
-    assert named(case(fingerprint=narrow), case(fingerprint=wide)) == ["thresholds lowered: ves"]
-
-
-def test_lowered_thresholds_are_listed_by_their_metrics():
-    def limits(**least):
-        return {"thresholds": {name: {"min": minimum, "max": None} for name, minimum in least.items()}}
-
-    before = [case(name, fingerprint=limits(f1=0.5, em=0.5)) for name in "abc"]
-    after = [case("a", fingerprint=limits(f1=0.4, em=0.4)), case("b", fingerprint=limits(f1=0.4, em=0.5))]
-    after.append(case("c", fingerprint=limits(em=0.6)))
-
-    assert comparison(told(*before), told(*after))["changes"] == [
-        {"what": "thresholds lowered: f1, em", "cases": [f"{PATH}::a"]},
-        {"what": "thresholds lowered: f1", "cases": [f"{PATH}::b", f"{PATH}::c"]},
-        {"what": "thresholds raised: em", "cases": [f"{PATH}::c"]},
-    ]
-
-
-def test_other_questions_skips_and_expected_failures_are_named():
-    assert named(case(), case(question="how many, really")) == ["question, evidence or metadata edited"]
-    assert named(case(), case(outcome="skipped")) == ["cases newly skipped"]
-    assert named(case(value=0.0), case(value=0.0, outcome="xfailed")) == ["cases newly marked xfail"]
-    assert named(case(outcome="xpassed"), case(outcome="xfailed")) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "of_on_miss", "is_named"),
-    [
-        ("failed", "missed", ("fail", "fail"), True),
-        ("passed", "missed", ("fail", "fail"), True),
-        ("failed", "missed", ("xfail", "xfail"), True),  # as after a run with --runxfail
-        ("failed", "missed", ("fail", "xfail"), False),
-        ("missed", "missed", ("xfail", "fail"), True),
-        ("passed", "missed", ("xfail", "xfail"), False),
-        ("missed", "missed", ("fail", "fail"), False),
-        ("missed", "xpassed", ("fail", "fail"), False),
-        ("missed", "failed", ("fail", "fail"), False),
-    ],
-)
-def test_a_case_that_a_marker_of_a_conftest_spares_is_named(old, new, of_on_miss, is_named):
-    before, after = (
-        case(outcome=outcome, fingerprint={"on_miss": on_miss})
-        for outcome, on_miss in zip((old, new), of_on_miss, strict=True)
+def test_conditions_of_the_run_are_named_and_another_predictor_is_not():
+    old = {"python": "3.11", "engines": {"sqlite": "3.45", "duckdb": "1.4"}}
+    new = {"python": "3.12", "engines": {"sqlite": "3.46"}, "reruns": 2, "workers": 4}
+    gate = {"type": "limits", "folder": "", "metric": "prediction_seconds", "where": {}, "min": None, "max": 5}
+    one, two = (
+        {"predictor": {"sources": [name]}, "gates": [gate], "environment": own}
+        for name, own in (("a", old), ("b", new))
     )
 
-    assert ("cases newly marked xfail" in named(before, after)) is is_named
-
-
-def test_edited_evidence_tags_and_difficulty_and_dropped_metrics_are_named():
-    assert named(case(), case(evidence="WHERE a > 1")) == ["question, evidence or metadata edited"]
-    assert named(case(), case(tags=["easy-ones"])) == ["tags or difficulty edited"]
-    assert named(case(), case(difficulty="hard")) == ["tags or difficulty edited"]
-    assert named(case(scores={"f1": 1.0, "em": 0.0}), case(scores={"f1": 1.0})) == ["metrics no longer computed"]
-    assert named(case(scores={"f1": 1.0}), case(scores={"f1": 1.0, "em": 0.0})) == []
-    assert named(case(), case(scores={}, outcome="error")) == []
-
-
-def gate(**changes):
-    gate = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
-    return gate | changes
-
-
-def rule(**rules):
-    (name,) = rules
-    return gate(type=name, min=None, **rules)
-
-
-def regression(*, alpha=0.05, max_drop=0.0):
-    return rule(no_regression={"alpha": alpha, "max_drop": max_drop})
-
-
-def of_gates(before, after):
-    """What is named as loosened where a folder had one list of gates and has another; the reverse is tightened."""
-
-    def named(before, after, words):
-        changes = comparison(told(case(), gates=before), told(case(), gates=after))["changes"]
-        return [change["what"] for change in changes if change["what"].startswith(words)]
-
-    loosened = named(before, after, "gate removed or loosened: ")
-    tightened = named(after, before, "gate added or tightened: ")
-    assert [name.partition(": ")[2] for name in tightened] == [name.partition(": ")[2] for name in loosened]
-    return loosened
-
-
-@pytest.mark.parametrize(
-    ("after", "is_named"),
-    [
-        ([gate()], False),
-        ([gate(min=0.6)], False),
-        ([gate(min=0.4)], True),
-        ([gate(where={"tag": "x"})], True),
-        ([gate(max=0.9)], False),
-        ([rule(max_regressions=1)], True),
-        ([], True),
-    ],
-)
-def test_a_gate_that_asks_for_less_or_is_gone_is_named(after, is_named):
-    assert of_gates([gate()], after) == ["gate removed or loosened: f1 (at least 0.5) in music"] * is_named
-
-
-@pytest.mark.parametrize(
-    ("strict", "loose", "name"),
-    [
-        (rule(max_regressions=3), rule(max_regressions=5), "regressions"),
-        (regression(alpha=0.05), regression(alpha=0.01), "regression of f1"),
-        (regression(max_drop=0.0), regression(max_drop=0.02), "regression of f1"),
-        (gate(min=None, max=0.5), gate(min=None, max=0.6), "f1 (at most 0.5)"),
-        (gate(type="sum", min=None, max=5), gate(type="sum", min=None, max=6), "sum of f1 (at most 5)"),
-    ],
-    ids=["max_regressions", "alpha", "max_drop", "max", "sum"],
-)
-def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(strict, loose, name):
-    assert of_gates([strict], [loose]) == [f"gate removed or loosened: {name} in music"]
-    assert of_gates([strict], [strict]) == of_gates([loose], [strict]) == []
-
-
-def test_a_rule_that_asks_for_less_in_one_thing_is_named_whatever_it_asks_for_in_another():
-    first, second = regression(alpha=0.01, max_drop=0.0), regression(alpha=0.05, max_drop=0.1)
-
-    changes = ["gate removed or loosened: regression of f1 in music"]
-    assert of_gates([first], [second]) == of_gates([second], [first]) == changes
-
-
-LEAST, MOST = gate(min=0.5), gate(min=None, max=0.99)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "names"),
-    [
-        ([LEAST, MOST], [LEAST, MOST], []),
-        ([LEAST, MOST], [MOST, LEAST], []),
-        ([LEAST, MOST], [gate(min=0.5, max=0.99)], []),
-        ([gate(min=0.5, max=0.99)], [LEAST, MOST], []),
-        ([LEAST, MOST], [LEAST], ["f1 (at most 0.99)"]),
-        ([LEAST, MOST], [LEAST, LEAST], ["f1 (at most 0.99)"]),
-        ([LEAST, MOST], [gate(min=0.4), MOST], ["f1 (at least 0.5)"]),
-        ([LEAST, MOST], [LEAST, gate(min=None, max=1.0)], ["f1 (at most 0.99)"]),
-        ([LEAST, MOST], [], ["f1 (at least 0.5)", "f1 (at most 0.99)"]),
-        ([LEAST, LEAST], [], ["f1 (at least 0.5)"]),
-        ([gate(type="sum", min=None, max=5)], [gate(min=None, max=5)], ["sum of f1 (at most 5)"]),
-    ],
-)
-def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, after, names):
-    assert of_gates(before, after) == [f"gate removed or loosened: {name} in music" for name in names]
-
-
-UNKNOWN = gate(type="max_seconds", settings={"percentile": 95})
-
-
-@pytest.mark.parametrize(
-    ("after", "is_named"),
-    [([UNKNOWN], False), ([UNKNOWN | {"max": 0.9}], True), ([UNKNOWN | {"settings": {}}], True), ([], True)],
-)
-def test_any_change_of_a_gate_whose_rule_is_not_known_here_is_named(after, is_named):
-    assert of_gates([UNKNOWN], after) == ["gate removed or loosened: max_seconds of f1 in music"] * is_named
-
-
-def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
-    changes = comparison(told(case(), gates=[gate(folder="art")]), told(case(), gates=[]))
-
-    assert changes["changes"] == []
-
-
-def test_an_absolute_baseline_is_told_by_its_name():
-    assert compare_reports(told(case()), told(case()), path="/somewhere/base.json")["path"] == "base.json"
-
-
-def test_other_versions_are_named_and_another_predictor_is_not():
-    old = {"pytest_queryeval": "1.0", "python": "3.11", "engines": {"sqlite": "3.45", "duckdb": "1.4"}}
-    new = {"pytest_queryeval": "1.1", "python": "3.12", "engines": {"sqlite": "3.46"}}
-
-    changes = comparison(
-        told(case(), environment=old, predictor={"sources": ["a"]}),
-        told(case(), environment=new, predictor={"sources": ["b"]}),
+    there, back = (
+        compared([case()], [case()], of_baseline=one, **two),
+        compared([case()], [case()], of_baseline=two, **one),
     )
 
-    assert changes["changes"] == [
-        {"what": "pytest_queryeval 1.0 became 1.1", "cases": []},
-        {"what": "sqlite 3.45 became 3.46", "cases": []},
+    assert [change["what"] for change in there["changes"]] == [
+        "reruns of a case: 0 became 2",
+        "processes that ran cases at once, which disturbs times: 1 became 4",
+        "sqlite 3.45 became 3.46",
     ]
+    assert [change["what"] for change in back["changes"]] == ["reruns of a case: 2 became 0", "sqlite 3.46 became 3.45"]
 
 
-def test_a_case_without_a_fingerprint_is_not_compared_in_that_and_the_report_says_so():
-    old = case() | {"fingerprint": None}
+def test_the_comparison_is_printed_in_short():
+    before = [*(case(f"c{n:02}") for n in range(30)), case("gone"), case("unknown", fingerprint=None)]
+    edited = [case(f"c{n:02}", float(n > 24), fingerprint=FINGERPRINT | {"golds": "0"}) for n in range(30)]
 
-    changes = comparison(told(old), told(case(fingerprint={"golds": "0"})))
+    lines = merge(part(*edited, case("unknown")), baseline=part(*before)).lines
 
-    assert (changes["changes"], changes["cases"]["unknown"]) == ([], 1)
-    assert "for 1 case a report has no thresholds, golds and policies" in text(changes)
-
-
-def text(found, width=10_000):
-    return "\n".join(text_lines(baseline_blocks(found), width))
-
-
-def test_the_comparison_reads_well():
-    before = told(*(case(f"c{n:02}", 1.0) for n in range(30)), case("gone"))
-    after = told(*(case(f"c{n:02}", float(n >= 25), fingerprint={"golds": "0"}) for n in range(30)))
-
-    lines = text(comparison(before, after)).split("\n")
-
-    assert lines[0].startswith("against the baseline base.json of 2024-05-01T10:00:00+00:00: 30 cases in both, ")
-    assert lines[0].endswith(", 0 fixes, 25 regressions, 1 removed")
-    table = next(number for number, line in enumerate(lines) if line.startswith("metric"))
-    assert " ".join(lines[table].split()) == "metric before after change 95 % interval n p p adjusted detects"
-    assert lines[table + 1].split()[:4] == ["pass_rate", "1.000", "0.167", "-0.833"]
-    assert lines[table + 2].split()[:4] == ["f1", "1.000", "0.167", "-0.833"]
-    regressions = next(line for line in lines if line.startswith("regressions (25): "))
-    assert regressions.count("::") == MAX_NAMES
-    assert regressions.endswith("::c19 and 5 more")
-    besides = [lines[1], lines[2].partition(": music/")[0]]
-    assert besides == [
-        f"changed besides the system: cases removed (1 case): {PATH}::gone",
-        "changed besides the system: gold edited (30 cases)",
-    ]
-
-
-def test_lines_keep_within_the_width():
-    changes = comparison(told(*(case(f"c{n}") for n in range(30))), told(*(case(f"c{n}", 0.0) for n in range(30))))
-
-    assert max(map(len, text(changes, 60).split("\n"))) <= 60
-
-
-def test_reports_without_a_common_case_say_what_to_look_at():
-    changes = comparison(told(case(path="a/s.queryeval.yaml")), told(case()))
-
-    assert text(changes).endswith(
-        ": no case in common: compare runs of the same suites with the same root folder (`rootdir:`), where node ids "
-        "begin: a pytest.ini with the line `[pytest]` sets it"
+    start = next(number for number, line in enumerate(lines) if line.startswith("against the baseline "))
+    text = " ".join(line.strip() for line in lines[start:])
+    assert text.startswith(
+        "against the baseline base.json of 2024-05-01T10:00:00+00:00: 31 cases in both, 0 fixes, 25 "
     )
+    assert f"changed besides the system: cases removed (1 case): {PATH}::gone " in text
+    assert f"changed besides the system: gold edited (30 cases): {PATH}::c00, {PATH}::c01, " in text
+    assert "for 1 case a report has no thresholds, golds and policies" in text
+    assert "pass_rate 1.000 → 0.194 (-0.806, p < 0.001, adjusted < 0.001)" in text
+    assert max(map(len, lines[start:-2])) <= 80
 
 
-def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text():
-    hostile = "x](http://evil)\n::error::<b>|\u202e"
-    changes = comparison(told(case(hostile)), told(case(hostile, 0.0, scores={hostile: 1.0})))
+def test_reports_without_a_common_case_fail_and_say_what_to_look_at():
+    merged = merge(part(case()), baseline=part(case(path="a/s.queryeval.yaml")))
 
-    lines = list(markdown_lines(baseline_blocks(changes)))
-
-    spans = [span for line in lines for span in re.findall("`[^`]*`", line)]
-    assert any("evil" in span for span in spans)
-    assert all("evil" not in re.sub("`[^`]*`", "", line) for line in lines)
-    assert all(("\\|" in line) == line.startswith("|") for line in lines if "evil" in line)
-    assert "\u202e" not in text(changes)
-    assert not any(line.startswith("::") for line in text(changes).split("\n"))
-
-
-def test_recorded_answers_and_reruns_are_named():
-    answer = {"source": "p", "seconds": 1.0, "metadata": {}}
-    once = told(case(prediction=answer), environment={})
-    again = told(case(prediction={**answer, "recorded": True}), environment={"reruns": 2})
-
-    named = [change["what"] for change in comparison(once, again)["changes"]]
-
-    assert named == ["answers taken from a recording", "reruns of a case: 0 became 2"]
-    assert comparison(again, again)["changes"] == []
-    assert [change["what"] for change in comparison(again, once)["changes"]] == ["reruns of a case: 2 became 0"]
+    assert merged.status == 1
+    assert merged.lines[-1].startswith(
+        "queryeval: FAILED: none of the 1 case of the baseline base.json is in this run: compare runs of the same "
+        "suites with the same root folder (`rootdir:`), where node ids begin: "
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
-import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from singers import GOLD, INVALID, WRONG, case, unpredicted
+from singers import GOLD, WRONG, case, unpredicted
 
 GATE = "gates: [{no_regression: {metric: execution_accuracy}}, {max_regressions: 2}]"
 BASELINE = "--queryeval-baseline=base.json"
@@ -68,99 +67,13 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
     )
 
 
-def test_a_drop_that_may_be_chance_leaves_the_exit_status(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", GATE)
-    suite(*cases(wrong=[0]))
-    earlier()
-    suite(*cases(wrong=[1, 2]))
-
-    run = run_and_parse(BASELINE)
-
-    assert run.result.ret == 0
-    assert verdicts(run) == [True, True]
-    changes = run.report["baseline"]
-    assert (changes["path"], len(changes["fixes"]), len(changes["regressions"]), changes["changes"]) == (
-        "base.json",
-        1,
-        2,
-        [],
-    )
-
-
-def test_a_drop_that_is_tolerated_is_no_regression(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", "gates: [{no_regression: {metric: pass_rate, max_drop: 0.5}}]")
-    suite(*cases())
-    earlier()
-    suite(*cases(wrong=range(5)))
-
-    assert verdicts(run_and_parse(BASELINE)) == [True]
-
-
-def test_where_narrows_the_cases_that_are_compared(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_regressions: 0, where: {tag: a}}, {max_regressions: 0, where: {tag: b}}]")
-    suite(case("one", tags=["a"]), case("two", tags=["b"]))
-    earlier()
-    suite(case("one", WRONG, tags=["a"]), case("two", tags=["b"]))
-
-    assert verdicts(run_and_parse(BASELINE)) == [False, True]
-
-
-def test_gates_are_not_evaluated_without_a_baseline(suite, write, run_and_parse):
-    write("queryeval.yaml", GATE)
-    suite(*cases())
-
-    run = run_and_parse()
-
-    assert run.result.ret == 0
-    assert verdicts(run) == [None, None]
-    assert "baseline" not in run.report
-    run.result.stdout.fnmatch_lines(["gate not evaluated: regressions: no baseline was given"])
-
-
-def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", GATE)
-    suite(*cases(), name="b.queryeval.yaml")
-    earlier()
-    (suite(*cases()).parent / "b.queryeval.yaml").unlink()
-
-    run = run_and_parse(BASELINE)
-
-    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert verdicts(run) == [False, False]
-    run.result.stdout.fnmatch_lines(["gate MISSED: *: no case has a value in the baseline as well"])
-    assert len(changes(run)["cases removed"]) == NUMBER
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "*base.json: no such file: write one with `queryeval evaluate *`"),
-        (
-            "{}",
-            "*base.json: is not a report of pytest-queryeval: write one with `queryeval evaluate *`",
-        ),
-        ("half of {", "*base.json: is not a report: *"),
-    ],
-)
-def test_a_baseline_that_cannot_be_read_is_a_usage_error(suite, write, run, content, message):
+def test_a_baseline_that_cannot_be_read_is_a_usage_error(suite, run):
     suite(case())
-    if content is not None:
-        write("base.json", content)
 
     result = run(BASELINE)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-baseline: {message}"])
-
-
-def test_a_pipe_as_baseline_is_a_usage_error(pytester, suite, run):
-    suite(case())
-    os.mkfifo(pytester.path / "base.json")
-
-    result = run(BASELINE)
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-baseline: *base.json: is not a report: it is a pipe: *"])
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-baseline: *base.json: no such file: write one with *"])
 
 
 def test_run_with_a_baseline_of_other_cases_fails_and_says_what_node_ids_begin_at(suite, write, earlier, run):
@@ -207,24 +120,15 @@ def test_under_a_selection_only_common_cases_count_and_none_is_called_removed(su
     assert [gate["n"] for gate in run.report["gates"]] == [2, 2]
 
 
-def test_a_file_that_was_not_asked_for_is_not_removed(suite, earlier, run_and_parse):
-    suite(case("a"), name="a/a.queryeval.yaml")
-    suite(case("b"), name="b/b.queryeval.yaml")
-    earlier()
-
-    run = run_and_parse(BASELINE, "a")
-
-    assert (run.report["baseline"]["cases"]["not_run"], changes(run)) == (1, {})
-
-
-def test_a_folder_that_a_pattern_leaves_out_is_not_removed(suite, earlier, run_and_parse):
+def test_files_that_were_not_requested_or_left_out_by_a_pattern_are_not_removed(suite, earlier, run_and_parse):
     suite(case("a"), name="a/a.queryeval.yaml")
     suite(case("b"), name="a/sub/deep/b.queryeval.yaml")
+    suite(case("c"), name="c/c.queryeval.yaml")
     earlier()
 
-    run = run_and_parse(BASELINE, "--ignore-glob=*/sub")
-
-    assert (run.report["baseline"]["cases"]["not_run"], changes(run)) == (1, {})
+    for options, not_run in ((["a"], 1), (["--ignore-glob=*/sub"], 1), (["a", "--ignore-glob=*/sub"], 2)):
+        run = run_and_parse(BASELINE, *options)
+        assert (run.report["baseline"]["cases"]["not_run"], changes(run)) == (not_run, {})
 
 
 def test_a_case_that_drops_out_of_a_constant_selection_is_named(suite, earlier, run_and_parse):
@@ -294,42 +198,6 @@ def test_an_answer_that_moves_into_the_suite_is_named_and_so_is_what_a_predictor
     }
 
 
-def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confused(
-    suite, write, earlier, run_and_parse
-):
-    twins = "{metric: soft_f1, min: 0.5}, {metric: soft_f1, max: 0.99}"
-    gates = "gates: [%s, {no_regression: {metric: execution_accuracy, alpha: %s}}, {max_regressions: %d}]"
-    write("queryeval.yaml", gates % (twins, 0.05, 3))
-    suite(case("a"))
-    earlier()
-    write("queryeval.yaml", gates % (twins, 0.1, 2))
-    stricter = run_and_parse(BASELINE)
-    write("queryeval.yaml", gates % (twins, 0.01, 5))
-
-    looser = run_and_parse(BASELINE)
-
-    assert list(changes(stricter)) == [
-        "gate added or tightened: regression of execution_accuracy",
-        "gate added or tightened: regressions",
-    ]
-    assert list(changes(looser)) == [
-        "gate removed or loosened: regression of execution_accuracy",
-        "gate removed or loosened: regressions",
-    ]
-
-
-def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_regressions: 0}]")
-    suite(case("a"), case("b"))
-    earlier()
-    suite(case("a", gold=INVALID), case("b"))
-
-    run = run_and_parse(BASELINE)
-
-    assert (run.report["baseline"]["errors"], run.report["baseline"]["regressions"]) == (["a.queryeval.yaml::a"], [])
-    run.result.stdout.fnmatch_lines(["gate met: regressions: 0, at most 0 allowed (1 pair, 1 in error not counted)"])
-
-
 def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse):
     both = {"metrics": ["execution_accuracy", "soft_f1"]}
     suite(
@@ -372,52 +240,33 @@ def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse)
     run.result.stdout.fnmatch_lines(["changed besides the system: gold edited (1 case): a.queryeval.yaml::edited"])
 
 
-def test_another_state_of_the_database_is_named(pytester, suite, earlier, run_and_parse):
-    def fill(rows):
-        with sqlite3.connect(pytester.path / "singers.db") as database:
-            database.execute("CREATE TABLE IF NOT EXISTS singer (country TEXT)")
-            database.executemany("INSERT INTO singer VALUES (?)", [("FR",)] * rows)
-        database.close()
-
-    fill(1)
-    suite(case("a"), case("b"), source="singers.db")
-    earlier()
-    same = run_and_parse(BASELINE)
-    fill(1)
-
-    run = run_and_parse(BASELINE)
-
-    assert changes(same) == {}
-    assert changes(run) == {
-        "gold's answer changed": ["a", "b"],
-        "another source, or another state of it": ["a", "b"],
-    }
+def fill(path, rows):
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE IF NOT EXISTS singer (country TEXT)")
+        database.executemany("INSERT INTO singer VALUES (?)", [("FR",)] * rows)
 
 
 @pytest.mark.feature("database_servers")
-def test_a_source_that_is_run_by_another_engine_is_named(pytester, suite, earlier, run_and_parse):
-    with sqlite3.connect(pytester.path / "singers.db") as database:
-        database.execute("CREATE TABLE singer (country TEXT)")
-    database.close()
-    suite(case("a", allow_empty=True), source="singers.db")
-    earlier()
-    suite(case("a", allow_empty=True), source={"sqlalchemy": "sqlite:///singers.db"})
-
-    assert changes(run_and_parse(BASELINE)) == {"another source, or another state of it": ["a"]}
-
-
-def test_a_database_that_lies_elsewhere_is_the_same(pytester, suite, earlier, run_and_parse, monkeypatch):
+def test_another_state_of_the_database_is_named_and_another_engine_but_not_another_folder(
+    pytester, suite, earlier, run_and_parse, monkeypatch
+):
+    other = "another source, or another state of it"
     for folder in ("here", "there"):
-        (pytester.path / folder).mkdir()
-        with sqlite3.connect(pytester.path / folder / "singers.db") as database:
-            database.execute("CREATE TABLE singer (country TEXT)")
-        database.close()
-    suite(case("a", allow_empty=True), source="${PLACE}/singers.db")
-    monkeypatch.setenv("PLACE", str(pytester.path / "here"))
+        fill(pytester.path / folder / "singers.db", 1)
+    suite(case("a"), case("b"), source="${PLACE}/singers.db")
+    monkeypatch.setenv("PLACE", "here")
     earlier()
     monkeypatch.setenv("PLACE", str(pytester.path / "there"))
+    moved = run_and_parse(BASELINE)
+    fill(pytester.path / "there" / "singers.db", 1)
+    changed = run_and_parse(BASELINE)
+    suite(case("a"), case("b"), source={"sqlalchemy": "sqlite:///here/singers.db"})
+    by_another_engine = run_and_parse(BASELINE)
 
-    assert changes(run_and_parse(BASELINE)) == {}
+    assert changes(moved) == {}
+    assert changes(changed) == {"gold's answer changed": ["a", "b"], other: ["a", "b"]}
+    assert changes(by_another_engine) == {other: ["a", "b"]}
 
 
 def test_the_command_line_changes_what_a_case_asks_for(suite, earlier, run_and_parse):
@@ -438,30 +287,26 @@ def test_what_a_case_asks_for_tells_no_secret_and_no_folder_of_this_machine(pyte
     assert set(fingerprint) == settings | {"golds", "gold_answers", "metrics", "schemas", "source"}
 
 
-@pytest.mark.feature("ci", "page")
+@pytest.mark.feature("ci")
 def test_golds_whose_answers_changed_with_the_data_are_told_apart_from_changes_of_the_system(
     suite, write, earlier, run_and_parse
 ):
     """As in a database without a fingerprint: its script is the same, and what it inserts is not."""
-    now = "CREATE TABLE clock (n); INSERT INTO clock VALUES (abs(random() % 1000000000));"
-    cases = [case(f"c{n}", f"SELECT n + {n} FROM clock", gold=f"SELECT n + {n} FROM clock") for n in range(12)]
-    same = case("same", "SELECT 1", gold="SELECT 1")
-    failed = case("failed", "SELECT 1", gold="SELECT nonsense")
-    suite(*cases, same, failed, source={"sqlite": {"script": "clock.sql"}})
-    write("clock.sql", now)
+    queries = [f"SELECT n + {n} FROM clock" for n in range(2)]
+    drifting = [case(f"c{n}", query, gold=query) for n, query in enumerate(queries)]
+    same, failed = case("same", "SELECT 1", gold="SELECT 1"), case("failed", "SELECT 1", gold="SELECT nonsense")
+    suite(*drifting, same, failed, source={"sqlite": {"script": "clock.sql"}})
+    write("clock.sql", "CREATE TABLE clock (n); INSERT INTO clock VALUES (abs(random() % 1000000000));")
     earlier()
 
-    run = run_and_parse(BASELINE, "--queryeval-report=report.md", "--queryeval-report=report.html")
+    run = run_and_parse(BASELINE, "--queryeval-report=report.md")
 
-    assert changes(run) == {"gold's answer changed": [f"c{n}" for n in range(12)]}
-    sentence = "changed besides the system: gold's answer changed in 12 cases: "
-    assert sentence in " ".join(run.text.split())
-    for name in ("report.md", "report.html"):
-        text = html.unescape(Path(name).read_text(encoding="utf-8")).replace("`", "")
-        assert "gold's answer changed in 12 cases" in text, name
+    assert changes(run) == {"gold's answer changed": ["c0", "c1"]}
+    assert "changed besides the system: gold's answer changed in 2 cases: " in " ".join(run.text.split())
+    assert "gold's answer changed in 2 cases" in Path("report.md").read_text(encoding="utf-8").replace("`", "")
     digests = {case["id"]: case["fingerprint"]["gold_answers"] for case in run.report["cases"]}
     assert digests["failed"] is None
-    assert len({*digests.values()}) == 14
+    assert len({*digests.values()}) == 4
 
 
 @pytest.mark.feature("recording")
@@ -473,20 +318,6 @@ def test_digests_of_golds_are_those_of_a_recording(suite, run_and_parse):
     digests = [[case["fingerprint"]["gold_answers"] for case in cases] for cases in (recorded, replayed)]
     assert digests[0] == digests[1]
     assert None not in digests[0]
-
-
-def test_a_case_without_a_fingerprint_is_compared_as_far_as_it_goes(pytester, suite, earlier, run_and_parse):
-    suite(case("a"))
-    earlier()
-    path = pytester.path / "base.json"
-    old = json.loads(path.read_bytes())
-    old["cases"][0]["fingerprint"] = None
-    path.write_text(json.dumps(old), encoding="utf-8")
-
-    run = run_and_parse(BASELINE)
-
-    assert (run.report["baseline"]["cases"]["unknown"], changes(run)) == (1, {})
-    run.result.stdout.fnmatch_lines(["for 1 case a report has no thresholds, golds and policies, so their*"])
 
 
 WORDS = """

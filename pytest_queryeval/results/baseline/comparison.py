@@ -48,7 +48,7 @@ FEWER = "fewer cases in a file"
 DECISION = "decision on gold"
 LOOSENED = "gate removed or loosened"
 TIGHTENED = "gate added or tightened"
-# All that `CASE_CHANGES` look at in a case, but for the names of its scores and `_is_recorded`.
+# All that `CASE_CHANGES` look at in a case, but for the names of its scores, `gold_source` and `_is_recorded`.
 COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "tags", "difficulty", "source"]] = (
     *("outcome", "fingerprint", "question", "evidence"),
     *("tags", "difficulty", "source"),
@@ -74,7 +74,8 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     edited_cases: dict[str, list[str]] = {description: [] for description in (ANSWERABLE, *CASE_CHANGES)}
     for old, new in difference.common:
         is_same = old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED)
-        if is_same and _is_recorded(old) == _is_recorded(new):
+        has_same_gold_source = old.get("gold_source") == new.get("gold_source")
+        if is_same and has_same_gold_source and _is_recorded(old) == _is_recorded(new):
             continue  # as most cases
         before_decision, after_decision = _decision(old), _decision(new)
         if before_decision != after_decision:
