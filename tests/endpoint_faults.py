@@ -122,7 +122,7 @@ def broken_compression(content: bytes):
         yield encoding, "without its checksum", whole[:-trailer], "it breaks off"
         yield encoding, "with half of its checksum", whole[: -trailer // 2], "it breaks off"
         yield encoding, "with another checksum", whole[:-trailer] + b"\0" * trailer, "Error -3"
-    yield "deflate", "and more", zlib.compress(content) + b"x", "there are data behind its end"
+    yield "deflate", "and more", zlib.compress(content) + b"x", "there are data after its end"
     yield "gzip", "and more", gzip.compress(content) + b"xx", "Error -3"
     yield "gzip", "and the start of more", gzip.compress(content) + b"\x1f", "it breaks off"
 

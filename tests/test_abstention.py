@@ -115,7 +115,7 @@ def test_a_json_answer_may_have_members_of_these_names():
 def test_gold_beside_answerable_false_is_one_error_at_its_place():
     assert problems(
         f"{HEAD}cases:\n  - id: a\n    answerable: false\n    gold: SELECT 1\n    predicted: SELECT 1\n"
-    ) == ["s.queryeval.yaml:6: 'gold' beside `answerable: false`: no answer is right, remove one of them"]
+    ) == ["s.queryeval.yaml:6: 'gold' next to `answerable: false`: no answer is right, remove one of them"]
 
 
 def test_answerable_true_changes_nothing():
@@ -241,8 +241,8 @@ def test_the_search_for_a_pattern_ends(monkeypatch):
     ("abstain", "message"),
     [
         ("{matches: '(a'}", "not a regular expression: missing ), unterminated subpattern at position 0"),
-        ("{}", "'abstain' needs a regular expression: write {matches: REGEX}"),
-        ("x", "'abstain' needs a regular expression: write {matches: REGEX}"),
+        ("{}", "`abstain` needs a regular expression: write {matches: REGEX}"),
+        ("x", "`abstain` needs a regular expression: write {matches: REGEX}"),
     ],
 )
 def test_a_pattern_that_is_none_is_an_error_of_the_suite(abstain, message):

@@ -46,13 +46,13 @@ def test_a_header_below_a_title_is_named():
     assert problems(f"{HEAD}cases: {{file: q.xlsx, columns: {{id: Nr, gold: solution}}}}\n") == [
         (
             "q.xlsx, sheet 'Sheet', row 1: there are no columns 'solution', 'Nr': "
-            "row 3 looks like the header: write `header_row: 3` beside `file`"
+            "row 3 looks like the header: write `header_row: 3` next to `file`"
         )
     ]
     (case,) = load(f"{HEAD}cases: {{file: q.xlsx, header_row: 3, columns: {{id: Nr, gold: Solution}}}}\n")
     assert (case.id, case.predicted.query) == ("7", "x")
     (problem,) = problems(f"{HEAD}cases: {{file: q.xlsx, header_row: 2}}\n")
-    assert problem.endswith("row 2 is empty: name the row that holds the headers")
+    assert problem.endswith("row 2 is empty: name the row with the headers")
 
 
 def test_a_cell_without_a_value_is_a_problem_of_its_row_only():

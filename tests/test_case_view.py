@@ -41,7 +41,7 @@ def test_a_view_has_what_belongs_to_the_question():
 
 @pytest.mark.parametrize("name", ["gold", "golds", "gold_any", "gold_table", "gold_file"])
 def test_reading_gold_says_that_predictors_do_not_see_it(name):
-    with pytest.raises(AttributeError, match=r"^predictors do not see gold$"):
+    with pytest.raises(AttributeError, match=r"^predictors do not see gold: answer from `case\.question`$"):
         getattr(view_of(whole_case()), name)
 
 

@@ -24,7 +24,7 @@ MANY = {"sqlite": 70, "duckdb": 34}  # more than the driver of an engine keeps o
 # What people take for a database, and what is said of it.
 CONTENTS = {
     b"": "the file is empty",
-    b"id,name\n1,Graz\n": "a text file: if it holds a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`",
+    b"id,name\n1,Graz\n": "a text file: if it contains a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`",
     b"-- tables\nCREATE TABLE a (x int);\n": "a text file with SQL: write `source: {ENGINE: {script: FILE}}`",
     b"PK\x03\x04\x14\x00": "a ZIP archive or a workbook: unpack it",
     b"\x1f\x8b\x08\x00": "compressed by gzip: unpack it",

@@ -228,7 +228,7 @@ def test_an_unknown_dialect_is_reported_at_its_line(written, expected):
 def test_options_of_a_metric_are_checked_at_their_line(iterations):
     text = f"{HEAD}options:\n  r_ves:\n    iterations: {iterations}\ncases:\n  - {{id: a, gold: x, predicted: y}}\n"
 
-    assert problems(text) == ["s.queryeval.yaml:5: 'iterations' is not a whole number from 1 to 1,000"]
+    assert problems(text) == ["s.queryeval.yaml:5: `iterations` must be a whole number from 1 to 1,000"]
     assert problem("options: {ves: {iteration: 5}}") == (
         "metric 'ves' has no option 'iteration': did you mean 'iterations'?"
     )

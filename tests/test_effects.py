@@ -71,7 +71,7 @@ def refused_key(metric, setting):
     error = capture_error(lambda: load(suite(metric, setting)), SuiteError)
     if not isinstance(error, SuiteError):
         return ""
-    said = "` has no effect, because no metric that is computed follows it, as execution_accuracy does: remove it"
+    said = "` has no effect, because no computed metric uses it, as execution_accuracy does: remove it"
     assert str(error).endswith(said)
     return str(error).removesuffix(said).rpartition("`compare: ")[2].split(":")[0]
 

@@ -241,7 +241,7 @@ def test_files_can_fill_named_graphs(execute, tmp_path, engine):
     ("graphs", "problem"),
     [
         ({"http://e/one": "g.trig"}, r"g\.trig: \.trig names graphs itself: list the file under `rdf`"),
-        ({"one": "g.ttl"}, "'graphs' is not a mapping of IRIs of graphs to names of files"),
+        ({"one": "g.ttl"}, "`graphs` must be a mapping of IRIs of graphs to names of files"),
         ({"http://e/one": "missing.ttl"}, r"missing\.ttl: no such file"),
         ({"http://e/one": "g.txt.gz"}, r"g\.txt\.gz: cannot tell its RDF format"),
     ],
@@ -304,7 +304,7 @@ def test_a_declared_prefix_moves_no_line_of_an_error(execute):
     "prefixes", ["commons", {"e": "no iri"}, {"e": "http://e/> . ?s ?p ?o"}, {"a b": "http://e/"}, [["common"]], 1]
 )
 def test_prefixes_that_are_none_are_refused(execute, prefixes):
-    with pytest.raises(SourceError, match="'prefixes' is not 'common', a mapping of names to IRIs"):
+    with pytest.raises(SourceError, match="`prefixes` must be 'common', a mapping of names to IRIs"):
         execute(EVERYTHING, prefixes=prefixes)
 
 

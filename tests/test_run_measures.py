@@ -56,8 +56,11 @@ def test_a_threshold_may_limit_what_an_answer_costs(tmp_path):
     ("line", "message"),
     [
         ("metrics: [metadata]", "metric 'metadata' needs a name: write metadata[NAME]"),
-        ("metrics: [pass_at_k]", "'pass_at_k' is for gates only, {metric: pass_at_k, min: NUMBER}: remove it here; "),
-        ("thresholds: {pass_at_k: 1}", "'pass_at_k' is for gates only, {metric: pass_at_k, min: NUMBER}: remove it "),
+        (
+            "metrics: [pass_at_k]",
+            "'pass_at_k' is for gates only: remove it here, and write {metric: pass_at_k, min: NUMBER} under `gates`; ",
+        ),
+        ("thresholds: {pass_at_k: 1}", "'pass_at_k' is for gates only: remove it here, and write {metric: pass_at_k"),
     ],
 )
 def test_what_is_no_metric_of_a_case_is_refused(line, message):

@@ -89,7 +89,7 @@ def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, mu
 def test_a_source_that_is_missing_is_an_error_of_each_pair(tmp_path):
     results = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], tmp_path / "missing.db", ACCURACY))
 
-    missing = f"{tmp_path / 'missing.db'}: no such file: correct the path, which is relative to {Path.cwd()}; a script "
+    missing = f"{tmp_path / 'missing.db'}: no such file: correct the path, which is relative to {Path.cwd()}"
     assert missing in results[0].error
     assert results[1].scores == {"execution_accuracy": 1.0}
 

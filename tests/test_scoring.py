@@ -317,7 +317,7 @@ def test_a_query_that_fails_while_it_is_timed_is_an_error_of_the_case(session, e
 
 @pytest.mark.parametrize("iterations", [0, "many", 10**9])
 def test_iterations_that_cannot_be_are_an_error_and_nothing_is_timed(session, engine, timing, iterations):
-    with pytest.raises(QueryEvalError, match=r"^'iterations' is not a whole number from 1 to 1,000$"):
+    with pytest.raises(QueryEvalError, match=r"^`iterations` must be a whole number from 1 to 1,000$"):
         scores(session, "gold", metrics=("ves",), options={"ves": {"iterations": iterations}})
 
     assert timing == []

@@ -87,42 +87,44 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ("{sqlite: {script: a.sql, pth: b}}", "unknown setting 'pth': did you mean 'path'?"),
         ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': choose from path, script, variants"),
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
-        ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),
+        ("{rdf: []}", "`rdf` must be the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
         pytest.param(
-            "{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL: found 'ftp://x/s'", marks=ENDPOINT
+            "{endpoint: ftp://x/s}", "`endpoint` must be an http or https URL: found 'ftp://x/s'", marks=ENDPOINT
         ),
         pytest.param(
             "{endpoint: 'ftp://x/s?token=x#y'}",
-            "'endpoint' is not an http or https URL: found 'ftp://x/s'",
+            "`endpoint` must be an http or https URL: found 'ftp://x/s'",
             marks=ENDPOINT,
         ),
         pytest.param(
             "{endpoint: 'my/place?api_key=x'}",
-            "'endpoint' is not an http or https URL: found 'my/place'",
+            "`endpoint` must be an http or https URL: found 'my/place'",
             marks=ENDPOINT,
         ),
         pytest.param(
-            "{endpoint: 'password=hunter2'}", "'endpoint' is not an http or https URL: found '…'", marks=ENDPOINT
+            "{endpoint: 'password=hunter2'}", "`endpoint` must be an http or https URL: found '…'", marks=ENDPOINT
         ),
         pytest.param(
-            '{endpoint: "a\\e[31m\\nb"}', "'endpoint' is not an http or https URL: found 'a\\x1b[31m b'", marks=ENDPOINT
+            '{endpoint: "a\\e[31m\\nb"}',
+            "`endpoint` must be an http or https URL: found 'a\\x1b[31m b'",
+            marks=ENDPOINT,
         ),
         pytest.param(
             "{endpoint: 'h:78/q'}",
-            "'endpoint' is not an http or https URL: did you mean 'http://h:78/q'?",
+            "`endpoint` must be an http or https URL: did you mean 'http://h:78/q'?",
             marks=ENDPOINT,
         ),
         pytest.param(
             "{endpoint: 'localhost/q?token=x'}",
-            "'endpoint' is not an http or https URL: did you mean 'http://localhost/q'?",
+            "`endpoint` must be an http or https URL: did you mean 'http://localhost/q'?",
             marks=ENDPOINT,
         ),
-        pytest.param("{endpoint: 'me:pass@h:78/q'}", "'endpoint' is not an http or https URL", marks=ENDPOINT),
-        pytest.param("{endpoint: 'h:78/me@x'}", "'endpoint' is not an http or https URL", marks=ENDPOINT),
+        pytest.param("{endpoint: 'me:pass@h:78/q'}", "`endpoint` must be an http or https URL", marks=ENDPOINT),
+        pytest.param("{endpoint: 'h:78/me@x'}", "`endpoint` must be an http or https URL", marks=ENDPOINT),
         pytest.param(
             "{endpoint: {url: 'h:78/q'}}",
-            "'url' is not an http or https URL: did you mean 'http://h:78/q'?",
+            "`url` must be an http or https URL: did you mean 'http://h:78/q'?",
             marks=ENDPOINT,
         ),
         pytest.param(
@@ -132,18 +134,21 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ),
         pytest.param(
             "{endpoint: 'http://x/s', auth: {basic: me}}",
-            "'auth' is not {basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1",
+            "`auth` must be {basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1",
             marks=ENDPOINT,
         ),
-        ("{rdf: a.ttl, default_graph: uniun}", "'default_graph' is not 'union', the IRI of a graph, or a list of IRIs"),
+        (
+            "{rdf: a.ttl, default_graph: uniun}",
+            "`default_graph` must be 'union', the IRI of a graph, or a list of IRIs",
+        ),
         pytest.param(
             "{endpoint: 'http://x/s', default_graph: union}",
-            "'default_graph' is not the IRI of a graph, or a list of IRIs",
+            "`default_graph` must be the IRI of a graph, or a list of IRIs",
             marks=ENDPOINT,
         ),
         pytest.param(
             "{endpoint: 'http://x/s', verify: 5}",
-            "'verify' is not true, false or the name of a CA file",
+            "`verify` must be true, false or the name of a CA file",
             marks=ENDPOINT,
         ),
     ],
@@ -213,7 +218,8 @@ def test_unknown_sources_and_engines_are_reported():
     assert problem("source: {sqlite: a.db, duckdb: b}").endswith("such as sqlite: found sqlite and duckdb")
     assert problem("source: {headers: {}}").endswith("such as sqlite: found none")
     assert (
-        problem("source: [a.db]") == "source: expected one source, found a list: several stand under `sources`, by name"
+        problem("source: [a.db]")
+        == "source: expected one source, found a list: write one, or several under `sources`, by name"
     )
     assert (
         problem("source:")
@@ -355,7 +361,7 @@ def test_a_url_where_a_file_is_meant_is_reported_without_its_secrets(monkeypatch
         (named,) = problems(f"kind: sql\nsources:\n  live: {{{source}{text}{end}}}\ncases: [{{id: a, gold: x}}]\n")[:1]
 
         for said in (in_place, named):
-            assert said.endswith("looks like a URL or a connection string, not a file")
+            assert said.endswith("looks like a URL or a connection string: write the name of a file")
             assert "SEKRIT99" not in said
 
 
@@ -383,7 +389,7 @@ def test_a_jsonpath_that_is_a_url_is_reported_without_its_secrets(monkeypatch):
     monkeypatch.setenv("DBU", "postgresql://u:SEKRIT99@h/x")
     source = HTTP.replace("$.rows", "'$.${DBU}'")
 
-    assert problem(f"source: {{{source}}}}}") == "'rows' is not a JSONPath, such as $.rows"
+    assert problem(f"source: {{{source}}}}}") == "`rows` must be a JSONPath, such as $.rows"
 
 
 @pytest.mark.parametrize("port", ["xSEKRIT99", "99999", "0"])
@@ -391,7 +397,7 @@ def test_a_jsonpath_that_is_a_url_is_reported_without_its_secrets(monkeypatch):
 def test_a_port_that_is_none_is_reported(port):
     source = HTTP.replace("http://h/q", f"http://u:SEKRIT99@127.0.0.1:{port}/")
 
-    assert problem(f"source: {{{source}}}}}") == "'url' is not an http or https URL"
+    assert problem(f"source: {{{source}}}}}") == "`url` must be an http or https URL"
 
 
 @pytest.mark.parametrize(
@@ -401,7 +407,7 @@ def test_a_port_that_is_none_is_reported(port):
 def test_what_no_header_can_hold_is_reported_without_its_value(setting):
     said = problem(f"source: {{{HTTP}, {setting}}}}}")
 
-    assert said.startswith(f"'{setting.partition(':')[0]}' is not ")
+    assert said.startswith(f"`{setting.partition(':')[0]}` must be ")
     assert said.endswith("in Latin-1")
     assert "€" not in said
 

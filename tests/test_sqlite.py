@@ -114,8 +114,8 @@ class TestSqlite(EngineContract):
             yield source_of("sqlite", folder, path=name), reason
         for settings, problem in {
             (): "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}",
-            (("path", 7),): "'path' is not the name of a file",
-            (("path", ""),): "'path' is not the name of a file",
+            (("path", 7),): "`path` must be the name of a file",
+            (("path", ""),): "`path` must be the name of a file",
         }.items():
             yield source_of("sqlite", folder, **dict(settings)), f"source 'music': {problem}"
 

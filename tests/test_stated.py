@@ -47,7 +47,7 @@ def test_an_empty_answer_can_be_stated():
     "written", ["SELECT 1 # all", "SELECT 1 #all", "SELECT 1 -- one # two", "SELECT 1\n  + 1 # all"]
 )
 def test_queries_that_yaml_would_cut_are_refused(written):
-    expected = f"YAML cuts this query at ` #`: {BLOCK}; its comments are written as in the query's language"
+    expected = f"YAML ends this query at ` #`: {BLOCK}, with comments as in the query's language"
 
     assert problem(f"gold: {written}") == expected
     assert problem(f"predicted: {written}") == expected
@@ -67,7 +67,7 @@ def test_queries_that_yaml_would_cut_are_refused(written):
     ],
 )
 def test_queries_whose_comments_would_swallow_the_next_line_are_refused(written):
-    expected = f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK}"
+    expected = f"YAML joins the lines of this query, so a comment swallows the next line: {BLOCK}"
 
     assert problem(f"gold: {written}") == expected
     assert problem(f"predicted: {written}") == expected
@@ -159,10 +159,11 @@ def test_ragged_rows_are_reported_with_their_lines():
 
 
 def test_tables_need_columns_and_rows_and_nothing_else():
-    assert problem("gold_table: {columns: [a]}") == "a table needs `columns` and `rows`: there are no rows"
+    assert problem("gold_table: {columns: [a]}") == "a table needs `columns` and `rows`: add `rows: [[VALUE, …], …]`"
     assert problem("gold_table: {column: [a], rows: []}") == "unknown key 'column': did you mean 'columns'?"
     assert (
-        problem("gold_table: [[1]]") == "gold_table: expected {columns: [NAME, …], rows: [[VALUE, …], …]}, found a list"
+        problem("gold_table: [[1]]")
+        == "gold_table: expected a mapping, found a list: write {columns: [NAME, …], rows: [[VALUE, …], …]}"
     )
     assert problem("gold_table: {columns: [[a]], rows: []}") == "item of columns: expected text, found a list: write a"
 
@@ -209,7 +210,7 @@ def test_json_files_hold_columns_and_rows():
         (
             "a.csv",
             "a,b\n1,2\n3\n",
-            "a.csv:3: 1 cell in a table of 2 columns: quote cells that hold a delimiter or a line end",
+            "a.csv:3: 1 cell in a table of 2 columns: quote cells that contain a delimiter or a line end",
         ),
         (
             "a.csv",

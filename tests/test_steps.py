@@ -92,7 +92,7 @@ def test_a_function_gets_its_error_where_it_makes_a_bad_step():
         "agent.py:ask raised ValueError: a step's `kind` is 'sql', not query, tool or message (agent.py:3"
         in messages[0]
     )
-    assert "returned a Prediction whose `steps` hold str, not Step" in messages[1]
+    assert "returned a Prediction whose `steps` contain str, not Step: write `Step(kind=" in messages[1]
     assert "whose `steps` is int, not a list of Step" in messages[2]
     assert "took 1,001 steps, and a prediction may have 1,000" in messages[3]
 

@@ -184,7 +184,7 @@ def test_a_header_names_its_delimiter_where_it_is_another():
     with open_table(file_at(separated("id;gold\na;x\n"))) as table:
         assert str(table.missing_column("gold")) == (
             "a.csv, row 1: there is no column 'gold': the header is one cell, 'id;gold': "
-            'write `delimiter: ";"` behind the file, as in {file: NAME, delimiter: …}'
+            'write `delimiter: ";"` next to `file`'
         )
 
 
@@ -307,7 +307,7 @@ def test_text_that_is_not_utf_8_is_an_error_with_its_place():
 @pytest.mark.parametrize(("row", "cells"), [("a", "1 cell"), ("a,b,c", "3 cells")])
 def test_a_ragged_row_is_an_error(row, cells):
     assert problem(separated(f"id,gold\n\n{row}\n")) == (
-        f"a.csv, row 3: {cells} in a table of 2 columns: quote cells that hold a delimiter or a line end"
+        f"a.csv, row 3: {cells} in a table of 2 columns: quote cells that contain a delimiter or a line end"
     )
 
 
@@ -318,7 +318,7 @@ def test_empty_cells_behind_the_last_column_are_ignored():
 def test_an_open_quote_is_an_error():
     assert (
         problem(separated('id,gold\na,"x\n'))
-        == "a.csv, row 2, column 'gold': nothing closes the double quote that opens this cell"
+        == "a.csv, row 2, column 'gold': the double quote that opens this cell is not closed: add one at its end"
     )
 
 
@@ -351,7 +351,7 @@ def test_a_parquet_file_that_is_none_is_one_error():
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("a.csv", {"sheet": "x"}, "a.csv: has no sheets: leave out `sheet`"),
+        ("a.csv", {"sheet": "x"}, "a.csv: has no sheets: remove `sheet`"),
         ("a.xlsx", {"delimiter": ";"}, "a.xlsx: has no delimiter: leave out `delimiter`"),
         ("a.md", {}, "a.md: '.md' files are not read: expected .xlsx, .csv, .tsv, .parquet"),
     ],

@@ -203,7 +203,7 @@ def test_what_counts_lies_in_the_interval_and_both_scores_agree_on_it(times):
 
 @pytest.mark.parametrize("wrong", [0, -1, 10**9, MAX_ITERATIONS + 1, 2.5, "many", "20", True, None, [20]])
 def test_iterations_that_cannot_be_are_refused(wrong):
-    with pytest.raises(SettingError, match=r"^'iterations' is not a whole number from 1 to 1,000$") as caught:
+    with pytest.raises(SettingError, match=r"^`iterations` must be a whole number from 1 to 1,000$") as caught:
         check_iterations({"iterations": wrong})
 
     assert caught.value.setting == "iterations"

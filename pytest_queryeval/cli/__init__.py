@@ -72,7 +72,7 @@ class _CommandParser(_Parser):
                 for action in self._actions
                 if action.metavar and action.option_strings
             ]:
-                problem += f"; write the value of an option behind it: {', '.join(option_forms)}"
+                problem += f"; write the value of an option after it: {', '.join(option_forms)}"
         self.error(problem)
 
 

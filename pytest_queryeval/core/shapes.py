@@ -139,11 +139,11 @@ def validate_settings(settings: Mapping[str, JsonValue], validators: Mapping[str
         if name not in validators:
             raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, validators)}")
         if not validators[name].accepts(value):
-            raise SettingError(name, f"'{name}' is not {validators[name].words}{validators[name].suggestion(value)}")
+            raise SettingError(name, f"`{name}` must be {validators[name].words}{validators[name].suggestion(value)}")
         if validators[name].names_files:  # which messages and reports show
             files = value.values() if isinstance(value, dict) else texts(value)
             if any(may_hold_credentials(str(file)) for file in files):
-                raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
+                raise SettingError(name, f"`{name}` looks like a URL or a connection string: write the name of a file")
 
 
 def texts(value: Any) -> tuple[str, ...]:

@@ -90,7 +90,10 @@ def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHA
     who took the steps, for messages. Raise `PredictorError` for too many of them, and for any other object.
     """
     if (other := next((step for step in steps if not isinstance(step, Step)), None)) is not None:
-        raise PredictorError(f"{by} returned a Prediction whose `steps` hold {type(other).__name__}, not Step")
+        raise PredictorError(
+            f"{by} returned a Prediction whose `steps` contain {type(other).__name__}, not Step: "
+            'write `Step(kind="query", input=QUERY)`, imported from pytest_queryeval'
+        )
     if len(steps) > MAX_STEPS:
         remedy = "leave out those that nobody will read, such as messages"
         raise PredictorError(f"{by} took {len(steps):,} steps, and a prediction may have {MAX_STEPS:,}: {remedy}")

@@ -232,7 +232,7 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
             text = file.decoded(data[start:end], line=line)
             if text.strip() in ("[", "]"):
                 raise file.problem(
-                    f"a list over several lines: remove the line `{text.strip()}` and commas at line ends", line
+                    "a list over several lines: remove the lines `[` and `]`, and the commas at line ends", line
                 )
             if text.strip():
                 yield parse_json(text, file, line=line, hint=": a line holds one JSON object")

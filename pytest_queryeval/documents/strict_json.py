@@ -83,7 +83,7 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
     ...     StrictJson().read("{'id': 1}")
     ... except json.JSONDecodeError as error:
     ...     syntax_problem(error)
-    'not JSON: single quotes: names and texts stand in double quotes'
+    'not JSON: single quotes: write names and texts in double quotes'
     """
     before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
     # Python up to 3.12 names the place of the bracket, later ones that of the comma.
@@ -91,33 +91,47 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
     if bracket in ("}", "]") and (before.endswith(",") or after.startswith(",")):
         problem = f"a comma before `{bracket}`: remove it"
     elif after == "," and error.msg.startswith("Extra data"):
-        problem = "a comma behind the end: remove it"
+        problem = "a comma after the end: remove it"
     elif after.startswith("'"):
-        problem = "single quotes: names and texts stand in double quotes"
+        problem = "single quotes: write names and texts in double quotes"
     elif before and after.startswith(("//", "/*", "#")):
         problem = "a comment, which JSON does not have: remove it"
     elif word := _PYTHON_WORD.match(after):
         problem = f"{word[0]}: write {_PYTHON_WORDS[word[0]]}"
     elif not before:
-        problem = "a value is missing" if not after else "texts stand in double quotes, objects in { }"
+        problem = "a value is missing" if not after else "write texts in double quotes, objects in { }"
     elif not after:
-        problem = "it ends too early: a value, a `]` or a `}` is missing"
+        problem = _end_problem(before)
     else:
         problem = next((words for start, words in _SYNTAX.items() if error.msg.startswith(start)), error.msg)
     return f"not JSON: {problem}"
 
 
+def _end_problem(text: str) -> str:
+    """Return what is missing at the end of a text that is JSON up to there."""
+    closing = {"{": "}", "[": "]"}
+    brackets = _BRACKET.findall(_TEXT.sub("", text))
+    missing: list[str] = []
+    for bracket in brackets:
+        missing = [closing[bracket], *missing] if bracket in closing else missing[1:]
+    if not missing or text.endswith((",", ":", "{", "[")):
+        return "it ends too early: a value, a `]` or a `}` is missing"
+    return f"it ends too early: add `{''.join(missing)}`"
+
+
+_BRACKET = re.compile(r"[][{}]")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
 _LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless configured otherwise
 # By the beginning of Python's own message.
 _SYNTAX = {
-    "Expecting property name": "expected a name in double quotes",
-    "Expecting value": "expected a value: texts stand in double quotes",
-    "Expecting ',' delimiter": "a comma is missing before this, or a double quote in a text has no `\\` before it",
-    "Expecting ':' delimiter": "a `:` is missing behind the name",
-    "Extra data": "more text behind the end of the value",
-    "Unterminated string": "a text without a closing double quote",
+    "Expecting property name": "write the name in double quotes",
+    "Expecting value": "expected a value: write texts in double quotes",
+    "Expecting ',' delimiter": "add a comma before this, or `\\` before each double quote in a text",
+    "Expecting ':' delimiter": "add a `:` after the name",
+    "Extra data": "more text after the end of the value",
+    "Unterminated string": "this text has no closing double quote: add it",
     "Invalid control character": "a line break or a tab in a text: write \\n or \\t",
     "Invalid \\": "a single `\\` in a text: write `\\\\`",
 }

@@ -99,11 +99,11 @@ def json_mapping(node: Node) -> dict[str, JsonValue]:
 
 
 @shape({"type": "number"})
-def number(node: Node, expected: str = "a number") -> float:
-    """Read a finite number; `expected` says in messages what should be there."""
+def number(node: Node, expected: str = "a number", hint: str = "") -> float:
+    """Read a finite number; messages say what is `expected`, and end with `hint` where nothing better is known."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise unexpected(node, expected, _number_hint(node))
+        raise unexpected(node, expected, _number_hint(node) or hint)
     try:
         return float(value)
     except OverflowError as error:
@@ -113,10 +113,10 @@ def number(node: Node, expected: str = "a number") -> float:
 @shape({"type": "number", "exclusiveMinimum": 0})
 def positive_number(node: Node) -> float:
     """Read a number above 0."""
-    expected = "a number above 0"
-    value = number(node, expected)
+    expected, hint = "a number above 0", ": write a number, such as 60"
+    value = number(node, expected, hint)
     if value <= 0:
-        raise unexpected(node, expected)
+        raise unexpected(node, expected, hint)
     return value
 
 
@@ -177,7 +177,7 @@ def choice(*allowed: str) -> Reader[str]:
     @shape(enum_shape(allowed))
     def read(node: Node) -> str:
         if node.value not in allowed:
-            raise unexpected(node, " or ".join(allowed))
+            raise unexpected(node, f"{', '.join(allowed[:-1])} or {allowed[-1]}" if allowed[1:] else allowed[0])
         return text(node)
 
     return read

@@ -102,7 +102,7 @@ def _end_of_text(failure: _Failure) -> tuple[Place, str] | None:
         return None
     opening = failure.lines[failure.start.line][failure.start.column : failure.start.column + 1]
     if opening in _CLOSING:
-        hint = _quote_hint(failure.lines, failure.start.line, f"close it by {_CLOSING[opening]}")
+        hint = _quote_hint(failure.lines, failure.start.line, f"close it with {_CLOSING[opening]}")
         return failure.start, f"the {opening} that opens here is not closed: {hint}"
     last = next(number for number in reversed(range(len(failure.lines))) if failure.lines[number].strip())
     return Place(last, len(failure.lines[last].rstrip())), "the text ends too early: a value is missing, and a } or a ]"
@@ -118,13 +118,13 @@ def _special_beginning(failure: _Failure) -> tuple[Place, str] | None:
     elif "document start" in failure.problem:
         problem = "text follows the end of the only value: remove it, or write `key: value` in all lines"
     elif "unexpected ':'" in failure.problem:
-        problem = "a colon without a space behind it: write `: `, or quote the text"
+        problem = "a colon without a space after it: write `: `, or quote the text"
     return (Place(line, failure.place.column), problem) if problem else None
 
 
 def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
     if failure.character == "\t":
-        return failure.place, "a tab, where YAML takes spaces only: replace it by spaces"
+        return failure.place, "YAML allows no tab here: replace it with spaces"
     if failure.lines[failure.place.line].startswith("```"):
         return failure.place, "a code fence is not part of the file: delete this line"
     return None
@@ -148,7 +148,7 @@ def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
         place = _escape_at(failure)
         if _HALF_OF_PAIR.match(failure.lines[place.line], place.column):
             return place, "half of a surrogate pair, which is no character: remove this escape"
-        return place, f"an escape that YAML does not know: {hint}"
+        return place, f"YAML does not know this escape: {hint}"
     hint = _quote_hint(failure.lines, line, "leave it out")
     quote = failure.lines[line][column : column + 1]
     return failure.start, f"the quote {quote} that opens here is not closed: close it, or {hint}"
@@ -196,7 +196,7 @@ def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
         return None
     if failure.before.endswith("$"):
         return Place(line, column - 1), 'quote a variable within { } and [ ]: "${NAME}"'
-    hint = _quote_hint(failure.lines, start.line, f"close it by {_CLOSING[opening]}, or quote the text in it")
+    hint = _quote_hint(failure.lines, start.line, f"close it with {_CLOSING[opening]}, or quote the text in it")
     return start, f"the {opening} that opens here is not closed by line {line + 1}, column {column + 1}: {hint}"
 
 
@@ -205,9 +205,9 @@ def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
     if "mapping values" not in failure.problem:
         return None
     lines, place = failure.lines, failure.place
-    colon = place, f"a plain value cannot hold `: `: {_quote_hint(lines, place.line)}"
+    colon = place, f"a plain value cannot contain `: `: {_quote_hint(lines, place.line)}"
     if dash := _DASH_WITHOUT_SPACE.match(lines[place.line]):
-        return Place(place.line, dash.end()), "an item begins with `- `: put a space behind the -"
+        return Place(place.line, dash.end()), "an item begins with `- `: put a space after the -"
     if _has_colon(failure.before):
         return colon
     key = next((number for number in reversed(range(place.line)) if _has_colon(lines[number])), None)
@@ -244,7 +244,7 @@ def _indentation(failure: _Failure) -> tuple[Place, str] | None:
         return place, "a list item among the keys of a mapping: put it under a key"
     keys = next((column.column for column in columns if column.column > place.column), place.column + 2)
     problem = f"a key in line with the `- ` of line {open_column.line + 1}"
-    return place, f"{problem}: indent it by {keys} spaces, or begin another item by `- `"
+    return place, f"{problem}: indent it by {keys} spaces, or begin another item with `- `"
 
 
 def _indented_start(failure: _Failure) -> tuple[Place, str] | None:
@@ -281,7 +281,7 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
     if ended := _ended_block(lines, number):
         return ended
     if re.search(r":\S", line):
-        hint = "put a space behind the colon"
+        hint = "put a space after the colon"
     elif columns and columns[-1].line == number - 1:
         hint = "indent it to continue the line above"
     else:
@@ -299,8 +299,8 @@ def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
     indent = _indent(block[0]) if block else key.column + 2
     if indent <= place.column:
         return None
-    problem = f"a line of the text that begins on line {key.line + 1} has to start with {_spaces(indent)}"
-    return place, f"{problem}, this one starts with {_spaces(place.column)}"
+    text = f"the text that begins on line {key.line + 1}"
+    return place, f"indented by {_spaces(place.column)}: if it belongs to {text}, indent it by {_spaces(indent)}"
 
 
 def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:

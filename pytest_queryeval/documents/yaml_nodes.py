@@ -262,7 +262,7 @@ class _Composer:
                 name = node.value
             value = self._node(self._next(), name_line, depth, name)
             if name in entries:
-                hint = "remove one, or begin another item by `- `" if key.startswith("item of ") else "remove one"
+                hint = "remove one, or begin another item with `- `" if key.startswith("item of ") else "remove one"
                 problem = f"duplicate key '{name}', first on line {entries[name].line}: {hint}"
                 self._problems.append(value.problem(problem))
             else:

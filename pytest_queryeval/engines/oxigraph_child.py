@@ -60,7 +60,7 @@ class Driver(driver.Driver):
         """Return the verdict on an error of `run`."""
         text = str(error) or type(error).__name__
         if isinstance(error, OSError) and "Too many open files" in text:
-            return "failure", "unsafe", "only the source itself may be asked: the query opens a connection"
+            return "failure", "unsafe", "a query may only ask its own source: the query opens a connection"
         if isinstance(error, Fault | OSError) or text.startswith(DAMAGE):
             self._open.clear()  # the store may be built again at its path
             return "fault", f"{DAMAGED}: {text}" if text.startswith(DAMAGE) else text

@@ -157,7 +157,8 @@ class GraphEngine:
         failures: list[tuple[str, Failure]] = []
         seconds_left = timeout - (time.monotonic() - began)
         for host in self._hosts:
-            execution = with_terms(self._run(host, full_query, max(seconds_left, MIN_SECONDS), max_rows), outline)
+            execution = self._run(host, full_query, max(seconds_left, MIN_SECONDS), max_rows)
+            execution = with_terms(execution, outline, added=len(full_query) - len(query))
             execution = replace(execution, query=query)
             seconds_left -= execution.seconds
             failure = execution.error

@@ -216,13 +216,13 @@ def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindin
 
 def refuse_service(*_: Any) -> None:
     """Raise PermissionError in place of rdflib's SERVICE."""
-    raise PermissionError("only the source itself may be asked: SERVICE")
+    raise PermissionError("a query may only ask its own source: SERVICE")
 
 
 def refuse_network(event: str, _: Any) -> None:
     """Raise PermissionError for events that leave the process."""
     if event in FORBIDDEN_EVENTS:
-        raise PermissionError(f"only the source itself may be asked: {event}")
+        raise PermissionError(f"a query may only ask its own source: {event}")
 
 
 class PredicateCounts:

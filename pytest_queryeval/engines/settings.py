@@ -65,9 +65,10 @@ def check_exists(source: Source, name: str) -> None:
     """Raise `SourceError` unless there is something called `name`, with the nearest name among files of its suffix."""
     path = absolute(source.folder, name)
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
-        remedy = nearest_file(path) or f": correct the path, which is relative to {source.folder}"
-        if "script" in (ENGINES[source.engine].settings or {}) and "script" not in source.settings:
-            remedy += f"; a script builds a database: {{{source.engine}: {{script: FILE}}}}"
+        near = nearest_file(path)
+        remedy = near or f": correct the path, which is relative to {source.folder}"
+        if not near and "script" in (ENGINES[source.engine].settings or {}) and "script" not in source.settings:
+            remedy += f", or name a script that builds the database: {{{source.engine}: {{script: FILE}}}}"
         raise SourceError(f"source '{source.name}': {path}: no such file{remedy}")
 
 

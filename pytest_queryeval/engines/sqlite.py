@@ -112,7 +112,9 @@ def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is a path or a script and nothing else."""
     check_settings(settings, SETTINGS)
     if len(settings.keys() & {"path", "script"}) != 1:
-        raise SettingError("path", "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}")
+        raise SettingError(
+            "path", "a source of sqlite needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}"
+        )
 
 
 FINGERPRINT = SourceFingerprint(

@@ -225,7 +225,7 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
         message = (
             "the gold query is in a code fence: write the query alone"
             if "```" in query or "~~~" in query
-            else ("other text stands around the gold query: write the query alone")
+            else ("the gold query has other text around it: write the query alone")
         )
     elif error.kind == "invalid":
         text_hint = kind.text_hint(query)

@@ -91,15 +91,15 @@ def _query(node: Node) -> str:
     """Return the text of a query; raise `CaseError` for one that YAML truncated or whose lines it joined."""
     if node.form == "mapping":
         # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
-        raise node.problem(f"expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`")
+        raise node.problem(
+            f"{node.key or 'gold_any'}: expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`"
+        )
     if node.form == "sequence":
-        hint = "several right answers stand under `gold_any`" if node.key == "gold" else "write one query"
-        raise node.problem(f"expected a query, found a list: {hint}")
+        hint = "write several right queries under `gold_any`" if node.key == "gold" else "write one query"
+        raise node.problem(f"{node.key or 'gold_any'}: expected a query, found a list: {hint}")
     query = text(node)
     if node.form in ("cut", "clipped"):
-        raise node.problem(
-            f"YAML cuts this query at ` #`: {BLOCK_HINT}; its comments are written as in the query's language"
-        )
+        raise node.problem(f"YAML ends this query at ` #`: {BLOCK_HINT}, with comments as in the query's language")
     if node.form == "joined":
-        raise node.problem(f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK_HINT}")
+        raise node.problem(f"YAML joins the lines of this query, so a comment swallows the next line: {BLOCK_HINT}")
     return query

@@ -22,6 +22,7 @@ from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 TABLE_KEYS = ("columns", "rows")
+_ADDED = {"columns": "`columns: [NAME, …]`", "rows": "`rows: [[VALUE, …], …]`"}
 _PARTS = {"columns": list_shape(SCALAR), "rows": list_shape(list_shape(ANYTHING))}
 FileReader: TypeAlias = Callable[[File], QueryOrAnswer]
 CellReader: TypeAlias = Callable[[Node], Cell]
@@ -61,10 +62,10 @@ def text_file(file: File) -> QueryOrAnswer:
 def read_table(node: Node, read_cell: CellReader) -> Table:
     """Read `{columns: [...], rows: [[...], ...]}`; raise `CaseError` or `SuiteError`."""
     if node.form != "mapping":
-        raise unexpected(node, "{columns: [NAME, …], rows: [[VALUE, …], …]}")
+        raise unexpected(node, "a mapping", ": write {columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
     if missing_keys := [name for name in TABLE_KEYS if name not in parts]:
-        raise node.problem(f"a table needs `columns` and `rows`: there are no {missing_keys[0]}")
+        raise node.problem(f"a table needs `columns` and `rows`: add {_ADDED[missing_keys[0]]}")
     columns = tuple(read_each(parts["columns"], text))
     rows = read_each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns), read_cell=read_cell))
     return Table(columns=columns, rows=rows, has_header=bool(columns or rows))
@@ -118,7 +119,7 @@ def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
         for line in lines:
             if line and len(line) != len(header):
                 counts = f"{pluralize(len(line), 'cell')} in a table of {pluralize(len(header), 'column')}"
-                raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", lines.line_num)
+                raise file.problem(f"{counts}: quote cells that contain a delimiter or a line end", lines.line_num)
             if line:
                 rows.append(tuple(read_cell(Node(cell, lines.line_num, "plain", file)) for cell in line))
     except csv.Error as error:
@@ -172,7 +173,7 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
 
 
 def _text_around_json(text: str) -> str:
-    """Return whether other text stands `before` or `behind` an object or a list in a text; empty if neither does.
+    """Return whether other text is `before` or `behind` an object or a list in a text; empty if neither does.
 
     A list of numbers may be a reference in a sentence.
     """

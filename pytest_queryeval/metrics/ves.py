@@ -26,7 +26,7 @@ def check_iterations(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `iterations` is a whole number from 1 to MAX_ITERATIONS."""
     iterations = options.get("iterations", ITERATIONS)
     if type(iterations) is not int or not 1 <= iterations <= MAX_ITERATIONS:
-        raise SettingError("iterations", f"'iterations' is not a whole number from 1 to {MAX_ITERATIONS:,}")
+        raise SettingError("iterations", f"`iterations` must be a whole number from 1 to {MAX_ITERATIONS:,}")
 
 
 @metric(check=check_iterations, max_score=math.inf)

@@ -29,7 +29,9 @@ from pytest_queryeval.text.formatting import log_line, one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
-EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
+EMPTY_GOLD = (
+    "the gold answer has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
+)
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error

@@ -333,7 +333,7 @@ def _concurrency_remedy(case: Case, workers: int) -> str:
     name = predictor.kind if predictor is not None else ""
     text = predictor.settings.get(PREDICTORS[name].text_setting) if predictor is not None else None
     if not isinstance(text, str):
-        return f"set `concurrency: {workers}` beside `{name}`, or {either}"
+        return f"set `concurrency: {workers}` next to `{name}`, or {either}"
     return f"write `predictor: {{{name}: {mask_credentials(text)}, concurrency: {workers}}}`, or {either}"
 
 

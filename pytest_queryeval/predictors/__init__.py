@@ -58,7 +58,7 @@ class CaseView(_LazySchema):
                 object.__setattr__(self, name, self._list_schema())
                 return self.schema
             if name in _GOLD:
-                raise AttributeError(NO_GOLD)
+                raise AttributeError(f"{NO_GOLD}: answer from `case.question`")
             visible = [field.name for field in fields(self)]
             if name in _HIDDEN:
                 raise AttributeError(f"{NO_GOLD} or '{name}': they see {', '.join(visible)}")

@@ -37,7 +37,7 @@ from pytest_queryeval.predictors.answer import (
 )
 
 TARGET = "target"
-INSTALL = "install it where pytest runs, or add the folder that holds it to `pythonpath` in pytest's settings"
+INSTALL = "install it where pytest runs, or add its folder to `pythonpath` in pytest's settings"
 _CASE_FIELDS = frozenset(field.name for field in fields(CaseView))
 _STAR_IMPORT = re.compile(r"\bfrom\s+[\w.]+\s+import\s*\*")
 # What can bind names that are in no statement.

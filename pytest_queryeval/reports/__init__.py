@@ -105,7 +105,10 @@ def check_target(target: Path, baseline: Path | None = None) -> None:
         return
     suffix = target.suffix.removeprefix(".")
     if suffix not in REPORTS:
-        raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
+        remedy = did_you_mean(suffix, REPORTS.names())
+        if suffix == "xml":
+            remedy = f": pytest writes it with --junitxml={target.name}, or in a folder with --queryeval-report=FOLDER"
+        raise ReportError(f"no report format '.{suffix}' for {target}{remedy}")
     if missing := REPORTS[suffix].missing:
         hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"
         raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")

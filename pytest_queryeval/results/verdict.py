@@ -34,6 +34,7 @@ LINE_CHARACTERS = 160
 REMEDIES = {
     "timeout": ": raise `timeout` if a right query may take longer",
     "empty": ": check why the system returned no text",
+    "unsafe": ": the system has to return a query that only reads",
 }  # by the kind of the failure
 
 
@@ -228,7 +229,7 @@ def run_conditions(report: Report) -> Iterator[str]:
     """Yield in words how a run differs from a plain run of all cases, as far as its verdict depends on it."""
     totals, gates, spend = report["totals"], report["gates"], report.get("spend")
     if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
-        yield f"the spend limit counted nothing, because no call stated a number {_spent_number(report)}"
+        yield f"the spend limit counted nothing, because no call reported a number {_spent_number(report)}"
     if spend is not None and not spend["calls"]:
         yield "the spend limit counted nothing, because no call was made"
     if report["environment"].get("challenge") and CHALLENGED_ACCURACY not in report["metrics"] and totals["cases"]:

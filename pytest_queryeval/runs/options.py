@@ -49,9 +49,13 @@ class RunOptions(OptionValues):
         for option in OPTIONS:
             value = getattr(self, option.name)
             if value == "":  # as of a variable that is not set
-                raise QueryEvalError(f"{self.prefix}{option.flag}: expected a value, found nothing")
+                raise QueryEvalError(
+                    f"{self.prefix}{option.flag}: expected a value, found nothing: write one, or leave out the option"
+                )
             if option.type is int and value is not None and value < 1:
-                raise QueryEvalError(f"{self.prefix}{option.flag}: expected a whole number from 1, found {value}")
+                raise QueryEvalError(
+                    f"{self.prefix}{option.flag}: expected a whole number from 1, found {value}: write 1 or more"
+                )
         if self.trials is not None and self.trials > MAX_TRIALS:
             expected = f"expected a whole number from 1 to {MAX_TRIALS:,}"
             raise QueryEvalError(f"{self.prefix}trials: {expected}, found {self.trials}")
@@ -277,7 +281,7 @@ class RunOptions(OptionValues):
             except ValueError:
                 number = math.nan
             if not name or not math.isfinite(number):
-                problem = f"expected METRIC=VALUE with a finite number, found '{text}'"
+                problem = f"expected METRIC=NUMBER, such as execution_accuracy=0.9, found '{text}'"
                 raise QueryEvalError(f"{self.prefix}threshold: {problem}")
             thresholds[name] = Threshold(minimum=number, option=f"{self.prefix}threshold")
         return thresholds

@@ -277,5 +277,5 @@ def wrong_file_problem(name: str, header: bytes) -> str:
         if first_word(text) in COMMANDS:
             content = f"a text file with SQL: write `source: {{{name.lower()}: {{script: FILE}}}}`"
         else:
-            content = "a text file: if it holds a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`"
+            content = "a text file: if it contains a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`"
     return f"not a {name} database" + (f", but {content}" if content else "")

@@ -179,7 +179,7 @@ class Decompressor:
                 raise self._broken(str(error)) from error
             data = self._stream.unused_data
             if data and self._encoding not in _GZIP:
-                raise self._broken("there are data behind its end")
+                raise self._broken("there are data after its end")
             self._stream = None if data else self._stream
         return content
 

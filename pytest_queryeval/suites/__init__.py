@@ -39,7 +39,7 @@ from pytest_queryeval.suites.variables import MissingExtraError, check_required
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"
-SUITE_NAMES = f"expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}"
+SUITE_PATTERNS = f"*{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}"
 NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 
@@ -155,7 +155,7 @@ def load_suite(
     content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction, gated=gated)
     cases, values, findings = content or ([], {}, ())
     if not cases and not problems:
-        problems.append(file.problem("there is no case in it: add one"))
+        problems.append(file.problem("it has no cases: add one"))
     if check_predictors:
         predictor_specs = (
             case.settings.predictor
@@ -189,10 +189,14 @@ def suite_files(path: Path) -> list[Path]:
     """
     if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, for any name
         if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
-            raise SuiteError([file_at(path).problem(f"is not a suite: {SUITE_NAMES}")])
+            raise SuiteError(
+                [file_at(path).problem(f"is not a suite: name a folder, or a file called {SUITE_PATTERNS}")]
+            )
         return [path]
     if not (files := sorted(suites_below(path))):
-        raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
+        raise SuiteError(
+            [file_at(path).problem(f"no suite below: add a file called {SUITE_PATTERNS}, or name another folder")]
+        )
     return files
 
 
@@ -290,7 +294,7 @@ def _yaml_cases(
 
 def _as_case_file(file: File) -> str:
     name = file.path.name.replace(".queryeval.", ".")
-    return f"rename the file to {name} and write `cases: {name}` into a suite beside it"
+    return f"rename the file to {name} and write `cases: {name}` into a suite next to it"
 
 
 def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = False) -> Iterator[Node]:
@@ -316,7 +320,7 @@ def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = Fa
                 document = read_yaml(file)
                 problems.extend(document.problems)
                 if document.root is None:
-                    raise file.problem("there is no case in it: add one")
+                    raise file.problem("it has no cases: add one")
                 # One case, or a list of cases.
                 yield from document.root.value if isinstance(document.root.value, list) else [document.root]
             except CaseError as error:

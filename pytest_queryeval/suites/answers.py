@@ -44,6 +44,8 @@ from pytest_queryeval.predictors.answer import ABSTAINED, REASON
 
 _TABLE = shape_of(read_table)
 # The shapes that each form accepts; the kind of the case reads the values.
+# Names that other tools use for `gold`.
+GOLD_SYNONYMS = ("expected", "reference", "solution", "ground_truth", "target", "sql", "query", "sparql", "answer")
 GOLD_FORMS: Mapping[str, Shape] = {
     "gold": NOT_NULL,
     "gold_any": {**list_shape(NOT_NULL), "minItems": 1},
@@ -84,7 +86,9 @@ def read_golds(case: Node, kind: Kind, *, answerable: bool) -> tuple[QueryOrAnsw
     if not answerable:
         if form is None:
             return ()
-        raise case_entries[form].problem(f"'{form}' beside `answerable: false`: no answer is right, remove one of them")
+        raise case_entries[form].problem(
+            f"'{form}' next to `answerable: false`: no answer is right, remove one of them"
+        )
     if form is None:
         if isinstance(case.file, TableFile):
             raise case.problem("no gold: fill the cell of `gold` or `gold_file`")

@@ -45,6 +45,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
     whole_number,
 )
+from pytest_queryeval.suites.answers import GOLD_SYNONYMS
 from pytest_queryeval.text.formatting import one_line
 
 # What editors show on hover and beside completions; docs/suites.md has the details.
@@ -157,7 +158,7 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
             if node is not None:
                 yield node
         if row is None:
-            raise table.file.problem("there is no case in it: add one")
+            raise table.file.problem("it has no cases: add one")
 
 
 @contextmanager
@@ -189,7 +190,7 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     has_gold = not headers.keys().isdisjoint(GOLDS)
     if table.header_row is None and (missing_headers or not has_gold):
         below = rows.header_below(
-            [header for _, header, _ in missing_headers] or ["gold"], "write `header_row: {}` beside `file`"
+            [header for _, header, _ in missing_headers] or ["gold"], "write `header_row: {}` next to `file`"
         )
         if below is not None:
             raise below
@@ -199,7 +200,8 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     problems.raise_any()
     if not has_gold:
         add = "" if headers else "add a header above the first row, or "
-        raise rows.missing_column("gold", f" ({add}write its name as HEADER in `columns: {{gold: HEADER}}`)")
+        likely = next((name for name in rows.places if name.lower() in GOLD_SYNONYMS), "")
+        raise rows.missing_column("gold", f"{add}write `columns: {{gold: NAME}}` next to `file`", likely=likely)
     return headers
 
 

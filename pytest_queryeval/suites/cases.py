@@ -251,7 +251,7 @@ def _settings_file(node: Node) -> str:
     """Return where shared settings belong, for messages: tables and JSON lines have no place for them."""
     if isinstance(node.file, TableFile):
         return "the suite"
-    return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
+    return "a queryeval.yaml next to it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
 def _question_remedy(node: Node, cases: Node | None) -> str:

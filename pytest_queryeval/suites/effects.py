@@ -97,7 +97,7 @@ def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, comput
             return _not_of(kind)
         case ("compare", name, *_):
             is_followed = any(follows_compare(metric, name) for metric in computed)
-            return "" if is_followed else "no metric that is computed follows it, as execution_accuracy does"
+            return "" if is_followed else "no computed metric uses it, as execution_accuracy does"
         case _:
             return "" if KEYS[path[0]].used_by(kind) else _not_of(kind)
 
@@ -121,7 +121,7 @@ def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection
     metrics = [name for name in METRICS.available() if option in METRICS[name].options and applies_to(name, kind.name)]
     if not metrics or any(option in METRICS[name].options for name in computed):
         return ""
-    return f"no metric that is computed has it, as {' and '.join(metrics)} would"
+    return f"no computed metric has it, as {' and '.join(metrics)} would"
 
 
 def why_idle_option(option: str, owner: str, case: Case, computed: Collection[str]) -> str:

@@ -79,6 +79,7 @@ _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Excludes only ASCII characters: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
+_RATE = re.compile(r"0?\.\d+|1(\.0*)?")
 _RATE_SHAPE: Shape = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 _MARKER_SHAPE: Shape = {
     "type": ["string", "integer", "boolean", "null"],
@@ -134,7 +135,7 @@ def read_id(node: Node) -> str:
     """Read a case's id, which becomes a part of its node id."""
     value = text(node)
     if node.empty or not value.strip():
-        raise node.problem("a case needs an id: write it behind `id:`")
+        raise node.problem("a case needs an id: write it after `id:`")
     if not _ID.fullmatch(value):
         hint = f": write {fit}" if (fit := re.sub(r"[^\w\-.:/]+|::+", "-", value).strip("-")) else ""
         raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'{hint}")
@@ -219,7 +220,7 @@ def read_check(node: Node) -> dict[str, str]:
 
 def _ignored_rules(node: Node) -> dict[str, str]:
     if node.form != "mapping":
-        raise unexpected(node, "{RULE: REASON}", ", such as {limit-tie: either name is right}")
+        raise unexpected(node, "{RULE: REASON}", ": write {limit-tie: REASON}")
     return each_entry(node, _ignored)
 
 
@@ -227,7 +228,7 @@ def _ignored(rule: str, node: Node) -> str:
     if rule not in CHECK_RULES:
         raise node.problem(f"unknown rule '{rule}'{did_you_mean(rule, CHECK_RULES)}")
     if node.empty or not text(node).strip():
-        raise node.problem(f"no reason to ignore '{rule}': write it behind the name")
+        raise node.problem(f"'{rule}' is ignored without a reason: write {{{rule}: REASON}}")
     return text(node)
 
 
@@ -269,7 +270,9 @@ def read_trials_rule(node: Node) -> TrialsRule:
         return node.value  # type: ignore[return-value]  # one of them
     rate = known_entries(node, {"rate": _rate}).get("rate") if isinstance(node.value, dict) else None
     if rate is None:
-        raise unexpected(node, "mean, all, any or {rate: R} with R above 0 and at most 1")
+        is_rate = isinstance(node.value, str) and _RATE.fullmatch(node.value)
+        hint = f": write {{rate: {node.value}}}" if is_rate else ""
+        raise unexpected(node, "mean, all, any or {rate: R} with R above 0 and at most 1", hint)
     return float(rate)
 
 

@@ -145,7 +145,8 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
     """
     if name in RUN_METRICS:
         raise UnknownNameError(
-            f"'{name}' is for gates only, {{metric: {name}, min: NUMBER}}: remove it here; {RUN_METRICS[name].instead}"
+            f"'{name}' is for gates only: remove it here, and write {{metric: {name}, min: NUMBER}} under `gates`; "
+            f"{RUN_METRICS[name].instead}"
         )
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
@@ -176,10 +177,10 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
     if near := nearest(name, RUN_METRICS.available()):
-        return f": '{near}' is for gates only, {{metric: {near}, min: NUMBER}}; {RUN_METRICS[near].instead}"
-    usual = dict.fromkeys(metric for kind in KINDS.available().values() for metric in kind.default_metrics)
-    remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
-    return f": the usual ones are {', '.join(usual)}; {remedy}"
+        remedy = f"write {{metric: {near}, min: NUMBER}} under `gates`"
+        return f": '{near}' is for gates only: {remedy}; {RUN_METRICS[near].instead}"
+    usual = (next(iter(kind.default_metrics), "") for kind in KINDS.available().values())
+    return f": write a name from docs/metrics.md, such as {', '.join(dict.fromkeys(filter(None, usual)))}"
 
 
 @shape(lambda: list_shape(metric_shape()))
@@ -269,7 +270,7 @@ def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     owned_by = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     if not owner.options and node.form != "mapping":
-        raise node.problem(f"{owned_by} '{name}' has no options: remove this; metrics to compute stand under `metrics`")
+        raise node.problem(f"{owned_by} '{name}' has no options: remove this; write metrics to compute under `metrics`")
     for key, value in entries(node).items():
         if key not in owner.options:
             hint = did_you_mean(key, owner.options) if owner.options else ": it has no options, so remove this"
@@ -343,7 +344,9 @@ def read_gate(node: Node) -> Gate:
     except QueryEvalError as error:  # a rule of another package that cannot be imported
         raise node.problem(str(error)) from error
     if stray := next((name for name in entries(node) if name not in keys and name in METRICS), None):
-        raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
+        stated = entries(node)[stray]
+        limit = "NUMBER" if stated.empty or not isinstance(stated.value, str) else stated.value
+        raise node.problem(f"unknown key '{stray}': write {{metric: {stray}, min: {limit}}}")
     fields = known_entries(node, {name: key.read for name, key in keys.items()})
     rule_name = next((name for name in GATE_RULES.names() if name in fields), DEFAULT_RULE)
     rule = GATE_RULES[rule_name]

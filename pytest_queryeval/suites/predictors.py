@@ -39,7 +39,7 @@ def read_abstain(node: Node) -> str:
     """Read the regular expression of `{matches: REGEX}`, which texts match that are abstentions."""
     fields = known_entries(node, {"matches": required_text}) if isinstance(node.value, dict) else {}
     if "matches" not in fields:
-        raise node.problem("'abstain' needs a regular expression: write {matches: REGEX}")
+        raise node.problem("`abstain` needs a regular expression: write {matches: REGEX}")
     try:
         re.compile(fields["matches"])
     except (re.error, OverflowError, RecursionError) as error:

@@ -24,7 +24,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
-from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
+from pytest_queryeval.suites.answers import GOLD_FORMS, GOLD_SYNONYMS, PREDICTED_FORMS
 from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
@@ -35,9 +35,7 @@ _NEARLY_FOLDER_FILE = re.compile(r"\.?queryeval\.ya?ml(\.txt)?", re.IGNORECASE)
 # Names that other tools use for a key.
 SYNONYMS = {
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
-    **dict.fromkeys(
-        ("expected", "reference", "solution", "ground_truth", "target", "sql", "query", "sparql", "answer"), "gold"
-    ),
+    **dict.fromkeys(GOLD_SYNONYMS, "gold"),
     **dict.fromkeys(("db", "database", "connection", "endpoint"), "source"),
     **dict.fromkeys(("name", "key"), "id"),
     **dict.fromkeys(("input", "prompt", "utterance", "nl"), "question"),
@@ -56,7 +54,7 @@ _INSTEAD = {
         ("extends", "include", "import"), f"shared settings belong in a {FOLDER_FILE}, which suites below it inherit"
     ),
     **dict.fromkeys(
-        ("description", "title", "comment", "notes", "author", "version"), "write it as a comment, behind `# `"
+        ("description", "title", "comment", "notes", "author", "version"), "write it as a comment, after `# `"
     ),
 }
 _CLOSE = 0.85  # the share of equal characters from which a name counts as a misspelt key, whatever its words mean
@@ -153,7 +151,7 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     elif name.lower() in _INSTEAD:
         hint = f": {_INSTEAD[name.lower()]}"
     else:
-        hint = f": did you mean '{intended}'?" if intended else ": docs/suites.md lists the keys"
+        hint = f": did you mean '{intended}'?" if intended else ": remove it, or choose a key from docs/suites.md"
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):

@@ -76,7 +76,7 @@ def read_source(node: Node) -> Source | SourceText:
     """Read a source that is a mapping, or the text of one; raise `CaseError`."""
     if not isinstance(node.value, dict):
         if isinstance(node.value, list):
-            raise unexpected(node, "one source", ": several stand under `sources`, by name")
+            raise unexpected(node, "one source", ": write one, or several under `sources`, by name")
         if node.empty:
             raise unexpected(node, "a source", ": write {sqlite: FILE} or {sqlite: {script: FILE.sql}}")
         required_text(node)
@@ -135,7 +135,7 @@ def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) 
         source_text = mask_credentials(str(source.node.value))
         if "${" in source_text and "}" not in source_text.rpartition("${")[2]:
             raise source.node.problem(
-                f"the `${{` in '{source_text}' is not closed: write `}}` behind the variable's name"
+                f"the `${{` in '{source_text}' is not closed: write `}}` after the variable's name"
             )
         if source_text in ENGINES:
             raise source.node.problem(f"'{source_text}' is an engine, not a source: write {{{source_text}: FILE}}")

@@ -151,7 +151,8 @@ def setting_problem(
     """Return the error of a setting at its node, else at `fallback_node`, whose key replaces `text_setting` in it."""
     problem = str(error)
     if error.setting == text_setting and text_setting not in nodes and fallback_node.key:
-        problem = problem.replace(f"'{text_setting}'", f"'{fallback_node.key}'")
+        for quote in "'`":
+            problem = problem.replace(f"{quote}{text_setting}{quote}", f"{quote}{fallback_node.key}{quote}")
     for node in (*nodes.values(), fallback_node):
         problem = _as_written(problem, node)
     return nodes.get(error.setting, fallback_node).problem(problem)

@@ -63,7 +63,10 @@ def test_a_predictor_that_reads_gold_is_an_error_of_each_case(suite, write, run_
     run = run_and_parse("-p", "no:cacheprovider")
 
     assert run.outcomes == {"a": "error", "b": "error"}
-    assert "raised AttributeError: predictors do not see gold (cheat.py:" in run.case("a")["message"]
+    assert (
+        "raised AttributeError: predictors do not see gold: answer from `case.question` (cheat.py:"
+        in run.case("a")["message"]
+    )
 
 
 @pytest.mark.feature("command_predictor")

@@ -124,7 +124,9 @@ def test_iterations_that_cannot_be_are_a_problem_of_collection(suite, run):
     result = run()
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"*a.queryeval.yaml:{FIRST_LINE}: 'iterations' is not a whole number from 1 to 1,000"])
+    result.stdout.fnmatch_lines(
+        [f"*a.queryeval.yaml:{FIRST_LINE}: `iterations` must be a whole number from 1 to 1,000"]
+    )
 
 
 def test_gold_that_is_a_table_has_no_times(suite, run_and_parse):

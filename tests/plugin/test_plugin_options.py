@@ -138,10 +138,10 @@ def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, r
     ("threshold", "said"),
     [
         ("row_matching=1", "unknown metric 'row_matching': did you mean 'row_matching_f1'?"),
-        ("valid_query", "expected METRIC=VALUE with a finite number, found 'valid_query'"),
-        ("valid_query=all", "expected METRIC=VALUE with a finite number, found 'valid_query=all'"),
-        ("valid_query=nan", "expected METRIC=VALUE with a finite number, found 'valid_query=nan'"),
-        ("=1", "expected METRIC=VALUE with a finite number, found '=1'"),
+        ("valid_query", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query'"),
+        ("valid_query=all", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=all'"),
+        ("valid_query=nan", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=nan'"),
+        ("=1", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found '=1'"),
     ],
 )
 def test_threshold_that_cannot_be_read_is_a_usage_error(suite, run, threshold, said):

@@ -67,7 +67,7 @@ def open_table(
         remedy = "save it as .xlsx" if suffix in _OTHER_SPREADSHEETS else f"expected {', '.join(TABLE_SUFFIXES)}"
         raise file.problem(f"'{suffix}' files are not read: {remedy}")
     if sheet is not None and suffix != ".xlsx":
-        raise file.problem("has no sheets: leave out `sheet`")
+        raise file.problem("has no sheets: remove `sheet`")
     if delimiter is not None and suffix not in (".csv", ".tsv"):
         raise file.problem("has no delimiter: leave out `delimiter`")
     if header_row is not None and suffix == ".parquet":

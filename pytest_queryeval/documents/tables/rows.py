@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
+from pytest_queryeval.core.errors import CaseError, Location, did_you_mean, nearest
 from pytest_queryeval.documents.document import MEBIBYTE, File
 from pytest_queryeval.text.formatting import one_line, pluralize
 
@@ -49,12 +49,13 @@ class TableFile(File):
     """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
 
     With `number_lines`, rows are numbered and located by line, as in text files. `unread` are the headers of columns
-    that nothing reads, although no setting says so.
+    that nothing reads, although no setting says so; `other_sheets` are the visible ones of its workbook.
     """
 
     sheet: str = ""
     headers: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    other_sheets: tuple[str, ...] = ()
     number_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:
@@ -159,18 +160,25 @@ class Table:
         header: str,
         remedy: str = "",
         *,
-        setting: str = 'write `delimiter: "{}"` behind the file, as in {file: NAME, delimiter: …}',
+        likely: str = "",
+        setting: str = 'write `delimiter: "{}"` next to `file`',
     ) -> CaseError:
         """Return the error of a header that the table does not have, to be raised or kept.
 
-        It ends with the `remedy`, or where the delimiter is wrong with how to say the right one, the `setting`.
+        It ends with the `remedy`, whose NAME becomes the header that is `likely` or nearest; or where the delimiter is
+        wrong with how to say the right one, the `setting`.
         """
         names = [one_line(name, MAX_HEADER_CHARACTERS) for name in self.places]
-        hint = did_you_mean(header, names)
+        near = one_line(likely, MAX_HEADER_CHARACTERS) or nearest(header, names)
         if mark := self.likely_delimiter:
             shown_mark = "\\t" if mark == "\t" else mark
-            hint, remedy = f": the header is one cell, '{names[0]}': {setting.replace('{}', shown_mark, 1)}", ""
-        return self.file.problem(f"there is no column '{header}'{hint}{remedy}", self.header_row)
+            hint = f": the header is one cell, '{names[0]}': {setting.replace('{}', shown_mark, 1)}"
+        elif near:
+            hint = f": did you mean '{near}'?"
+            hint += f" {remedy[0].upper()}{remedy[1:]}".replace("NAME", near) if remedy else ""
+        else:
+            hint = did_you_mean(header, names) + (f" ({remedy})" if remedy else "")
+        return self.file.problem(f"there is no column '{header}'{hint}", self.header_row)
 
     def header_below(self, headers: Collection[str], setting: str) -> CaseError | None:
         """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
@@ -206,7 +214,7 @@ def table_of(
     number, cells = next((row for row in rows_with_text if row[0] >= (header_row or 0)), (0, ()))
     if header_row is not None and number != header_row:
         empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
-        raise TableSettingError("header_row", file.location(), f"{empty}: name the row that holds the headers")
+        raise TableSettingError("header_row", file.location(), f"{empty}: name the row with the headers")
     if isinstance(cells, BadRow):
         raise file.problem(cells.problem, number, cells.column)
     cells = fit(number, cells, len(cells))
@@ -310,17 +318,17 @@ def _bad_row(text: str, delimiter: str) -> BadRow | None:
     """Return the first double quote in the text of a row that neither opens nor ends a cell; None if there is none.
 
     >>> _bad_row('a,"SELECT "name" FROM t",b', ",")
-    BadRow(problem='a double quote within a cell in quotes is written twice, as in ""name""', column=2)
+    BadRow(problem='write a double quote within a cell in quotes twice, as in ""name""', column=2)
     """
     place, column = 0, 1
     while place < len(text):
         if text[place] == '"':
             cell = _QUOTED_CELL.match(text, place)
             if cell is None:
-                return BadRow("nothing closes the double quote that opens this cell", column)
+                return BadRow("the double quote that opens this cell is not closed: add one at its end", column)
             place = cell.end()
             if text[place : place + 1] not in (delimiter, "\r", "\n", ""):
-                return BadRow('a double quote within a cell in quotes is written twice, as in ""name""', column)
+                return BadRow('write a double quote within a cell in quotes twice, as in ""name""', column)
         place = text.find(delimiter, place) + 1 or len(text)
         column += 1
     return None
@@ -330,5 +338,5 @@ def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequ
     """Return the cells; raise `CaseError` if they are fewer than the header has, or more."""
     if len(cells) < width or any(cells[width:]):
         counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
-        raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
+        raise file.problem(f"{counts}: quote cells that contain a delimiter or a line end", number)
     return cells

@@ -69,7 +69,8 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int
         name = sheet if sheet is not None else default_sheet if default_sheet in sheets else [*visible, *sheets][0]
         if name not in sheets:
             raise TableSettingError("sheet", file.location(), f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
-        table_file = TableFile(file.path, file.shown, name)
+        others = tuple(title for title in visible if title != name)
+        table_file = TableFile(file.path, file.shown, name, other_sheets=others)
         with _workbook_errors(table_file), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place
         cells = _numbered_rows(sheets[name], table_file)

@@ -199,7 +199,8 @@ def gold_empty(gold: GoldRun) -> Iterator[str]:
         yield f"gold changes and returns nothing, so any statement that does neither passes: {remedy}"
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
         remedy = f"{TO_YAML}, and write" if gold.case.row else "write"
-        yield f"gold has no rows, so any query that returns nothing passes: fix it, or {remedy} `allow_empty: true`"
+        problem = "the gold answer has no rows, so any query that returns nothing passes"
+        yield f"{problem}: fix the query, or {remedy} `allow_empty: true`"
 
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:

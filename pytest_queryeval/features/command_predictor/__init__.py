@@ -96,11 +96,11 @@ def split_command(run: object) -> tuple[str, ...]:
         try:
             run = shlex.split(run)
         except ValueError as error:
-            raise SettingError("run", f"'run' cannot be split into words: {error}") from error
+            raise SettingError("run", f"`run` cannot be split into words: {error}") from error
     arguments = [str(word) if type(word) is int else word for word in run] if isinstance(run, list) else [None]
     texts = tuple(word for word in arguments if isinstance(word, str) and "\0" not in word)
     if len(texts) < len(arguments) or texts[:1] == ("",):
-        raise SettingError("run", "'run' is not a list of texts: write items such as false in quotes")
+        raise SettingError("run", "`run` must be a list of texts: write items such as false in quotes")
     return texts
 
 

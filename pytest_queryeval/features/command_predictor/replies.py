@@ -76,8 +76,9 @@ def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *,
     if KINDS[case.kind].answer_type is Table and text.lstrip().startswith("{"):
         with suppress(ValueError):
             if isinstance(document := JSON.read(text), dict):
-                names = ", ".join(f"`{one_line(name, 40)}`" for name in list(document)[:MAX_NAMES]) or "nothing"
-                raise PredictorError(f"{by} printed an object with {names}: the answer belongs under `{PREDICTED}`")
+                shown = ", ".join(f"`{one_line(name, 40)}`" for name in list(document)[:MAX_NAMES])
+                names = f"with {shown}" if shown else "without members"
+                raise PredictorError(f'{by} printed an object {names}: write the query as {{"{PREDICTED}": QUERY}}')
     return Prediction(text.rstrip("\r\n"), predictor=f"command:{by}", seconds=seconds)
 
 

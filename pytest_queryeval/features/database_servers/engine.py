@@ -277,7 +277,7 @@ def check_writes(source: Source) -> None:
     if not is_postgres(source.settings):
         raise SettingError("url", "`writes` needs a database of PostgreSQL behind a URL")
     if source.settings.get("scratch") is not True:
-        problem = "`writes` needs a database that nobody else uses meanwhile: write `scratch: true` beside its `url`"
+        problem = "`writes` needs a database that nobody else uses meanwhile: write `scratch: true` next to its `url`"
         raise SettingError("url", problem)
 
 

@@ -59,11 +59,11 @@ def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is one of path, script and tables, and DuckDB is installed."""
     check_settings(settings, SETTINGS)
     if len(stated := [name for name in settings if name in ("path", "script", "tables")]) != 1:
-        finding = f"found {' and '.join(stated)}" if stated else "found none, write {duckdb: {script: FILE}}"
+        finding = f"found {' and '.join(stated)}: keep one" if stated else "found none: write {duckdb: {script: FILE}}"
         raise SettingError("path", f"duckdb: expected one of path, script and tables, {finding}")
     for name in settings.get("tables", {}).values():
         if Path(name).suffix.lower() not in READERS:
-            script = "; a script is written {duckdb: {script: FILE}}" if name.endswith(".sql") else ""
+            script = "; write a script as {duckdb: {script: FILE}}" if name.endswith(".sql") else ""
             suffixes = ", ".join(READERS)
             raise SettingError("tables", f"cannot tell the format of '{name}': known suffixes are {suffixes}{script}")
     if any(importlib.util.find_spec(package) is None for package in PACKAGES):

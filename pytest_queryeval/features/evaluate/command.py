@@ -241,7 +241,7 @@ def _executor(workers: int | None, address: str | None) -> AbstractContextManage
     if workers is None:
         return nullcontext()
     if workers < 1:
-        raise QueryEvalError(f"--workers: expected a whole number from 1, found {workers}")
+        raise QueryEvalError(f"--workers: expected a whole number from 1, found {workers}: write 1 or more")
     from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 
     return WorkerProcesses(workers)

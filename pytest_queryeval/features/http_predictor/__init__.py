@@ -80,12 +80,12 @@ def check(settings: Mapping[str, Any]) -> None:
     """Raise `SettingError` for settings that are unknown, invalid, or contradict each other."""
     for name in SIBLING_SETTINGS:
         if name in settings:
-            raise SettingError(name, f"'{name}' belongs beside `http`, not in it")
+            raise SettingError(name, f"`{name}` belongs next to `http`: write {{http: …, {name}: …}}")
     validate_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs url")
     if placeholder := _PLACEHOLDER_IN_URL.search(settings["url"]):
-        raise SettingError("url", f"'url' takes no placeholders: put \"{placeholder.group()}\" into `params`")
+        raise SettingError("url", f"`url` cannot contain placeholders: write {placeholder.group()} into `params`")
     if settings.get(SEND_SCHEMA) and SCHEMA not in sent_surroundings(settings):
         raise SettingError(
             SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it"

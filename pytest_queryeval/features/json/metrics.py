@@ -85,12 +85,12 @@ def check_options(options: Mapping[str, JsonValue]) -> None:
         if options.get(name, choices[0]) not in choices:
             raise SettingError(name, f"{name}: expected {' or '.join(choices)}, found {_shown(options[name])}")
     if not _is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
-        raise SettingError("beta", "'beta' is not a number above 0 and at most 1")
+        raise SettingError("beta", "`beta` must be a number above 0 and at most 1")
     if not _is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:
-        raise SettingError("alpha", "'alpha' is not a number from 0 to 1")
+        raise SettingError("alpha", "`alpha` must be a number from 0 to 1")
     model = options.get("embedding_model", EMBEDDING_MODEL)
     if not isinstance(model, str) or not model.strip():
-        raise SettingError("embedding_model", "'embedding_model' is neither the name of a model nor a folder")
+        raise SettingError("embedding_model", "`embedding_model` must be the name of a model, or a folder")
 
 
 def _is_number(value: JsonValue) -> TypeGuard[int | float]:

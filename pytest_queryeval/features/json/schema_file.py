@@ -192,7 +192,7 @@ def _check_draft(document: JsonValue, file: File, default: Any) -> Any:
     if error:
         # Of alternatives, such as a name or a list of names for `type`, the first is the usual one.
         message = (error.context or [error])[0].message
-        raise file.problem(f"{path_text(error.absolute_path)}: {message}")
+        raise file.problem(f"{path_text(error.absolute_path)}: {message}: correct the schema")
     return draft
 
 

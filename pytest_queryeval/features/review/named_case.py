@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.suites import SUITE_NAMES, Suite, is_suite_file, load_suites
+from pytest_queryeval.suites import SUITE_PATTERNS, Suite, is_suite_file, load_suites
 
 MAX_LISTED = 5
 
@@ -58,7 +58,7 @@ def read_suite(path: Path) -> Suite:
     if not path.is_file():
         raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
     if not is_suite_file(path):
-        raise ReportError(f"{path}: is not a suite: {SUITE_NAMES}")
+        raise ReportError(f"{path}: is not a suite: name a file called {SUITE_PATTERNS}")
     import_conftests(path)
     suites = load_suites(path, require_prediction=False)
     if not suites:

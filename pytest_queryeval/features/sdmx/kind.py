@@ -60,7 +60,7 @@ class Sdmx(Kind):
         if not isinstance(node.value, str):
             return QueryOrAnswer(answer=read_selection(node))
         if node.empty or not node.value.strip():
-            raise node.problem("gold is empty: write [] for nothing to select")
+            raise node.problem("gold is empty: write the datasets, or [] for none")
         if _is_json(node.value):
             return QueryOrAnswer(answer=read_selection(json_within(node)))
         return QueryOrAnswer(query=node.value)
@@ -157,7 +157,7 @@ def _term(node: Node) -> Term:
     entries = known_entries(node, _VALUE)
     term = Term(id=entries.get("id"), name=entries.get("name"))
     if term.id is None and term.name is None:
-        raise node.problem("a value without 'id' and 'name': write one of them")
+        raise node.problem("a value needs `id` or `name`: write {id: CODE}")
     return term
 
 

@@ -37,9 +37,9 @@ class Ratios:
 def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `by_dataset` is true or false and `macro` is `union` or `target`, if set."""
     if type(options.get("by_dataset", False)) is not bool:
-        raise SettingError("by_dataset", "'by_dataset' is neither true nor false")
+        raise SettingError("by_dataset", "`by_dataset` must be true or false")
     if options.get("macro", "union") not in MACROS:
-        raise SettingError("macro", f"'macro' is not {' or '.join(MACROS)}")
+        raise SettingError("macro", f"`macro` must be {' or '.join(MACROS)}")
 
 
 def dataset_ids(selection: Selection) -> tuple[str, ...]:

@@ -147,7 +147,8 @@ class EndpointEngine:
         if execution.error is not None and outline.calls_service and _BUSY.search(execution.error.message):
             problem = f"a service that the query asks gives no answer: {execution.error.message}"
             raise SourceError(f"source '{self._name}': {problem}")
-        return replace(with_terms(execution, outline), query=query)
+        added = len(question.text) - len(query) if question.text.endswith(query) else 0
+        return replace(with_terms(execution, outline, added=added), query=query)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
@@ -168,7 +169,7 @@ class EndpointEngine:
             return failure
         call = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
         if call and not self._service:
-            message = f"only the source itself may be asked: {call} (`service: true` on the source allows it)"
+            message = f"a query may only ask its own source: {call} (`service: true` on the source allows it)"
             return Failure(kind="unsafe", message=message)
         for graph in read_query(with_prefixes(query, self._prefixes)).graphs:
             if graph not in self._graphs:

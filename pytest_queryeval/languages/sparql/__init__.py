@@ -14,8 +14,16 @@ from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
 from pytest_queryeval.languages.extract_query import sentences_behind, text_follows
-from pytest_queryeval.languages.sparql.mistakes import known_mistake
-from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, QueryOutline, read_query, unclosed_bracket
+from pytest_queryeval.languages.sparql.mistakes import Mistake, known_mistake
+from pytest_queryeval.languages.sparql.query import (
+    BRACKETS,
+    COMMON_PREFIXES,
+    FORMS,
+    UPDATES,
+    QueryOutline,
+    read_query,
+    unclosed_bracket,
+)
 from pytest_queryeval.sandbox.driver import Term
 from pytest_queryeval.text.formatting import one_line
 
@@ -30,7 +38,8 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z][A-Za-z0-9-]*)|\^\^<?(xs
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 MAX_DEPTH = 500  # parsers recurse, and some crash
-_PLACE = re.compile(r"(error at \d+:\d+(?=: )|.*?(?=: expected ))")
+_PLACE = re.compile(r"(.*?)error at (\d+):(\d+)(?=: )")
+_BEFORE_LIST = re.compile(r".*?(?=: expected )")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -109,21 +118,25 @@ def _refusal(query: QueryOutline) -> Failure | None:
     if query.depth > MAX_DEPTH:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
-        beginning = f"it begins with '{one_line(query.text.strip(), 20)}'"
-        unknown = f"the text is not a query of {', '.join(FORMS)}: {beginning}"
-        return Failure(kind="invalid", message=known_mistake(query) or unknown)
+        forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
+        unknown = f"a query begins with {forms}, this text with '{one_line(query.text.strip(), 20)}'"
+        mistake = known_mistake(query)
+        return Failure(kind="invalid", message=_placed(mistake, query.text) if mistake else unknown)
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service:
-        return Failure(kind="unsafe", message="only the source itself may be asked: SERVICE")
+        return Failure(kind="unsafe", message="a query may only ask its own source: SERVICE")
     return None
 
 
-def with_terms(execution: Execution, query: QueryOutline) -> Execution:
-    """Return the execution with terms in place of those of the child process, and a graph as a set of triples."""
+def with_terms(execution: Execution, query: QueryOutline, *, added: int = 0) -> Execution:
+    """Return the execution with terms in place of those of the child process, and a graph as a set of triples.
+
+    A failure names its place in the text of the user, to which `added` characters were put in front.
+    """
     table = execution.answer
     if not isinstance(table, Table):
-        return _explained(execution, query)
+        return _explained(execution, query, added)
     columns, rows = table.columns, term_rows(table.rows)
     if query.gives_graph:
         return replace(execution, answer=graph_table(rows))
@@ -137,7 +150,7 @@ def with_terms(execution: Execution, query: QueryOutline) -> Execution:
     return replace(execution, answer=Table(columns=columns, rows=rows))
 
 
-def _explained(execution: Execution, query: QueryOutline) -> Execution:
+def _explained(execution: Execution, query: QueryOutline, added: int) -> Execution:
     """Return a failed execution whose message names the mistake: a prefix that is not declared, or another known one.
 
     That is clearer than the list of all that the grammar allows there, which parsers state.
@@ -145,14 +158,47 @@ def _explained(execution: Execution, query: QueryOutline) -> Execution:
     error = execution.error
     if error is None or error.kind != "invalid":
         return execution
-    hint = known_mistake(query)
-    if not hint and query.undeclared_prefixes:
-        prefix = f"{query.undeclared_prefixes[0]}:"
-        nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
-        remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
-        hint = f"the prefix {prefix} is not declared{remedy}"
-    if not (hint := hint or unclosed_bracket(query.text)):
-        return execution
+    mistake = known_mistake(query) or _undeclared_prefix(query) or _unclosed_bracket(query)
     place = _PLACE.match(error.message)
-    message = f"{place[1]}: {hint}" if place else f"{error.message} ({hint})"
+    message = error.message
+    if mistake is not None:
+        hint = _placed(mistake, query.text, added)
+        before = _BEFORE_LIST.match(message)
+        message = f"{place[1]}{hint}" if place else f"{before[0]}: {hint}" if before else f"{message} ({hint})"
+    elif place is not None:
+        line, column = int(place[2]), int(place[3])
+        column -= added if line == 1 else 0
+        message = f"{place[1]}{_line_and_column(line, column)}{message[place.end() :]}"
     return replace(execution, error=replace(error, message=message))
+
+
+def _undeclared_prefix(query: QueryOutline) -> Mistake | None:
+    if not query.undeclared_prefixes:
+        return None
+    prefix = f"{query.undeclared_prefixes[0]}:"
+    nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
+    remedy = (
+        nearest
+        if nearest.endswith("?") and prefix != ":"
+        else f": add `PREFIX {prefix} <{COMMON_PREFIXES.get(prefix[:-1], '…')}>` to the query"
+    )
+    start = next(token.start for token in query.tokens if token.kind == "name" and token.text.startswith(prefix))
+    return Mistake(start, f"the prefix {prefix} is not declared{remedy}")
+
+
+def _unclosed_bracket(query: QueryOutline) -> Mistake | None:
+    bracket = unclosed_bracket(query.text)
+    if bracket is None:
+        return None
+    return Mistake(bracket.start, f"the {bracket.text} here is not closed: add `{BRACKETS[bracket.text]}`")
+
+
+def _placed(mistake: Mistake, text: str, added: int = 0) -> str:
+    """Return a mistake in a text with its place in the text of the user, which lacks the first `added` characters."""
+    own_text, start = text[added:], max(mistake.start - added, 0)
+    line, line_start = own_text.count("\n", 0, start) + 1, own_text.rfind("\n", 0, start) + 1
+    return f"{_line_and_column(line, start - line_start + 1)}: {mistake.problem}"
+
+
+def _line_and_column(line: int, column: int) -> str:
+    return f"line {line}, column {column} of the query"

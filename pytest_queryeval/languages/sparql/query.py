@@ -112,11 +112,11 @@ def _character(match: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF else match[0]
 
 
-def unclosed_bracket(query: str) -> str:
-    r"""Return the bracket that the query opens last and does not close, with its place; empty if there is none.
+def unclosed_bracket(query: str) -> Token | None:
+    r"""Return the bracket that the query opens last and does not close.
 
-    >>> unclosed_bracket("SELECT ?s {\n?s ?p (1")
-    'the ( at 2:7 is not closed: add `)`'
+    >>> unclosed_bracket("SELECT ?s {\n?s ?p (1").text
+    '('
     """
     open_brackets: list[Token] = []
     for token in tokens(query):
@@ -124,12 +124,7 @@ def unclosed_bracket(query: str) -> str:
             open_brackets.append(token)
         elif token.text in _CLOSING and open_brackets:
             open_brackets.pop()
-    if not open_brackets:
-        return ""
-    bracket = open_brackets[-1]
-    line, line_start = query.count("\n", 0, bracket.start) + 1, query.rfind("\n", 0, bracket.start) + 1
-    place = f"{line}:{bracket.start - line_start + 1}"
-    return f"the {bracket.text} at {place} is not closed: add `{BRACKETS[bracket.text]}`"
+    return open_brackets[-1] if open_brackets else None
 
 
 def tokens(query: str) -> tuple[Token, ...]:

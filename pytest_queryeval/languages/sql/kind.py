@@ -87,7 +87,7 @@ def syntax_hint(query: str, message: str, schema: Schema) -> str:
     >>> syntax_hint("SELECT TOP 5 id FROM t", 'near "5": syntax error', schema)
     ': TOP belongs to other databases: write LIMIT 5 at the end'
     >>> syntax_hint("SELECT id FROM order", 'near "order": syntax error', schema)
-    ': it is a word of SQL: write the name in quotes, "order"'
+    ': this is a reserved word: write the name in quotes, "order"'
     >>> syntax_hint("SELECT id FROM t WHERE name = 'Bob's'", 'near "s": syntax error', schema)
     ": a single quote within a text is written twice, as in 'Bob''s'"
     """
@@ -103,7 +103,7 @@ def syntax_hint(query: str, message: str, schema: Schema) -> str:
     quoted_name = quote_in("mysql" if "server version" in message else "")(near[1]) if near else ""
     columns = chain.from_iterable(schema.tables.values())
     if near and quoted_name != near[1] and near[1].lower() in map(str.lower, chain(schema.tables, columns)):
-        return f": it is a word of SQL: write the name in quotes, {quoted_name}"
+        return f": this is a reserved word: write the name in quotes, {quoted_name}"
     if comma := _COMMA_BEFORE_CLAUSE.search(query):
         return f": remove the comma before {comma[1].upper()}"
     return ": did you mean FROM instead of FORM?" if _MISSPELT_FROM.search(query) else ""

@@ -58,7 +58,7 @@ _ALIKE = 0.6  # the share of equal characters
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _DIGITS = re.compile(r"[0-9]+")
 _KEY_CHARACTERS = 80
-_WHICH = "remove one, or tell them apart: by `trial` if they are repeated, by `suite` if they are for several suites"
+_WHICH = "remove one, or add `trial` if they are repeated, `suite` if they are for several suites"
 
 
 def _unknown_field(value: Any) -> str:
@@ -84,7 +84,7 @@ SETTINGS = {
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
     "missing": SettingValidator(
         lambda value: value in MISSING,
-        "error or fail; fail counts a case without a prediction as failed",
+        "error or fail: fail counts a case without a prediction as failed",
         shape=choice_shape(MISSING),
     ),
     "header_row": SettingValidator(
@@ -354,8 +354,8 @@ def check_file(settings: Mapping[str, Any]) -> None:
     path = settings["path"]
     if not is_known(path):
         suffix_list = ", ".join((*READERS, *LINES_SUFFIXES))
-        hint = f": a function is written `predictor: {path}:FUNCTION`" if path.endswith(".py") else ""
-        raise SettingError("path", f"'path' names no file of predictions, {suffix_list}{hint}")
+        hint = f": write a function as `predictor: {path}:FUNCTION`" if path.endswith(".py") else ""
+        raise SettingError("path", f"'{path}' is no file of predictions ({suffix_list}){hint}")
     for name in ("key", "columns", "answer", "missing"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, one of which is for each case")

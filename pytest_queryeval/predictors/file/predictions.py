@@ -181,7 +181,7 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
         raise file.problem(f"`{columns.name('seconds')}` must be {SECONDS_RULE}, without quotes or a unit", line)
     trial = fields.get("trial", 0)
     if type(trial) is not int or ("trial" in fields and trial < 1):
-        raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
+        raise file.problem(f"`{columns.name('trial')}` must be a whole number from 1 on", line)
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
     read_names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
     metadata = {name: value for name, value in row.items() if name not in read_names}
@@ -239,7 +239,7 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
 
 def _object(value: JsonValue, file: File, line: int) -> Mapping[str, JsonValue]:
     if not isinstance(value, dict):
-        raise file.problem('a prediction is an object, such as {"id": …, "predicted": …}', line)
+        raise file.problem('expected an object: write each prediction as {"id": …, "predicted": …}', line)
     return value
 
 
@@ -289,7 +289,7 @@ class _Scanner:
         """Raise `CaseError` if more comes."""
         if self._place < len(self._text):
             raise self.problem(
-                "not JSON: more text behind the end: write one object with all predictions, {ID: QUERY, …}"
+                "not JSON: more text after the end: write one object with all predictions, {ID: QUERY, …}"
             )
 
     def problem(self, text: str) -> CaseError:
@@ -333,7 +333,7 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
             row = value if is_row else {answer: value}
             yield file, line, {**row, columns.name(columns.key or "id"): key}
     else:
-        remedy = 'write [{"id": …, "predicted": …}], or {ID: QUERY}; queries alone, one a line, stand in a file .txt'
+        remedy = 'write [{"id": …, "predicted": …}], or {ID: QUERY}; write queries alone, one a line, in a file .txt'
         raise scanner.problem(f"expected a list of predictions, or a mapping from ids to answers: {remedy}")
     scanner.end()
 
@@ -382,24 +382,24 @@ def _check_header(table: Table, columns: Columns) -> None:
     missing_columns = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
     if not missing_columns:
         return
-    setting = f"write `header_row: {{}}` beside `path`, or in short `{table.file.path.name}?header_row=…`"
+    setting = f"write `header_row: {{}}` next to `path`, or in short `{table.file.path.name}?header_row=…`"
     if columns.header_row is None and (below := table.header_below(missing_columns, setting)):
         raise below
     if missing_columns[0] not in needed:
         hint = did_you_mean(keys[0], table.places)
-        problem = f"there is no column 'id' or 'question'{hint}{_naming('id', table)}"
+        problem = f"there is no column 'id' or 'question'{hint} ({_naming('id', table)})"
         raise table.file.problem(problem, table.header_row)
     add = "" if has_key else "add a header above the first row, or "
     short = f"{table.file.path.name}?delimiter={quote(table.likely_delimiter, safe='')}"
-    setting = f'write `delimiter: "{{}}"` beside `path`, or in short `{short}`'
+    setting = f'write `delimiter: "{{}}"` next to `path`, or in short `{short}`'
     remedy = "" if columns.names else _naming(PREDICTED, table, add)
     raise table.missing_column(missing_columns[0], remedy, setting=setting)
 
 
 def _naming(key: str, table: Table, add: str = "") -> str:
     """Return the end of a message that says how to name a column, or what to `add` instead."""
-    option = f"{table.file.path.name}?{key}=HEADER"
-    return f" ({add}write its name as HEADER in `columns: {{{key}: HEADER}}`, on the command line `{option}`)"
+    option = f"{table.file.path.name}?{key}=NAME"
+    return f"{add}write `{option}`, or `columns: {{{key}: NAME}}` next to `path`"
 
 
 def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:

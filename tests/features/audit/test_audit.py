@@ -593,7 +593,7 @@ JUDGED = {"case": "a", "nodeid": "s::a", "judgement": "right", "reviewer": "anna
         ("[1]", "a.jsonl:2: expected an object"),
         (
             json.dumps({**JUDGED, "judgement": "correct"}),
-            "judgement: expected right or wrong or unclear, found the text",
+            "judgement: expected right, wrong or unclear, found the text",
         ),
         (json.dumps({**JUDGED, "at": "2026-11-23"}), "at: expected a time with its zone"),
         (json.dumps({**JUDGED, "verdict": "x"}), "unknown key 'verdict'"),

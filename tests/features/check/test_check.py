@@ -346,8 +346,8 @@ def test_settings_of_a_folder_are_silenced_there(check):
     ("written", "problem"),
     [
         ("{limit-ties: why}", "unknown rule 'limit-ties': did you mean 'limit-tie'?"),
-        ("{limit-tie: }", "no reason to ignore 'limit-tie': write it behind the name"),
-        ("[limit-tie]", "ignore: expected {RULE: REASON}, found a list, such as {limit-tie: either name is right}"),
+        ("{limit-tie: }", "'limit-tie' is ignored without a reason: write {limit-tie: REASON}"),
+        ("[limit-tie]", "ignore: expected {RULE: REASON}, found a list: write {limit-tie: REASON}"),
     ],
 )
 def test_a_rule_needs_its_name_and_a_reason(shop, written, problem):
@@ -945,7 +945,7 @@ def test_rows_of_a_table_are_examined_like_other_cases(check):
 def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
     empty = "SELECT name FROM product WHERE price < 0"
     write(f"id,question,gold\na,One?,{empty}\n", "cases.csv")
-    correct = "gold has no rows, so any query that returns nothing passes: fix it, or"
+    correct = "the gold answer has no rows, so any query that returns nothing passes: fix it, or"
 
     findings = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
 

@@ -112,10 +112,10 @@ def test_a_duckdb_file_is_read_without_access_to_others(hosts, tmp_path):
     ("settings", "problem"),
     [
         ({}, "needs a url"),
-        ({"url": 7}, "'url' is not a URL such as postgresql://"),
-        ({"url": "music"}, "'url' is not a URL such as postgresql://"),
+        ({"url": 7}, "`url` must be a URL such as postgresql://"),
+        ({"url": "music"}, "`url` must be a URL such as postgresql://"),
         ({"url": "postgresql://u:se@cret@host/db"}, "in a password, @ is %40"),
-        ({"url": "postgresql://host:port/db"}, "'url' is not a URL such as postgresql://"),
+        ({"url": "postgresql://host:port/db"}, "`url` must be a URL such as postgresql://"),
         ({"url": "postgresql+psycopg2://host/db"}, r"write postgresql\+psycopg://"),
         ({"url": "postgresql+asyncpg://host/db"}, r"write postgresql\+psycopg://"),
         ({"url": "postgresq://u:se%40cret@host/db"}, "unknown scheme 'postgresq://': did you mean 'postgresql'"),

@@ -213,7 +213,7 @@ def test_profiles_that_are_nowhere_are_told(bakery):
         ("{project: bakery/models}", "'project' names no project of dbt: there is no bakery/models/dbt_project.yml"),
         ("{target: dev}", "needs a project: the folder of dbt_project.yml"),
         ("{project: bakery, targt: dev}", "unknown setting 'targt': did you mean 'target'?"),
-        ("{project: bakery, target: [dev]}", "'target' is not a name"),
+        ("{project: bakery, target: [dev]}", "`target` must be a name"),
     ],
 )
 def test_what_is_wrong_with_a_source_is_told_at_its_line(bakery, settings, message):

@@ -529,10 +529,10 @@ def test_a_file_that_is_no_table_is_named_with_the_line(hosts, tmp_path, name, c
 @pytest.mark.parametrize(
     ("settings", "setting", "problem"),
     [
-        ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
-        ({"tables": "a.csv"}, "tables", "'tables' is not a mapping of names of tables to names of files"),
+        ({"path": ["a", "b"]}, "path", "`path` must be the name of a file"),
+        ({"tables": "a.csv"}, "tables", "`tables` must be a mapping of names of tables to names of files"),
         *(
-            (settings, setting, f"'{setting}' looks like a URL or a connection string, not a file")
+            (settings, setting, f"`{setting}` looks like a URL or a connection string: write the name of a file")
             for url in (
                 "postgresql://u:p@h/x.db",
                 " postgresql:/u:p@h/x",
@@ -545,8 +545,8 @@ def test_a_file_that_is_no_table_is_named_with_the_line(hosts, tmp_path, name, c
                 ("tables", {"tables": {"b": "b.csv", "a": url}}),
             )
         ),
-        ({"tables": {"a": ["a.csv"]}}, "tables", "'tables' is not a mapping"),
-        ({"tables": {}}, "tables", "'tables' is not a mapping"),
+        ({"tables": {"a": ["a.csv"]}}, "tables", "`tables` must be a mapping"),
+        ({"tables": {}}, "tables", "`tables` must be a mapping"),
     ],
 )
 def test_settings_are_checked_before_anything_is_opened(settings, setting, problem):

@@ -345,7 +345,7 @@ def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
         (["good", "--stop=decided:-1"], "--stop: expected decided, decided:SEED"),
         (["good", f"--stop=decided:{'9' * 5000}"], "--stop: expected decided, decided:SEED"),
         (["good", "--name="], "--name: expected a value, found nothing"),
-        (["good", "--threshold=f1"], "--threshold: expected METRIC=VALUE"),
+        (["good", "--threshold=f1"], "--threshold: expected METRIC=NUMBER"),
         (["good", "--threshold=json_equal=1"], "--threshold: no case of kind sql has the metric 'json_equal'"),
         (["good", "--predictor=nowhere.py:f"], "--predictor: "),
         (["good", "--baseline=nowhere.json"], "nowhere.json: no such file"),

@@ -8,7 +8,7 @@ from suites import case, load, problem, problems, write
 from pytest_queryeval import evaluate
 
 HEAD = "kind: json\n"
-NO_COMMA = "a comma is missing before this, or a double quote in a text has no `\\` before it"
+NO_COMMA = "add a comma before this, or `\\` before each double quote in a text"
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_gold_is_a_value_or_json_text(written, value):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("gold: red", "not JSON: texts stand in double quotes, objects in { } (line 1, column 1 of the text)"),
+        ("gold: red", "not JSON: write texts in double quotes, objects in { } (line 1, column 1 of the text)"),
         (
             "gold: '[1, 2 3]'",
             f"not JSON: {NO_COMMA} (line 1, column 7 of the text)",

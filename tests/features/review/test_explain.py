@@ -426,7 +426,7 @@ def test_a_case_after_the_one_that_is_shown_is_told_the_options(capsys):
         main(["explain", "report.json", "all", "dear"])
 
     options = "--query TEXT, --save FILE"
-    assert f"; write the value of an option behind it: {options} (example: " in capsys.readouterr().err
+    assert f"; write the value of an option after it: {options} (example: " in capsys.readouterr().err
 
 
 def test_the_report_comes_before_the_case_as_in_accept_and_may_be_an_option(shop, explain):

@@ -293,7 +293,10 @@ def test_rules_of_check_are_evidence_unless_they_are_silenced(texts):
     spelled = "'Fig' is not in product.name, 'fig' is, 1 time: fix the gold, or the data"
 
     assert texts(gold(query)) == [
-        "gold has no rows, so any query that returns nothing passes: fix it, or write `allow_empty: true`",
+        (
+            "the gold answer has no rows, so any query that returns nothing passes: "
+            "fix the query, or write `allow_empty: true`"
+        ),
         spelled,
     ]
     assert texts(f"{gold(query)}, check: {{ignore: {{gold-empty: so be it}}}}") == [spelled]

@@ -163,7 +163,7 @@ def test_options_that_cannot_be_right_are_refused(options, setting):
 
 
 def test_an_option_of_any_type_is_refused_in_words():
-    with pytest.raises(SettingError, match="'macro' is not union or target"):
+    with pytest.raises(SettingError, match="`macro` must be union or target"):
         check_options({"macro": ["union"]})
 
 

@@ -262,7 +262,7 @@ def test_predictions_of_bird_for_another_database_are_named(bird, capsys, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is not a position: predictions stand under 0 to 1"),
+        ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is not a position: predictions belong under 0 to 1"),
         ({"0": "SELECT 1"}, '1 prediction for 2 cases: there has to be one for each, "" or null where there is none'),
         (["SELECT 1"], "expected predictions by position"),
     ],
@@ -480,8 +480,25 @@ def test_a_title_may_stand_above_the_headers_of_a_table(folder, capsys):
     assert cases["a"].question == "Which?"
 
 
-@pytest.mark.parametrize(("option", "value"), [("--delimiter", ";"), ("--header-row", "2")])
-def test_only_tables_have_rows_and_delimiters(folder, capsys, option, value):
+def test_a_sheet_behind_the_cover_is_imported_by_its_name_which_a_message_has(folder, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "Cover"
+    book.active.append(["Questions of May"])
+    questions = book.create_sheet("May 1")
+    for row in (["id", "gold"], ["a", 1]):
+        questions.append(row)
+    book.save("q.xlsx")
+    table = ["table", "q.xlsx", "--kind", "json"]
+
+    assert "or another sheet: --sheet 'May 1'" in refusal(capsys, *table)
+    assert "there is no sheet 'Mai 1': did you mean 'May 1'?" in refusal(capsys, *table, "--sheet", "Mai 1")
+    cases, _ = imported(capsys, *table, "--sheet", "May 1")
+    assert list(cases) == ["a"]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--delimiter", ";"), ("--sheet", "May"), ("--header-row", "2")])
+def test_only_tables_have_rows_sheets_and_delimiters(folder, capsys, option, value):
     Path("q.jsonl").write_text('{"id": "a", "gold": 1}\n')
 
     message = refusal(capsys, "jsonl", "q.jsonl", "--kind", "json", option, value)
@@ -552,7 +569,7 @@ def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
     assert reasons["table"] == reasons["file"] == "its right answer is not a query"
     assert reasons["no query"] == "'predicted' is not a query"
     assert reasons["url"] == "'https://example.com' is not a name of a database"
-    assert reasons["no source"] == "its queries have nowhere to run: give their source as --source"
+    assert reasons["no source"] == "its queries have nowhere to run: add --source, a path or a URL"
 
 
 @pytest.mark.parametrize("levels", [91, 500, 940, 990])

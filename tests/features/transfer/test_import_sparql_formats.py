@@ -86,7 +86,7 @@ def test_questions_of_qald_without_a_source_are_not_imported(capsys, options):
 
     said = refusal(capsys, "import", "qald", source, *options, "-o", "out")
 
-    assert "its queries have nowhere to run: give their source as --source" in said
+    assert "its queries have nowhere to run: add --source, a path or a URL" in said
     assert not Path("out/qald.queryeval.yaml").exists()
 
 

@@ -396,7 +396,7 @@ def test_password_of_a_source_is_neither_written_nor_shown(folder, capsys, url):
 
     message = capsys.readouterr().err
     assert stop.value.code == 2
-    assert "its password would stand in the settings of the suites: write a variable in its place" in message
+    assert "its password would be in the settings of the suites: write a variable in its place" in message
     assert "hunter2" not in message
     assert not Path("out").exists()
 

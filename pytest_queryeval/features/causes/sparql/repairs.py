@@ -44,7 +44,7 @@ _COMPARISON = re.compile(
     r"(\?\w+\s*(?:!=|[<>]=?|=)\s*(?:\?\w+|<[^<>\s]*>|\"[^\"]*\"(?:@[\w-]+|\^\^\S+)?|[\w:.+-]*\w))\s*(?=[.}]|\Z)"
 )
 _OPEN_FILTER = re.compile(r"\bFILTER\s+(?=\?)([^{}\n]*?)(?=\s*(?:\.\s|\}|\n))", re.IGNORECASE)
-_PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)")
+_PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)|line (\d+), column (\d+) of the query")
 
 
 def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:

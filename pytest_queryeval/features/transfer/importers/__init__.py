@@ -29,6 +29,8 @@ class ImportRequest:
     """The fields of a record by the keys of a case, where their names differ."""
     delimiter: str | None = None
     """What separates the cells of a CSV file, if that is not a comma."""
+    sheet: str | None = None
+    """The sheet of a workbook, if that is not the first one."""
     header_row: int | None = None
     """The number of the row with the headers of a table, if that is not the first one."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
@@ -41,7 +42,8 @@ def import_table(request: ImportRequest) -> Import:
 
 def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | SkippedRecord]:
     """Yield the rows, and add to `not_read` the columns that no key is read from."""
-    with open_table(file_at(request.source), delimiter=request.delimiter, header_row=request.header_row) as table:
+    delimiter, sheet, header_row = request.delimiter, request.sheet, request.header_row
+    with open_table(file_at(request.source), sheet=sheet, delimiter=delimiter, header_row=header_row) as table:
         metadata = metadata_fields(request.columns)
         headers = {key: name for key, name in request.columns.items() if key != "metadata"}
         names = [*(headers.get(key, key) for key in IMPORT_KEYS), *metadata]
@@ -51,7 +53,9 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
         if missing_header := next((name for name in needed if name not in table.places), None):
             if request.header_row is None and (below := table.header_below(needed, "name it by --header-row {}")):
                 raise below
-            remedy = "" if "gold" in headers else ": name the column of the right queries, --map gold=COLUMN"
+            remedy = "" if "gold" in headers else "name the column of the right queries: --map gold=NAME"
+            if table.file.other_sheets and sheet is None:
+                remedy += f"{' ' if remedy else ''}or another sheet: {_sheet_options(table.file.other_sheets)}"
             raise table.missing_column(missing_header, remedy, setting="name what separates cells, --delimiter '{}'")
         not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
@@ -62,6 +66,11 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
                 yield SkippedRecord(place, f"{error.location.cell}: {error.problem}")
             else:
                 yield Record(place, position, cells)
+
+
+def _sheet_options(sheets: Sequence[str]) -> str:
+    """Return the option for some of these sheets, for a message."""
+    return ", ".join(f"--sheet {shlex.quote(one_line(name, 40))}" for name in sheets[:5])
 
 
 def _with_mapped(

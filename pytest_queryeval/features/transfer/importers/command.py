@@ -76,6 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
     separator = "what separates the cells of a CSV file, such as ';'"
     parser.add_argument("--delimiter", type=_delimiter, metavar="MARK", help=separator)
+    sheet = "the sheet of a workbook, if that is not the first one"
+    parser.add_argument("--sheet", metavar="NAME", help=sheet)
     header = "the row of a table that holds the headers, where a title stands above it"
     parser.add_argument("--header-row", type=_row, metavar="N", help=header)
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
@@ -116,6 +118,7 @@ def run(arguments: argparse.Namespace) -> Result:
         language=arguments.language,
         columns=dict(arguments.map),
         delimiter=arguments.delimiter,
+        sheet=arguments.sheet,
         header_row=arguments.header_row,
     )
     imported = IMPORTERS[arguments.format](request)

@@ -352,7 +352,8 @@ def check_request(
         raise QueryEvalError(
             f"--language {request.language}: questions of this format are in one language: leave it out"
         )
-    for option, value in {"--delimiter": request.delimiter, "--header-row": request.header_row}.items():
+    table_options = {"--delimiter": request.delimiter, "--sheet": request.sheet, "--header-row": request.header_row}
+    for option, value in table_options.items():
         if value is not None and not is_table:
             raise QueryEvalError(f"{option}: this format is no table: leave it out")
     for key in request.columns:
@@ -421,7 +422,7 @@ class Databases:
         self._folder: Path | None = None
         if request.database is not None:
             if any(secrets_in_url(_VARIABLE.sub("", request.database))):
-                problem = f"--source {mask_credentials(request.database)}: its password would stand in the settings"
+                problem = f"--source {mask_credentials(request.database)}: its password would be in the settings"
                 raise QueryEvalError(f"{problem} of the suites: write a variable in its place, such as ${{PASSWORD}}")
             self.settings["source"] = relative(Path(request.database), request.output, otherwise=request.database)
             return
@@ -435,7 +436,7 @@ class Databases:
     def check_shared(self, kind: str) -> None:
         """Raise `RecordError` unless cases of a kind that name no source of their own have what they need."""
         if KINDS[kind].has_queries and "source" not in self.settings:
-            raise RecordError("its queries have nowhere to run: give their source as --source")
+            raise RecordError("its queries have nowhere to run: add --source, a path or a URL")
         if not KINDS[kind].has_queries and "source" in self.settings:
             raise RecordError(f"--source is for queries, and it is of the kind '{kind}': import it without")
 

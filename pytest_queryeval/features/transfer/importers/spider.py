@@ -156,7 +156,7 @@ def _predictions(path: Path, cases: int) -> Predictions:
     if not isinstance(predictions, dict):
         raise file.problem('expected predictions by position, `{"0": "SELECT …", …}`')
     if spare := next((key for key in predictions if key not in map(str, range(cases))), None):
-        raise file.problem(f"'{spare}' is not a position: predictions stand under 0 to {cases - 1:,}, not under ids")
+        raise file.problem(f"'{spare}' is not a position: predictions belong under 0 to {cases - 1:,}, not under ids")
     check_count(len(predictions), cases, path, empty='"" or null')
     answers = (predictions[str(position)] for position in range(cases))
     return positional_predictions([answer if isinstance(answer, str) else "" for answer in answers])
