@@ -266,7 +266,7 @@ def test_a_sheet_and_a_header_below_a_title_are_found_by_their_settings():
 
     assert answer(opened("p.xlsx", sheet="Sheet")) == "x"
     assert answer(predictions(*title, name="b.csv", header_row=3, delimiter=";")) == "SELECT 1"
-    assert problem(*title, name="b.csv", header_row=2) == "b.csv: row 2 is empty: name the row that holds the headers"
+    assert problem(*title, name="b.csv", header_row=2) == "b.csv: row 2 is empty: name the row with the headers"
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, p
     assert set(sys.modules) == before
 
 
-INSTALL = "install it where pytest runs, or add the folder that holds it to"
+INSTALL = "install it where pytest runs, or add its folder to"
 
 
 @pytest.mark.parametrize(
