@@ -129,6 +129,27 @@ def test_an_async_function_is_awaited_for_several_cases_at_once(suite, write, ru
     assert max(int(case["predicted"]["query"].split("-- ")[1]) for case in run.report["cases"]) == 8
 
 
+FAILS_ONCE = f"""
+asked = []
+
+async def predict(case):
+    asked.append(case.id)
+    if len(asked) == 1:
+        raise OSError("not yet")
+    return {GOLD!r}
+"""
+
+
+def test_a_case_that_is_run_again_is_asked_again_for_all_its_trials(suite, write, run_and_parse):
+    write("predict.py", FAILS_ONCE)
+    suite(unpredicted("a"), predictor={"python": "predict.py:predict", "concurrency": 1}, trials=20)
+
+    run = run_and_parse("--reruns=1")
+
+    assert run.outcomes == {"a": "passed"}
+    assert len(run.case("a")["trials"]) == 20
+
+
 def test_a_hook_answers_cases_that_have_no_predictor(suite, write, run_and_parse):
     write("conftest.py", HOOK)
     suite(unpredicted("good"), unpredicted("bad"), case("stated", WRONG))

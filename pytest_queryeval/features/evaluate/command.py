@@ -44,6 +44,11 @@ OK, FAILED = 0, 1
 _tell = notifier("evaluate")
 
 
+def _tell_calls(line: str) -> None:
+    """Report the progress of calls, whose line begins with `queryeval: ` for the terminal of pytest."""
+    _tell(line.removeprefix("queryeval: "))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites, the options of the plugin, and where queries run."""
     option = parser.add_argument
@@ -163,7 +168,7 @@ def _evaluate(
     """Evaluate the cases until an interrupt, a broken executor, or a folder for results that is full."""
     case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
-    with Session(_tell, recording=options.recording, cause_mode=options.cause, spend=spend) as session:
+    with Session(_tell_calls, recording=options.recording, cause_mode=options.cause, spend=spend) as session:
         try:
             with executor as workers:
                 results = _results(cases, session, workers, early)
