@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -194,10 +195,12 @@ def names_beside(path: Path, name: str) -> list[str]:
 
 
 def nearest_file(path: Path) -> str:
-    """Return the tail of a message on a missing file: the file beside it with the nearest name, if there is one.
+    """Return the tail of a message on a missing file: where a link leads, or the nearest name beside it, if any.
 
-    It has the same suffix, but may be compressed where the missing one is not, or the other way round.
+    That file has the same suffix, but may be compressed where the missing one is not, or the other way round.
     """
+    if path.is_symlink():
+        return f": correct the link, which leads to {os.path.realpath(path)}"
     unpacked, names = _unpacked(path), dict[str, str]()
     with suppress(OSError, ValueError):
         files = [(_unpacked(file), file.name) for file in path.parent.iterdir()]

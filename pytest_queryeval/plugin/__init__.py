@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -97,6 +98,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not is_collected_directly(file_path, parent.config):
         return None
     return SuiteFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Add suites that are links to nothing, which cannot be read; pytest leaves out such links."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and report.passed:
+        is_ignored = partial(collector.ihook.pytest_ignore_collect, config=collector.config)
+        suites = (path for path in sorted(collector.path.iterdir()) if path.name.endswith(SUFFIXES))
+        links = (path for path in suites if not path.exists() and not is_ignored(collection_path=path))
+        report.result += filter(None, (pytest_collect_file(path, collector) for path in links))
+    return report
 
 
 class AfterSelection:

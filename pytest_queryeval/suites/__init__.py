@@ -335,7 +335,8 @@ def _files_of(cases: Node) -> list[File]:
     except (OSError, ValueError) as error:
         raise cases.problem(f"'{pattern}' cannot be searched: {error}") from error
     paths = [cases.file.folder / name for name in sorted(names)]
-    files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
+    paths = [path for path in paths if path.is_file() or not path.exists()]  # links to nothing cannot be read
+    files = [file_at(path) for path in paths if not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
         if paths:
             raise cases.problem(

@@ -223,7 +223,7 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
         for name in sorted(entry.name for entry in path.iterdir()):
             if name != FOLDER_FILE and _NEARLY_FOLDER_FILE.fullmatch(name):
                 return SuiteError([file_at(path / name).problem(f"is not read: rename it to {FOLDER_FILE}")])
-    if not file.path.exists():
+    if not file.path.exists() and not file.path.is_symlink():
         return None
     problems = Problems()
     document = problems.attempt(read_yaml, file)

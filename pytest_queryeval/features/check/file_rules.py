@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.cli.conftests import CONFIGURATIONS
-from pytest_queryeval.core.errors import Finding
+from pytest_queryeval.core.errors import Finding, nearest_file
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.suites import is_suite_file
 from pytest_queryeval.suites.settings import FOLDER_FILE
@@ -44,10 +44,14 @@ def uncollected_suites(checked: Suites) -> Iterator[Finding]:
             silenced = suite.values.get("check", {}).get(RULE, "")
             yield Finding(rule=RULE, location=file_at(suite.path).location(), message=message, silenced=silenced)
     for path in _files_below(checked.folder, patterns):
-        if not is_suite_file(path) and (name := _suite_name(path)):
+        if path.is_symlink() and not path.suffix and not path.exists():
+            message = f"may be a link to a folder of suites{nearest_file(path)}"
+        elif not is_suite_file(path) and (name := _suite_name(path)):
             message = f"looks like a suite, and no command reads it: rename it to {name}"
-            silenced = next(filter(None, map(reasons.get, path.parents)), "")
-            yield Finding(rule=RULE, location=file_at(path).location(), message=message, silenced=silenced)
+        else:
+            continue
+        silenced = next(filter(None, map(reasons.get, path.parents)), "")
+        yield Finding(rule=RULE, location=file_at(path).location(), message=message, silenced=silenced)
 
 
 def _files_below(folder: Path, patterns: Collection[str]) -> Iterator[Path]:

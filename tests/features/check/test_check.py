@@ -711,6 +711,13 @@ def test_suites_that_pytest_does_not_collect_are_found(check, name, text, messag
     assert all(message in finding["message"] for finding in findings if finding["rule"] == "uncollected-suite")
 
 
+def test_a_link_to_a_folder_that_is_missing_is_found(check):
+    Path("suites").symlink_to("../submodule")
+    findings = check(cases("gold: SELECT name FROM product"), "--no-run", folder=ONE)[1]
+
+    assert [(finding["rule"], finding["path"]) for finding in findings] == [("uncollected-suite", "suites")]
+
+
 def test_a_folder_above_ignores_uncollected_suites(check):
     write(f"{ONE}{cases('gold: SELECT name FROM product')}", "shop/s.queryeval.yaml")
     write(SHOP, "shop/shop.sql")
