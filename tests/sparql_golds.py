@@ -1,12 +1,17 @@
 """SPARQL golds with what facts about queries are about, and their mutants."""
 
+import pyoxigraph
+from samples import make_case
 from sparql_queries import QUERIES
 
 from pytest_queryeval.core.table import IRI, Policy, Table
-from pytest_queryeval.features.strength.sparql import CLASSES, PREDICATES, mutants
+from pytest_queryeval.features.strength import MUTATORS
 
 HEAD = "PREFIX : <http://e/>\n"
-NAMES = {True: ("A", "B"), False: ("p", "q", "r")}
+NAMES = pyoxigraph.Store()  # which a query finds in the graph
+NAMES.load(
+    "_:x a <http://e/A>, <http://e/B> ; <http://e/p> 1 ; <http://e/q> 1 ; <http://e/r> 1 .", pyoxigraph.RdfFormat.TURTLE
+)
 # With DISTINCT, aggregates, OPTIONAL, MINUS, UNION, nested queries and names in several roles: what facts are about.
 GOLDS = (
     "SELECT ?x WHERE { ?x a :A ; :p ?y . FILTER (?y > 2) }",
@@ -31,10 +36,13 @@ ALL_GOLDS = (*(HEAD + gold for gold in GOLDS), *QUERIES.values())
 
 
 def names(query):
-    if query not in (CLASSES, PREDICATES):
-        return None
-    return Table(columns=("name",), rows=[(IRI(f"http://e/{name}"),) for name in NAMES[query == CLASSES]])
+    rows = NAMES.query(query)
+    return Table(columns=("name",), rows=[(IRI(term.value),) for (term,) in rows if term.value.startswith("http://e/")])
+
+
+def mutants(query, **policy):
+    return MUTATORS["sparql"](query, make_case(kind="sparql", policy=Policy(**policy)), {}, names)
 
 
 def made(body, **policy):
-    return mutants(HEAD + body, {}, Policy(**policy), names)
+    return mutants(HEAD + body, **policy)
