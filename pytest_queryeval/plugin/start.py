@@ -48,7 +48,7 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     Paths are relative to the folder in which pytest was started, or to that of the ini file. If a target is a folder,
     pytest writes its junit.xml there, unless the command line has a path for it.
     """
-    names = [name for name in run.option_values.report or () if name]
+    names = run.option_values.report or ()
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))
     if not names and not is_used and not run.option_values.stop and not run.option_values.spend:
         return None

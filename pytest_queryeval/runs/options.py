@@ -48,7 +48,7 @@ class RunOptions(OptionValues):
         """Raise `QueryEvalError` for an option that cannot be parsed; `misuse` checks what depends on cases."""
         for option in OPTIONS:
             value = getattr(self, option.name)
-            if value == "":  # as of a variable that is not set
+            if value == "" or (option.type is list and value and "" in value):  # as of a variable that is not set
                 raise QueryEvalError(
                     f"{self.prefix}{option.flag}: expected a value, found nothing: write one, or leave out the option"
                 )
