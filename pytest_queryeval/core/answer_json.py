@@ -191,7 +191,10 @@ def encode_answer(answer: Answer | None) -> JsonObject:
             case Table():
                 return {"table": _encode_table(answer)}
             case JsonAnswer(value=value):
-                return {"json": encode(value)}
+                encoded = encode(value)
+                # A text of several lines would be written as a list of them, as JSON may have one itself.
+                is_lines = isinstance(encoded, str) and "\n" in encoded
+                return {"json": {"$parts": [encoded]} if is_lines else encoded}
             case Selection():
                 return {"selection": _encode_selection(answer)}
             case AddedAnswer(type_name=name):

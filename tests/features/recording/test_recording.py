@@ -447,9 +447,11 @@ TIED = ((1, "a"), (1, "b"))
         Table(columns=(), rows=(), has_header=True),
         Table(columns=(), rows=(), has_header=False),
         JsonAnswer({"$b": [1.0, 1]}),
+        JsonAnswer("two\nlines"),
+        JsonAnswer(["two", "lines"]),
         selected(GEO=("FR", "DE: Germany", ": Spain"), by_id=True),
     ],
-    ids=["ties", "triple terms", "header", "no header", "json", "selection"],
+    ids=["ties", "triple terms", "header", "no header", "json", "text", "list", "selection"],
 )
 def test_answers_of_every_sort_come_back(shared, answer):
     assert plain(back(answer, shared)[0]) == plain(answer)
