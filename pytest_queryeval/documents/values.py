@@ -36,8 +36,8 @@ _COLLECTION_NAMES = {"sequence": "a list", "mapping": "a mapping"}
 _ALMOST_NUMBER = re.compile(r"(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?(?P<unit>%|[a-zA-Z]*)")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _FLAG_HINTS = {
-    **dict.fromkeys(("true", "yes", "on", "1"), ": write true"),
-    **dict.fromkeys(("false", "no", "off", "0"), ": write false"),
+    **dict.fromkeys(("true", "yes", "y", "on", "1"), ": write true"),
+    **dict.fromkeys(("false", "no", "n", "off", "0", "none", "null", "nan", "n/a", "-"), ": write false"),
 }
 MAX_SHOWN = 60  # characters of a value in a message
 MAX_DIGITS = 4000  # Python refuses to read longer integers
@@ -152,7 +152,12 @@ def flag(node: Node) -> bool:
     """Read `true` or `false`, without quotes."""
     if node.plain and node.value in ("true", "false"):
         return node.value == "true"
-    raise unexpected(node, "true or false", _FLAG_HINTS.get(str(node.value).lower(), ""))
+    raise unexpected(node, "true or false", flag_hint(str(node.value)))
+
+
+def flag_hint(word: str) -> str:
+    """Return how to write what a word means as a flag; empty if it means neither yes nor no, as a reason does."""
+    return _FLAG_HINTS.get(word.strip().lower(), "")
 
 
 def reason(default: str) -> Reader[str | None]:
@@ -164,7 +169,7 @@ def reason(default: str) -> Reader[str | None]:
             return None
         if node.plain and node.value == "true":
             return default
-        if node.plain and (hint := _FLAG_HINTS.get(str(node.value).lower(), "")):
+        if hint := flag_hint(str(node.value)):
             raise unexpected(node, "true, false or a reason", hint)
         return required_text(node)
 

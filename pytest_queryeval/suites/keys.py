@@ -34,6 +34,7 @@ from pytest_queryeval.documents.values import (
     each_entry,
     entries,
     flag,
+    flag_hint,
     json_mapping,
     known_entries,
     list_of,
@@ -227,7 +228,7 @@ def _ignored_rules(node: Node) -> dict[str, str]:
 def _ignored(rule: str, node: Node) -> str:
     if rule not in CHECK_RULES:
         raise node.problem(f"unknown rule '{rule}'{did_you_mean(rule, CHECK_RULES)}")
-    if node.empty or not text(node).strip():
+    if node.empty or not text(node).strip() or flag_hint(text(node)):
         raise node.problem(f"'{rule}' is ignored without a reason: write {{{rule}: REASON}}")
     return text(node)
 

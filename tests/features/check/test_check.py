@@ -347,6 +347,7 @@ def test_settings_of_a_folder_are_silenced_there(check):
     [
         ("{limit-ties: why}", "unknown rule 'limit-ties': did you mean 'limit-tie'?"),
         ("{limit-tie: }", "'limit-tie' is ignored without a reason: write {limit-tie: REASON}"),
+        ("{limit-tie: false}", "'limit-tie' is ignored without a reason: write {limit-tie: REASON}"),
         ("[limit-tie]", "ignore: expected {RULE: REASON}, found a list: write {limit-tie: REASON}"),
     ],
 )

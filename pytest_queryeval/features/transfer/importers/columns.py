@@ -10,6 +10,7 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import FLAGS, open_table
+from pytest_queryeval.documents.values import flag_hint
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.records import (
     IMPORT_KEYS,
@@ -125,6 +126,8 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
     else:
         databases.check_shared(kind)
     skip = record.text(fields["skip"]).strip()
+    if skip.lower() not in FLAGS and flag_hint(skip):
+        raise RecordError(f"'{fields['skip']}' is '{skip}': write TRUE, FALSE or a reason")
     if (flag := FLAGS.get(skip.lower(), skip)) not in ("false", ""):
         keys["skip"] = True if flag == "true" else flag
     if _flag(record, fields["allow_empty"]):
