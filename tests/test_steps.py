@@ -1,4 +1,4 @@
-"""Steps of systems: how they are read, what is kept of them, what they count for, and where they are shown."""
+"""Steps and metadata of systems: how they are read, what is kept of them, what they count for, where they are shown."""
 
 import csv
 import io
@@ -8,26 +8,59 @@ import string
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from suites import load
 
-from pytest_queryeval import PredictorError, Step, evaluate, register_secret
-from pytest_queryeval.core import steps as steps_module
-from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, count_steps, read_steps, step_json
-from pytest_queryeval.core.table import Table
+from pytest_queryeval import evaluate, register_secret
+from pytest_queryeval.cli import main
 from pytest_queryeval.reports import REPORTS, render_json
-from pytest_queryeval.reports.story import StorySteps, case_story
 
+STEPS_CHARACTERS, CONTENT_CHARACTERS, ROWS = 64_000, 20_000, 20  # as docs/steps.md says
 HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"
 QUERY = {"kind": "query", "name": "run_sql", "input": "SELECT 1", "output": "1", "seconds": 0.5}
 FAILED = {"kind": "query", "name": "run_sql", "input": "SELECT a", "error": "no such column: a"}
 SAID = {"kind": "message", "name": "assistant", "output": "One moment.", "metadata": {"tokens": 3}}
 STEPS = [QUERY, FAILED, SAID]
+AGENT = """
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from pytest_queryeval import Prediction, QueryOrAnswer, Step
+from pytest_queryeval.core.table import Table
+
+
+class Row:
+    def __repr__(self):
+        raise RuntimeError("the session is closed")
+
+
+class Lazy(dict):
+    def items(self):
+        raise RuntimeError("the session is closed")
+
+
+def ask(case):
+    return Prediction(**dict(answer="SELECT 1", predictor="agent") | eval(case.question))
+"""
 
 
 @pytest.fixture(autouse=True)
 def suite_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.sql").write_text("CREATE TABLE t (a);")
+    (tmp_path / "agent.py").write_text(AGENT)
+
+
+def suite(*arguments, settings=""):
+    """The text of a suite whose predictions have these arguments, in Python."""
+    cases = [{"id": str(place), "question": text, "gold": "SELECT 1"} for place, text in enumerate(arguments)]
+    return f"{HEAD}predictor: agent.py:ask\n{settings}cases: {json.dumps(cases)}\n"
+
+
+def cases_of(*arguments, settings=""):
+    return evaluate(load(suite(*arguments, settings=settings)))["cases"]
 
 
 def answered(steps, *, settings="", **more):
@@ -38,77 +71,136 @@ def answered(steps, *, settings="", **more):
     )
 
 
-def kept(*steps, characters=STEPS_CHARACTERS):
-    return [step_json(step) for step in bounded_steps([Step(**step) for step in steps], by="a", characters=characters)]
+def kept(*steps):
+    (case,) = answered(list(steps))["cases"]
+    return case["prediction"]["steps"]
 
 
 BAD_STEPS = {
-    "steps": ({}, "has `steps` that are {}: write a list of objects"),
-    "number": (5, "has `steps` that are 5: write a list"),
-    "item": ([QUERY, "SELECT 1"], 'steps[1] is "SELECT 1", not an object'),
-    "no kind": ([{"name": "a"}], "steps[0] has no `kind`: query, tool or message"),
-    "kind": ([{"kind": "sql"}], "steps[0]: a step's `kind` is 'sql', not query, tool or message"),
-    "kind that is a list": (
-        [{"kind": ["query"]}],
-        "steps[0]: a step's `kind` is ['query'], not query, tool or message",
+    "steps": ({}, " has `steps` that are {}: write a list of objects"),
+    "number": (5, " has `steps` that are 5: write a list"),
+    "item": ([QUERY, "SELECT 1"], ': steps[1] is "SELECT 1", not an object'),
+    "no kind": ([{"name": "a"}], ": steps[0] has no `kind`: query, tool or message"),
+    "kind": ([{"kind": "sql"}], ": steps[0]: a step's `kind` is 'sql', not query, tool or message"),
+    "kind that is a list": ([{"kind": ["query"]}], ": steps[0]: a step's `kind` is ['query'], not query, tool or"),
+    "null": ([{"kind": None}], ": steps[0]: a step's `kind` is None, not"),
+    "name": ([QUERY, {"kind": "tool", "name": 5}], ": steps[1]: a step's `name` is int, not text"),
+    "error": ([{"kind": "tool", "error": True}], ": steps[0]: a step's `error` is bool, not text"),
+    "seconds": ([{"kind": "tool", "seconds": -1}], ": steps[0]: a step's `seconds` is -1, not a number from 0 to"),
+    "metadata": ([{"kind": "tool", "metadata": [1]}], ": steps[0]: a step's `metadata` is list, not a mapping"),
+    "unknown": ([{"kind": "tool", "ouput": 1}], ": steps[0] has the unknown member 'ouput': did you mean 'output'?"),
+    "own": (
+        [{"kind": "tool", "x1": 1}],
+        "member 'x1': choose from error, input, kind, metadata, name, output, seconds",
     ),
-    "null": ([{"kind": None}], "steps[0]: a step's `kind` is None, not"),
-    "name": ([QUERY, {"kind": "tool", "name": 5}], "steps[1]: a step's `name` is int, not text"),
-    "error": ([{"kind": "tool", "error": True}], "steps[0]: a step's `error` is bool, not text"),
-    "seconds": ([{"kind": "tool", "seconds": -1}], "steps[0]: a step's `seconds` is -1, not a number from 0 to"),
-    "metadata": ([{"kind": "tool", "metadata": [1]}], "steps[0]: a step's `metadata` is list, not a mapping"),
-    "unknown": ([{"kind": "tool", "ouput": 1}], "steps[0] has the unknown member 'ouput': did you mean 'output'?"),
-    "own": ([{"kind": "tool", "x1": 1}], "'x1': choose from error, input, kind, metadata, name, output, seconds"),
 }
 
 
 @pytest.mark.parametrize(("steps", "message"), BAD_STEPS.values(), ids=BAD_STEPS)
 def test_a_bad_step_is_an_error_with_its_place(steps, message):
-    with pytest.raises(PredictorError) as error:
-        read_steps(steps, by="answers.jsonl:1: the prediction")
-
-    assert str(error.value).startswith("answers.jsonl:1: the prediction")
-    assert message in str(error.value)
-
-
-def test_a_bad_step_in_a_file_is_an_error_with_its_line():
-    (case,) = answered([QUERY, {"kind": "sql"}])["cases"]
+    (case,) = answered(steps)["cases"]
 
     assert case["outcome"] == "error"
-    assert "answers.jsonl:1: the prediction: steps[1]: a step's `kind` is 'sql'" in case["message"]
+    assert case["message"].startswith("answers.jsonl:1: the prediction" + message if message[0] in " :" else "answers")
+    assert message in case["message"]
 
 
-def test_a_function_gets_its_error_where_it_makes_a_bad_step():
-    made = "[Step(kind='sql')]", "['SELECT 1']", "5", "[Step(kind='tool')] * 1_001"
-    text = "from pytest_queryeval import Prediction, QueryOrAnswer, Step\ndef ask(case):\n"
-    text += f"    steps = eval({[*made]!r}[int(case.id)])\n"
-    text += "    return Prediction(QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
-    Path("agent.py").write_text(text)
-    cases = "".join(f"  - {{id: '{place}', question: q, gold: SELECT 1}}\n" for place in range(len(made)))
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("dict(steps=[Step(kind='sql')])", "agent.py:ask raised ValueError: a step's `kind` is 'sql', not query, tool"),
+        ("dict(steps=['SELECT 1'])", "the predictor 'agent' returned a Prediction whose `steps` contain str, not Step: write `Step("),
+        ("dict(steps=[Step(kind='tool')] * 1_001)", "the predictor 'agent' took 1,001 steps, and a prediction may"),
+        ("dict(metadata={'row': Row()})", "the predictor 'agent': metadata['row'] cannot be read: RuntimeError: "),
+        ("dict(metadata={'row': {'a': Row()}})", "the predictor 'agent': metadata['row'] cannot be read: RuntimeError"),
+        ("dict(metadata=Lazy(a=1))", "the predictor raised RuntimeError: the session is closed (agent.py:"),
+        (
+            "dict(steps=[Step(kind='tool'), Step(kind='tool', output=Row())])",
+            "the predictor 'agent': steps[1].output cannot be read: RuntimeError: the session is closed",
+        ),
+        ("dict(steps=[Step(kind='tool', metadata={'a': Row()})])", "the predictor 'agent': steps[0].metadata cannot"),
+    ],
+)
+def test_what_a_function_states_wrongly_is_an_error_of_its_case_alone(arguments, message):
+    case, next_case = cases_of(arguments, "{}")
 
-    messages = [case["message"] for case in evaluate(load(f"{HEAD}predictor: agent.py:ask\ncases:\n{cases}"))["cases"]]
+    assert case["outcome"] == "error"
+    assert case["message"].startswith(message), case["message"]
+    assert next_case["outcome"] == "passed"
 
-    assert (
-        "agent.py:ask raised ValueError: a step's `kind` is 'sql', not query, tool or message (agent.py:3"
-        in messages[0]
+
+@pytest.mark.feature("evaluate", "recording")
+def test_a_recording_goes_on_after_a_value_that_raises_when_it_is_read():
+    raising = ("dict(metadata={'row': Row()})", "dict(steps=[Step(kind='tool', input=Row())])", "dict(seconds=10**400)")
+    Path("a.queryeval.yaml").write_text(suite(*raising, "{}"))
+
+    assert main(["evaluate", "a.queryeval.yaml", "--record", "recorded", "--report", "report.json"]) == 1
+    outcomes = [case["outcome"] for case in json.loads(Path("report.json").read_bytes())["cases"]]
+    assert outcomes == ["error", "error", "error", "passed"]
+
+
+@pytest.mark.parametrize("seconds", ["0", "None"])
+def test_seconds_that_are_not_stated_are_measured(seconds):
+    (case,) = cases_of(f"dict(seconds={seconds})")
+
+    assert 0 < case["prediction"]["seconds"] < 60
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("Decimal('0.5')", 0.5),
+        ("Fraction(1, 4)", 0.25),
+        ("3", 3),
+        ("__import__('numpy').float32(0.5)", 0.5),
+        ("__import__('numpy').int64(7)", 7),
+    ],
+)
+def test_a_number_of_any_type_stays_a_number_in_metadata(number, value):
+    if "numpy" in number:
+        pytest.importorskip("numpy")
+
+    metrics = "metrics: [execution_accuracy, 'metadata[cost]']\n"
+    (case,) = cases_of(f"dict(metadata={{'cost': {number}}})", settings=metrics)
+
+    assert case["prediction"]["metadata"] == {"cost": value}
+    assert case["scores"]["metadata[cost]"] == value
+
+
+def test_a_query_with_half_of_a_surrogate_pair_fails_in_plain_words():
+    (case,) = cases_of(r"dict(answer='SELECT \'\ud800\'')")
+
+    assert case["outcome"] == "failed"
+    assert "the query holds half of a surrogate pair, which is not a character" in case["message"]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "is_error"), [("SELECT 1", True), (0, True), (["a"], True), ("", False), (None, False)]
+)
+def test_an_abstention_has_no_prediction_or_an_empty_one(predicted, is_error):
+    (case,) = answered(None, predicted=predicted, abstained=True)["cases"]
+
+    if is_error:
+        message = "answers.jsonl:1: the prediction has `predicted` and `abstained`: true, which stands in"
+        assert case["message"].startswith(message)
+    else:
+        assert case["prediction"]["abstained"] is True
+
+
+def test_steps_are_in_the_report_as_they_were_stated_and_count_for_metrics():
+    metrics = (
+        "metrics: [execution_accuracy, queries]\nthresholds: {execution_accuracy: 1.0, failed_queries: {max: 0}}\n"
     )
-    assert "returned a Prediction whose `steps` contain str, not Step: write `Step(kind=" in messages[1]
-    assert "whose `steps` is int, not a list of Step" in messages[2]
-    assert "took 1,001 steps, and a prediction may have 1,000" in messages[3]
-
-
-def test_steps_are_in_the_report_as_they_were_stated():
-    report = answered(STEPS, settings="metrics: [execution_accuracy, queries]\n", tokens=7)
+    failed_tool, no_error = {"kind": "tool", "name": "", "error": "no"}, {**QUERY, "error": ""}
+    report = answered([*STEPS, failed_tool, no_error], settings=metrics, tokens=7)
     (case,) = report["cases"]
 
-    assert case["prediction"]["steps"] == STEPS
+    assert case["prediction"]["steps"] == [*STEPS, failed_tool, QUERY]
     assert case["prediction"]["metadata"] == {"tokens": 7}
-    assert {name: report["measures"][name]["sum"] for name in ("steps", "queries", "failed_queries")} == {
-        "steps": 3,
-        "queries": 2,
-        "failed_queries": 1,
-    }
-    assert case["scores"] == {"execution_accuracy": 1.0, "queries": 2.0}
+    sums = {name: report["measures"][name]["sum"] for name in ("steps", "queries", "failed_queries")}
+    assert sums == {"steps": 5, "queries": 3, "failed_queries": 1}
+    assert case["scores"] == {"execution_accuracy": 1.0, "queries": 3.0, "failed_queries": 1.0}
+    assert (case["outcome"], [missed["metric"] for missed in case["violations"]]) == ("failed", ["failed_queries"])
 
 
 def test_no_steps_are_not_unknown_steps():
@@ -119,35 +211,6 @@ def test_no_steps_are_not_unknown_steps():
     assert unknown["cases"][0]["scores"]["steps"] is None
     assert "steps: the prediction does not report its steps" in unknown["cases"][0]["details"]["notes"]
     assert "steps" not in unknown["measures"]
-    assert "steps" not in unknown["cases"][0]["prediction"]
-
-
-def test_a_case_may_have_so_many_queries():
-    (case,) = answered(STEPS, settings="thresholds: {execution_accuracy: 1.0, failed_queries: {max: 0}}\n")["cases"]
-
-    assert case["outcome"] == "failed"
-    assert [violation["metric"] for violation in case["violations"]] == ["failed_queries"]
-
-
-def test_a_cell_of_a_table_holds_steps_as_json():
-    file = io.StringIO()
-    csv.writer(file).writerows(
-        [["id", "predicted", "did"], ["a", "SELECT 1", json.dumps(STEPS)], ["b", "SELECT 1", ""]]
-    )
-    file_predictor = "predictor: {file: {path: answers.csv, columns: {steps: did}}}\n"
-    cases = f"{HEAD}{file_predictor}cases:\n" + "".join(
-        f"  - {{id: {id_}, question: q, gold: SELECT 1}}\n" for id_ in "ab"
-    )
-    Path("answers.csv").write_text(file.getvalue())
-
-    first, second = evaluate(load(cases))["cases"]
-    Path("answers.csv").write_text("id,predicted,did\na,SELECT 1,seven\nb,SELECT 1,\n")
-    broken = evaluate(load(cases))["cases"][0]
-
-    assert first["prediction"]["steps"] == STEPS
-    assert "steps" not in second["prediction"]
-    assert "answers.csv:2" in broken["message"]
-    assert "is not JSON" in broken["message"]
 
 
 TABLE = {"columns": ["a", "b"], "rows": [[1, None], [2, "x"]], "row_count": 2}
@@ -156,29 +219,26 @@ TABLE = {"columns": ["a", "b"], "rows": [[1, None], [2, "x"]], "row_count": 2}
 @pytest.mark.parametrize(
     "output",
     [
-        Table(columns=("a", "b"), rows=((1, None), (2, "x"))),
         [{"a": 1, "b": None}, {"a": 2, "b": "x"}],
         {"columns": ["a", "b"], "rows": [[1, None], [2, "x"]]},
         TABLE,
+        "Table(columns=('a', 'b'), rows=((1, None), (2, 'x')))",
     ],
-    ids=["Table", "objects", "columns and rows", "as kept"],
+    ids=["objects", "columns and rows", "as kept", "Table"],
 )
 def test_a_table_has_one_form(output):
-    assert kept({"kind": "query", "output": output})[0]["output"] == TABLE
+    code = output if isinstance(output, str) else repr(output)
+
+    (case,) = cases_of(f"dict(steps=[Step(kind='query', output={code})])")
+
+    assert case["prediction"]["steps"][0]["output"] == TABLE
 
 
 def test_what_is_no_table_stays_as_it_is():
-    for output in (
-        [],
-        [{}],
-        [{"a": 1}, {"b": 1}],
-        [{"a": [1]}],
-        {"columns": ["a"], "rows": [[1, 2]]},
-        5,
-        "5",
-        {"a": {}},
-    ):
-        assert kept({"kind": "tool", "output": output}) == [{"kind": "tool", "name": "", "output": output}]
+    outputs = [[], [{}], [{"a": 1}, {"b": 1}], [{"a": [1]}], {"columns": ["a"], "rows": [[1, 2]]}, 5, "5", {"a": {}}]
+    steps = [{"kind": "tool", "name": "", "output": output} for output in outputs]
+
+    assert kept(*steps) == steps
 
 
 def test_a_table_keeps_its_first_rows_and_how_many_there_were():
@@ -186,32 +246,68 @@ def test_a_table_keeps_its_first_rows_and_how_many_there_were():
     (step,) = kept({"kind": "query", "output": {"columns": ["n", "text"], "rows": rows}})
 
     assert step["output"]["row_count"] == 500
-    assert [row[0] for row in step["output"]["rows"]] == [*range(steps_module.ROWS)]
+    assert [row[0] for row in step["output"]["rows"]] == [*range(ROWS)]
     assert {len(row[1]) for row in step["output"]["rows"]} == {200}
     assert kept(step) == [step]
 
 
-def contents_size(steps):
-    contents = [step[name] for step in steps for name in steps_module.CONTENTS if name in step]
-    return sum(len(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)) for item in contents)
+def size(content):
+    return len(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False))
 
 
-def test_the_longest_contents_are_cut_first():
-    long = {"kind": "tool", "input": "short", "output": "x" * 50_000, "error": "y" * 30_000}
-    table = {"kind": "query", "output": {"columns": ["c"], "rows": [["z" * 200]] * 20}}
+def sizes(steps):
+    return [size(step[name]) for step in steps for name in ("input", "output", "error", "metadata") if name in step]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0, 9, 3_000, 15_000, 30_000]), min_size=3, max_size=3), min_size=1, max_size=6)
+)
+def test_the_longest_contents_are_cut_first_and_only_as_far_as_needed(lengths):
+    steps = [
+        {"kind": "tool", "name": "", "input": "i" * a, "output": {"deep": ["o" * b]}, "error": "e" * c + "e"}
+        for a, b, c in lengths
+    ]
+
+    actual = kept(*steps)
+
+    whole, cut = sizes(steps), sizes(actual)
+    assert len(cut) == len(whole)
+    assert max(cut) <= CONTENT_CHARACTERS
+    assert sum(cut) <= STEPS_CHARACTERS
+    shortest_cut = min((now for now, was in zip(cut, whole, strict=True) if now < was), default=None)
+    assert all(now == was or now >= shortest_cut - 1 for now, was in zip(cut, whole, strict=True))
+    if sum(min(length, CONTENT_CHARACTERS) for length in whole) <= STEPS_CHARACTERS:
+        assert cut == [min(length, CONTENT_CHARACTERS) for length in whole]
+
+
+def test_of_nested_contents_a_table_keeps_rows_and_metadata_that_do_not_fit_are_left_out():
+    wide = {"kind": "query", "output": {"columns": ["c"] * 30, "rows": [["z" * 200] * 30] * 20}}
     nested = {"kind": "tool", "output": {"deep": ["w" * 9_000]}, "metadata": {"a": "m" * 4_000, "b": "n" * 4_000}}
 
-    whole, cut = kept(long, table, nested), kept(long, table, nested, characters=6_000)
+    cut = kept(wide, *[nested] * 12)
 
-    assert [len(whole[0][name]) for name in ("input", "output", "error")] == [5, 20_000, 20_000]
-    assert whole[2] == {**nested, "name": ""}
-    assert contents_size(cut) <= 6_000
-    assert cut[0]["input"] == "short"
-    assert cut[0]["output"].endswith("x…")
-    assert 0 < len(cut[1]["output"]["rows"]) < 20
-    assert cut[1]["output"]["row_count"] == 20
-    assert cut[2]["output"].startswith('{"deep": ["w')
-    assert "metadata" not in cut[2]
+    assert 0 < len(cut[0]["output"]["rows"]) < 20
+    assert cut[0]["output"]["row_count"] == 20
+    assert cut[1]["output"].startswith('{"deep": ["w')
+    assert cut[1]["output"].endswith("…")
+    assert "metadata" not in cut[1]
+
+
+def test_metadata_of_any_size_is_cut_like_steps_and_keeps_its_names_and_numbers():
+    texts = {f"text {place}": "x" * 1_000_000 for place in range(4)}
+    nested = {"nested": {"calls": [{"id": 1}, {"id": 2}]}, "log": {"lines": ["x"] * 100_000}}
+    numbers = {f"n{place}": place for place in range(30_000)}
+
+    def in_report(metadata):
+        return answered(None, **metadata)["cases"][0]["prediction"]["metadata"]
+
+    metadata = in_report({**texts, **nested, "cost": 0.25})
+    assert [*metadata] == [*texts, *nested, "cost"]
+    assert (metadata["nested"], metadata["cost"]) == (nested["nested"], 0.25)
+    assert sum(map(len, (*(metadata[name] for name in texts), metadata["log"]))) < STEPS_CHARACTERS
+    assert len(in_report(texts)["text 0"]) == STEPS_CHARACTERS // 4
+    assert len(in_report({"a": "x" * 30_000})["a"]) == CONTENT_CHARACTERS
+    assert in_report(numbers) == numbers
 
 
 def test_no_secret_is_left_of_a_step_across_any_cut():
@@ -225,33 +321,12 @@ def test_no_secret_is_left_of_a_step_across_any_cut():
 
 
 def test_all_trials_share_the_room_of_one_prediction():
-    Path("agent.py").write_text(
-        "from pytest_queryeval import Prediction, QueryOrAnswer, Step\n"
-        "def ask(case):\n"
-        "    steps = [Step(kind='tool', output='x' * 15_000)] * 3\n"
-        "    return Prediction(QueryOrAnswer(query='SELECT 1'), predictor='p', steps=steps)\n"
-    )
-    report = evaluate(
-        load(f"{HEAD}predictor: agent.py:ask\ntrials: 4\ncases:\n  - {{id: a, question: q, gold: SELECT 1}}\n")
-    )
+    report = evaluate(load(suite("dict(steps=[Step(kind='tool', output='x' * 15_000)] * 3)", settings="trials: 4\n")))
     (case,) = report["cases"]
 
-    assert contents_size(case["prediction"]["steps"]) == 45_000
-    assert sum(contents_size(trial["prediction"]["steps"]) for trial in case["trials"]) <= STEPS_CHARACTERS
+    assert sum(sizes(case["prediction"]["steps"])) == 45_000
+    assert sum(sum(sizes(trial["prediction"]["steps"])) for trial in case["trials"]) <= STEPS_CHARACTERS
     assert report["measures"]["steps"]["sum"] == 12
-
-
-def test_counts_of_steps():
-    assert count_steps([]) == {"steps": 0, "queries": 0, "failed_queries": 0}
-    failed_tool = {"kind": "tool", "name": "", "error": "no"}
-    assert count_steps([*STEPS, failed_tool]) == {"steps": 4, "queries": 2, "failed_queries": 1}
-
-
-def test_a_step_with_an_empty_error_did_not_fail():
-    report = answered([{**QUERY, "error": ""}, FAILED])
-
-    assert report["cases"][0]["prediction"]["steps"] == [QUERY, FAILED]
-    assert report["measures"]["failed_queries"]["sum"] == 1
 
 
 @pytest.mark.feature("page", "ci", "excel")
@@ -263,13 +338,11 @@ def test_a_step_of_hostile_text_is_neither_markup_nor_formula():
     assert "<script>alert" not in REPORTS["md"].render(report).decode()
     rows = list(csv.reader(io.StringIO(REPORTS["csv"].render(report).decode())))
     assert dict(zip(*rows, strict=True))["steps"] == "1"
-    (part,) = (part for part in case_story(report["cases"][0]) if isinstance(part, StorySteps))
-    assert part.summary == "1 step"
 
 
-AGENT = """
+AGENT_OF_MUCH = """
 import random, string
-from pytest_queryeval import Prediction, QueryOrAnswer, Step
+from pytest_queryeval import Prediction, Step
 
 chance = random.Random(3)
 TEXT = "".join(chance.choices(string.ascii_letters + string.digits, k=300_000))
@@ -282,18 +355,17 @@ def steps(size):
 
 
 def ask(case):
-    return Prediction(QueryOrAnswer(query="SELECT 1"), predictor="agent", steps=[*steps(100_000)])
+    return Prediction("SELECT 1", predictor="agent", steps=[*steps(100_000)])
 """
 
 
 @pytest.mark.feature("page")
 @pytest.mark.slow
 def test_the_report_and_the_page_of_huge_steps_are_bounded():
-    Path("agent.py").write_text(AGENT)
-    cases = "".join(f"  - {{id: c{number}, question: q, gold: SELECT 1}}\n" for number in range(100))
-    report = evaluate(load(f"{HEAD}predictor: agent.py:ask\ncases:\n{cases}"))
+    Path("agent.py").write_text(AGENT_OF_MUCH)
+    report = evaluate(load(suite(*["q"] * 100)))
 
     assert report["measures"]["steps"]["sum"] == 20_000
-    assert all(contents_size(case["prediction"]["steps"]) <= STEPS_CHARACTERS for case in report["cases"])
+    assert all(sum(sizes(case["prediction"]["steps"])) <= STEPS_CHARACTERS for case in report["cases"])
     assert len(render_json(report)) < 12_000_000
     assert len(REPORTS["html"].render(report)) < 3_000_000

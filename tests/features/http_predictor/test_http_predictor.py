@@ -165,12 +165,6 @@ def test_a_reply_may_say_that_the_system_abstains(settings, metadata):
     assert prediction.metadata == metadata
 
 
-def test_a_reply_without_steps_of_its_own_has_none():
-    with serving(said({"sql": "SELECT 1", "steps": 5})) as running:
-        assert asked(running.url, answer="$.sql").steps is None
-        assert asked(running.url, answer="$.sql", steps="$.trace").steps is None
-
-
 @pytest.mark.parametrize(("encoding", "body"), faults.compressed("SELECT 'é'".encode()))
 @pytest.mark.parametrize("byte_by_byte", [False, True])
 def test_a_compressed_text_is_the_answer(encoding, body, byte_by_byte):
@@ -189,6 +183,25 @@ def test_the_answer_is_what_its_path_selects_whatever_the_content_type_is():
         prediction = asked(running.url, answer="$.choices[0].message.content")
 
     assert (prediction.content.query, prediction.steps, prediction.predictor) == ("SELECT 1", None, running.url)
+
+
+@pytest.mark.parametrize(
+    ("path", "kinds"),
+    [
+        ("$.said.steps", ["query", "tool"]),
+        ("$.said.steps[*]", ["query", "tool"]),
+        ("$.said.steps[0]", ["query"]),
+        ("$.said.none", []),
+        ("$.trace", None),
+    ],
+)
+def test_a_path_leads_to_the_list_of_steps_or_to_each_of_them(path, kinds):
+    said_there = {"sql": "SELECT 1", "steps": [{"kind": "query"}, {"kind": "tool"}], "none": []}
+    with serving(said({"said": said_there, "steps": 5})) as running:
+        steps = asked(running.url, answer="$.said.sql", steps=path).steps
+        assert "has `steps` that are" in str(fault(running.url, answer="$.said.sql", steps="$.said.sql"))
+
+    assert kinds == (None if steps is None else [step.kind for step in steps])
 
 
 @pytest.mark.parametrize(
