@@ -10,8 +10,6 @@ from xml.etree import ElementTree
 import pytest
 from singers import GOLD, case, unpredicted
 
-from pytest_queryeval.results.report_file import read_report
-
 HOSTILE = (
     "x\x1b[2J\x1b]0;owned\x07\r::error::owned\n::error file=a::owned\n  ::warning::owned\n##[command]owned\n###[error]"
     "owned\x00\u202eevil\u2066\u061c\u200f]]><script>alert(1)</script>\x9b31m\x85\u2028::error::owned"
@@ -26,6 +24,19 @@ INSERT INTO note VALUES (
     || '##[command]owned' || char(8238) || char(8294) || ']]><script>' || char(0) || char(155)
 );
 """
+CASES = {
+    "query": {"predicted": HOSTILE},
+    "question": {"predicted": "SELECT 7", "question": HOSTILE},
+    "computed": {"predicted": f"SELECT '{ALIAS}'"},
+    "predicted-cell": {"predicted": "SELECT text FROM note"},
+    "gold-cell": {"predicted": "SELECT 7", "gold": "SELECT text FROM note"},
+    "column": {"predicted": f'SELECT 7 AS "{ALIAS}"', "gold": f'SELECT 1 AS "{ALIAS}"'},
+    "table": {"predicted": "SELECT 1", "gold_table": {"columns": [HOSTILE], "rows": [[HOSTILE]]}},
+}
+ERRORS = {
+    "gold": {"predicted": "SELECT 1", "gold": HOSTILE},
+    "source": {"predicted": "SELECT 1", "source": {"sqlite": "gone\u202e\x1b[2J\n::error::owned.db"}},
+}
 
 
 def unshowable(text):
@@ -58,80 +69,43 @@ def hostile_suite(write):
     return write_cases
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        pytest.param({"predicted": HOSTILE}, id="query"),
-        pytest.param({"predicted": "SELECT 7", "question": HOSTILE}, id="question"),
-        pytest.param({"predicted": f"SELECT '{ALIAS}'"}, id="computed"),
-        pytest.param({"predicted": "SELECT text FROM note"}, id="predicted cell"),
-        pytest.param({"predicted": "SELECT 7", "gold": "SELECT text FROM note"}, id="gold cell"),
-        pytest.param({"predicted": f'SELECT 7 AS "{ALIAS}"', "gold": f'SELECT 1 AS "{ALIAS}"'}, id="column"),
-        pytest.param({"predicted": "SELECT 1", "gold_table": {"columns": [HOSTILE], "rows": [[HOSTILE]]}}, id="table"),
-    ],
-)
-def test_hostile_text_is_escaped_in_every_output(pytester, hostile_suite, run_and_parse, hostile):
-    hostile_suite({"id": "hostile", **({} if "gold_table" in hostile else {"gold": "SELECT 1"}), **hostile})
+def test_hostile_text_is_escaped_in_every_output(pytester, hostile_suite, run_and_parse):
+    gold = {"gold": "SELECT 1"}
+    hostile_suite(*({"id": id_, **({} if "gold_table" in of else gold), **of} for id_, of in (CASES | ERRORS).items()))
 
     run = run_and_parse("-vv", "-rA")
 
-    assert run.outcomes == {"hostile": "failed"}
-    assert "owned" in json.dumps(run.case("hostile"))
+    assert run.outcomes == dict.fromkeys(CASES, "failed") | dict.fromkeys(ERRORS, "error")
+    assert [id_ for id_ in run.outcomes if "owned" not in json.dumps(run.case(id_))] == []
     assert_harmless(run.text)
     assert_harmless(text_of(pytester.path / "junit.xml"))
 
 
-def test_hostile_prediction_of_a_file_reaches_the_report(pytester, hostile_suite, write, run_and_parse):
-    hostile_suite({"id": "hostile", "gold": "SELECT 1"})
+def test_hostile_predictions_and_errors_of_a_system_reach_the_report(pytester, hostile_suite, write, run_and_parse):
+    hostile_suite({"id": "hostile", "question": "Which?", "gold": "SELECT 1"})
     write("answers.jsonl", json.dumps({"id": "hostile", "predicted": SURROGATE, "model": SURROGATE}))
-
-    run = run_and_parse("--queryeval-predictor=answers.jsonl")
-
-    assert run.outcomes == {"hostile": "failed"}
-    assert run.case("hostile")["predicted"]["query"] == HOSTILE + "\\ud800"
-    assert run.case("hostile")["prediction"]["metadata"] == {"model": HOSTILE + "\\ud800"}
-    assert_harmless(run.text)
-    assert_harmless(text_of(pytester.path / "junit.xml"))
-
-
-def test_half_of_a_surrogate_pair_in_a_suite_is_refused(hostile_suite, run_and_parse):
-    hostile_suite({"id": "good", "gold": "SELECT 1", "predicted": "SELECT 1"}, {"id": "half", "gold": SURROGATE})
-
-    run = run_and_parse()
-
-    run.result.stdout.fnmatch_lines(["a.queryeval.jsonl:2: a string holds half of a surrogate pair*"])
-    assert_harmless(run.text)
-
-
-def test_hostile_text_of_an_error_is_escaped(pytester, hostile_suite, write, run_and_parse):
     write("predict.py", f"def predict(case):\n    raise ValueError({SURROGATE!r})\n")
-    asked = {"id": "predictor", "question": "Which?", "gold": "SELECT 1"}
-    hostile_suite(asked, {**asked, "id": "gold", "gold": HOSTILE})
+    runs = []
+    for predictor in ("answers.jsonl", "predict.py:predict"):
+        runs.append(run_and_parse("-vv", "-rA", f"--queryeval-predictor={predictor}"))
+        assert_harmless(runs[-1].text)
+        assert_harmless(text_of(pytester.path / "junit.xml"))
 
-    run = run_and_parse("-vv", "-rA", "--queryeval-predictor=predict.py:predict")
-
-    assert run.outcomes == {"predictor": "error", "gold": "error"}
-    assert "owned" in run.case("predictor")["message"]
-    assert_harmless(run.text)
-    assert_harmless(text_of(pytester.path / "junit.xml"))
+    answered, failed = (run.case("hostile") for run in runs)
+    assert (answered["outcome"], failed["outcome"]) == ("failed", "error")
+    assert answered["predicted"]["query"] == HOSTILE + "\\ud800"
+    assert answered["prediction"]["metadata"] == {"model": HOSTILE + "\\ud800"}
+    assert "owned" in failed["message"]
 
 
 def test_hostile_text_of_a_broken_file_is_escaped(hostile_suite, run_and_parse):
-    hostile_suite({"id": HOSTILE, "gold": "SELECT 1", HOSTILE: 7}, {"id": "one", "kind": HOSTILE})
+    half = {"id": "half", "gold": SURROGATE}
+    hostile_suite({"id": HOSTILE, "gold": "SELECT 1", HOSTILE: 7}, {"id": "one", "kind": HOSTILE}, half)
 
     run = run_and_parse("-vv", "-rA")
 
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
-    assert_harmless(run.text)
-
-
-def test_hostile_name_of_a_source_is_escaped(hostile_suite, run_and_parse):
-    source = {"sqlite": "gone\u202e\x1b[2J\n::error::owned.db"}
-    hostile_suite({"id": "lost", "gold": "SELECT 1", "predicted": "SELECT 1", "source": source})
-
-    run = run_and_parse("-vv")
-
-    assert run.outcomes == {"lost": "error"}
+    run.result.stdout.fnmatch_lines(["a.queryeval.jsonl:3: a string holds half of a surrogate pair*"])
     assert_harmless(run.text)
 
 
@@ -166,32 +140,20 @@ def test_what_a_format_of_somebody_else_says_is_one_line_that_commands_nothing(s
         assert "##[" not in line
 
 
-@pytest.mark.parametrize("score", ["1e160", "-1e200", "10 ** 300"])
-def test_a_score_too_large_to_be_averaged_is_an_error_of_its_case_and_loses_no_report(
-    suite, write, run_and_parse, score
-):
-    register = f"from pytest_queryeval import METRICS\nMETRICS.register('ours', lambda gold, predicted: {score})\n"
-    write("conftest.py", register)
-    suite(case("large", metrics=["ours"]), case("good"))
-
-    run = run_and_parse()
-
-    assert run.outcomes == {"large": "error", "good": "passed"}
-    assert "metric 'ours' gave" in run.case("large")["message"]
-
-
-def test_a_time_that_no_call_can_take_is_an_error_of_its_case_and_loses_no_report(
-    pytester, suite, write, run_and_parse
-):
-    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import QueryOrAnswer\n\n"
-    predict += "def predict(case):\n"
-    predict += f"    return Prediction(QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)\n"
+def test_numbers_too_large_to_be_averaged_are_errors_of_their_cases_and_lose_no_report(suite, write, run_and_parse):
+    scores = {"large": "1e160", "small": "-1e200", "whole": "10 ** 300"}
+    register = "".join(f"METRICS.register('{name}', lambda gold, predicted: {of})\n" for name, of in scores.items())
+    write("conftest.py", f"from pytest_queryeval import METRICS\n{register}")
+    suite(*(case(name, metrics=[name]) for name in scores), case("good"))
+    slow = f"return Prediction(QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)"
+    predict = f"from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n    {slow}\n"
     write("predict.py", predict)
-    suite(unpredicted("late"), unpredicted("later"), predictor="predict.py:predict")
+    suite(unpredicted("late"), unpredicted("later"), name="b.queryeval.yaml", predictor="predict.py:predict")
 
     run = run_and_parse()
 
-    assert run.outcomes == {"late": "error", "later": "error"}
-    fault = "`seconds` is not a number from 0 to 1,000,000,000"
-    message = read_report(pytester.path / "report.json")["cases"][0]["message"]
-    assert message.startswith(f"predict.py:predict returned a Prediction whose {fault}")
+    assert run.outcomes == dict.fromkeys((*scores, "late", "later"), "error") | {"good": "passed"}
+    for name in scores:
+        assert f"metric '{name}' gave" in run.case(name)["message"]
+    fault = "returned a Prediction whose `seconds` is not a number from 0 to 1,000,000,000"
+    assert run.case("late")["message"].startswith(f"predict.py:predict {fault}")
