@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import pytest
-from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
-
-from pytest_queryeval.runs.options import sample_of
+from singers import GOLD, INVALID, WRONG, case, unpredicted
 
 PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {GOLD!r}\n"
 
 
-def test_limit_keeps_the_first_cases(suite, write, run_and_parse):
-    suite(case("one"), case("two"))
-    suite(case("three", WRONG), case("four", WRONG), name="b.queryeval.yaml")
-    write("test_beside.py", "def test_beside(): pass")
-
-    run = run_and_parse("--queryeval-limit=3")
-
-    run.result.assert_outcomes(passed=3, failed=1, deselected=1)
-    assert set(run.outcomes) == {"one", "two", "three"}
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "many"])
-def test_limit_that_is_no_number_of_cases_is_a_usage_error(suite, run, limit):
-    suite(case("one"))
-
-    result = run(f"--queryeval-limit={limit}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--queryeval-limit*"])
-
-
-def test_a_sample_is_in_proportion_to_files_and_the_same_again(suite, write, run_and_parse):
+def test_limit_and_sample_keep_cases_in_proportion_to_files_and_all_other_tests(suite, write, run_and_parse):
     suite(*(case(f"a{n}") for n in range(8)))
     suite(*(case(f"b{n}") for n in range(4)), name="b.queryeval.yaml")
     write("test_beside.py", "def test_beside(): pass")
 
-    alone, again = run_and_parse("--queryeval-sample=6"), run_and_parse("--queryeval-sample=6:0")
+    first, alone, again, other = (
+        run_and_parse(option)
+        for option in ("--queryeval-limit=9", *(f"--queryeval-sample={sample}" for sample in ("6", "6:0", "6:1")))
+    )
 
-    alone.result.assert_outcomes(passed=7, deselected=6)
-    assert sorted(id_[0] for id_ in alone.outcomes) == ["a"] * 4 + ["b"] * 2
-    assert set(alone.outcomes) == set(again.outcomes)
-    assert alone.report["selected"] is True
+    first.result.assert_outcomes(passed=10, deselected=3)
+    assert [*first.outcomes] == [*(f"a{n}" for n in range(8)), "b0"]
+    for run in (alone, other):
+        run.result.assert_outcomes(passed=7, deselected=6)
+        assert sorted(id_[0] for id_ in run.outcomes) == ["a"] * 4 + ["b"] * 2
+        assert run.report["selected"] is True
+    assert set(alone.outcomes) == set(again.outcomes) != set(other.outcomes)
 
 
 def test_a_sample_is_taken_of_what_is_selected(suite, run_and_parse):
@@ -56,76 +39,64 @@ def test_a_sample_is_taken_of_what_is_selected(suite, run_and_parse):
     assert full_run.report["selected"] is False
 
 
-@pytest.mark.parametrize("sample", ["0", "-1", "many", "", "5:", "5:x", "5:-1", "1.5", "\N{SUPERSCRIPT TWO}"])
-def test_a_sample_that_is_no_number_of_cases_is_a_usage_error(suite, run, sample):
-    suite(case("one"))
-
-    result = run(f"--queryeval-sample={sample}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-sample: expected *"])
-
-
-def test_samples_of_other_seeds_differ_and_every_case_may_be_chosen():
-    nodeids = [f"{path}.queryeval.yaml::{n}" for path in "ab" for n in range(10)]
-
-    samples = [tuple(sorted(sample_of(nodeids, 4, seed))) for seed in range(200)]
-
-    assert len(set(samples)) > 150
-    assert {nodeid for sample in samples for nodeid in sample} == {*nodeids}
-    assert all([nodeid[0] for nodeid in sample] == ["a", "a", "b", "b"] for sample in samples)
-    assert sample_of([], 4, 0) == set()
-
-
-def test_threshold_replaces_the_suites_own(suite, run_and_parse):
-    suite(case("half", WRONG), case("invalid", INVALID), thresholds={"row_matching_f1": 0.9})
-
-    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4")
-
-    assert run.outcomes == {"half": "passed", "invalid": "failed"}
-
-
-def test_threshold_leaves_a_maximum_of_the_suite(suite, run_and_parse):
-    suite(case("half", WRONG), case("good"), thresholds={"row_matching_f1": {"min": 0.1, "max": 0.9}})
-
-    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4")
-
-    assert run.outcomes == {"half": "passed", "good": "failed"}
-    assert "row_matching_f1 1.000 (needs at least 0.4 and at most 0.9)" in run.case("good")["message"]
-
-
 @pytest.mark.parametrize(
-    ("threshold", "said"),
+    ("selection", "ran"),
     [
-        (
-            "prediction_seconds=0.2",
-            "lower is better for 'prediction_seconds': write {max: 0.2} under `thresholds` of a suite",
-        ),
-        ("queries=5", "lower is better for 'queries': write {max: 5} under `thresholds` of a suite"),
-        ("row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:*)"),
+        (["--lf"], ["bad-1", "bad-2"]),
+        (["--ff"], ["bad-1", "bad-2"]),
+        (["-k", "bad"], ["bad-1", "bad-2"]),
+        (["-m", "late"], ["bad-2", "good-2"]),
+        ([], ["good-1", "bad-1"]),
     ],
 )
-def test_minimum_that_no_case_can_be_meant_to_meet_is_a_usage_error(suite, write, run, threshold, said):
-    write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
-    limits = {"prediction_seconds": {"max": 60}, "row_matching_f1": {"max": 0.9}}
-    suite(unpredicted("slow"), predictor="predict.py:predict", thresholds=limits)
+def test_limit_counts_the_cases_that_are_left_by_other_selections(suite, run, run_and_parse, selection, ran):
+    late = {"tags": ["late"]}
+    suite(
+        *(case("good-1"), case("bad-1", WRONG), case("bad-2", WRONG, **late)),
+        *(case("good-2", **late), case("bad-3", WRONG)),
+    )
+    if selection and selection[0] in ("--lf", "--ff"):
+        run()
 
-    result = run(f"--queryeval-threshold={threshold}")
+    limited = run_and_parse("--queryeval-limit=2", *selection)
 
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-threshold: {said}"])
+    assert sorted(limited.outcomes) == sorted(ran)
 
 
-def test_threshold_is_added_to_those_of_other_metrics(suite, run_and_parse):
-    suite(case("half", WRONG))
+METRICS = """
+import math
+from pytest_queryeval import METRICS
+from pytest_queryeval.core.metric import metric
 
-    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.6", "--queryeval-threshold=valid_query=1")
+METRICS.register("none", lambda gold, predicted: None)
+METRICS.register("points", lambda gold, predicted: 50.0)
+METRICS.register("marks", metric(max_score=math.inf)(lambda gold, predicted: 50.0))
+METRICS.register("triples", metric(kinds=frozenset({"sparql"}))(lambda gold, predicted: 1.0))
+"""
 
-    assert [missed["metric"] for missed in run.case("half")["violations"]] == ["execution_accuracy", "row_matching_f1"]
+
+def test_a_threshold_replaces_the_minimum_of_the_suite_and_nothing_else(suite, write, run_and_parse):
+    write("conftest.py", METRICS)
+    cases = (case("half", WRONG), case("invalid", INVALID), case("good"))
+    limits = {"points": 42, "marks": {"min": 42, "max": 99}, "valid_query": 1}
+    suite(*cases, thresholds={"row_matching_f1": 0.9})
+    suite(*cases, name="b.queryeval.yaml", thresholds={"row_matching_f1": {"min": 0.1, "max": 0.9}})
+    suite(*cases, name="c.queryeval.yaml", thresholds=limits)
+
+    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4", "--queryeval-threshold=soft_f1=0.8")
+
+    outcomes = {case["nodeid"].replace(".queryeval.yaml::", " "): case["outcome"] for case in run.report["cases"]}
+    failing = {"a half", "a invalid", "b half", "b invalid", "b good", "c half", "c invalid"}
+    assert {name for name, outcome in outcomes.items() if outcome == "failed"} == failing
+    missed = {case["nodeid"]: [it["metric"] for it in case["violations"]] for case in run.report["cases"]}
+    assert missed["a.queryeval.yaml::half"] == ["soft_f1"]
+    assert missed["c.queryeval.yaml::invalid"] == [*limits, "row_matching_f1", "soft_f1"]
+    (good,) = [case for case in run.report["cases"] if case["nodeid"] == "b.queryeval.yaml::good"]
+    assert "row_matching_f1 1.000 (needs at least 0.4 and at most 0.9)" in good["message"]
 
 
 def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, run_and_parse):
-    write("conftest.py", "from pytest_queryeval import METRICS\nMETRICS.register('none', lambda gold, predicted: None)")
+    write("conftest.py", METRICS)
     suite(case("good"))
 
     run = run_and_parse("--queryeval-threshold=none=1")
@@ -135,136 +106,84 @@ def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, r
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"),
+    ("option", "said"),
     [
-        ("row_matching=1", "unknown metric 'row_matching': did you mean 'row_matching_f1'?"),
-        ("valid_query", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query'"),
-        ("valid_query=all", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=all'"),
-        ("valid_query=nan", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=nan'"),
-        ("=1", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found '=1'"),
+        ("threshold=prediction_seconds=0.2", "lower is better for 'prediction_seconds': write {max: 0.2} under `thr"),
+        ("threshold=row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:"),
+        ("threshold=valid_query=all", "expected METRIC=VALUE with a finite number, found 'valid_query=all'"),
+        ("threshold=valid_query=nan", "expected METRIC=VALUE with a finite number, found 'valid_query=nan'"),
+        ("threshold==1", "expected METRIC=VALUE with a finite number, found '=1'"),
+        ("threshold=execution_accuracy=85", "expected a limit from 0 to 1 for 'execution_accuracy', found 85"),
+        ("threshold=triples=1", "no case of kind sql has the metric 'triples'"),
+        ("predictor=inlin", "unknown predictor 'inlin': did you mean 'inline'?"),
+        ("report=report.jsn", "no report format '.jsn' for "),
+        *(
+            (f"sample={sample}", "expected ")
+            for sample in ("0", "-1", "", "5:", "5:x", "5:-1", "1.5", "\N{SUPERSCRIPT TWO}")
+        ),
+        *((f"limit={limit}", "expected a whole number from 1") for limit in ("0", "-1")),
+        *((f"report={target}", "cannot be written: ") for target in ("taken", "taken/report.json", "taken/deep")),
     ],
 )
-def test_threshold_that_cannot_be_read_is_a_usage_error(suite, run, threshold, said):
-    suite(case("good"))
+def test_a_value_that_cannot_be_meant_is_a_usage_error_before_any_case_runs(suite, write, run, option, said):
+    write("conftest.py", METRICS)
+    write("predict.py", PREDICT)
+    write("taken", "mine")
+    limits = {"prediction_seconds": {"max": 60}, "row_matching_f1": {"max": 0.9}}
+    taken = suite(unpredicted("slow"), predictor="predict.py:predict", thresholds=limits).with_name("taken")
 
-    result = run(f"--queryeval-threshold={threshold}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-threshold: {said}"])
-    result.stdout.no_fnmatch_line("*Traceback*")
-
-
-def test_threshold_that_binds_no_case_is_a_usage_error(suite, write, run):
-    write(
-        "conftest.py",
-        """
-from pytest_queryeval import METRICS
-from pytest_queryeval.core.metric import metric
-
-@metric(kinds=frozenset({"sparql"}))
-def triples(gold, predicted):
-    return 1.0
-
-METRICS.register("triples", triples)
-""",
-    )
-    suite(case("good"))
-
-    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json")
+    result = run(f"--queryeval-{option}", "--queryeval-report=other.json")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-threshold: no case of kind sql has the metric 'triples'"])
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-{option.partition('=')[0]}: *{said.replace('[', '[[]')}*"])
     assert "passed" not in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
+    assert taken.read_text(encoding="utf-8") == "mine"
 
 
 def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse):
     suite(unpredicted("bad"), case("good", WRONG, question="How many?"), name="suites/a.queryeval.yaml")
     write("suites/predict.py", "raise RuntimeError('this is not where pytest was called')")
     write("predict.py", PREDICT)
+    write("answers.jsonl", f'{{"id": "good", "predicted": "{GOLD}", "seconds": 0.5, "model": "m1"}}\n')
 
-    run = run_and_parse("suites", "--queryeval-predictor=predict.py:predict")
+    by_function, by_file = (
+        run_and_parse("suites", f"--queryeval-predictor={predictor}")
+        for predictor in ("predict.py:predict", "answers.jsonl")
+    )
 
-    assert run.outcomes == {"bad": "failed", "good": "passed"}
-    assert run.report["predictor"] == {"sources": ["python:predict.py:predict"]}
-
-
-def test_predictions_of_a_file_answer_all_cases(suite, write, run_and_parse):
-    suite(unpredicted("one"), unpredicted("two"))
-    write("answers.jsonl", f'{{"id": "one", "predicted": "{GOLD}", "seconds": 0.5, "model": "m1"}}\n')
-
-    run = run_and_parse("--queryeval-predictor=answers.jsonl")
-
-    assert run.outcomes == {"one": "passed", "two": "error"}
-    assert run.case("one")["prediction"] == {
-        "source": "file:answers.jsonl",
-        "seconds": 0.5,
-        "metadata": {"model": "m1"},
-    }
-    assert "no prediction for 'two'" in run.case("two")["message"]
-
-
-def test_unknown_predictor_is_a_usage_error(suite, run):
-    suite(case("good"))
-
-    result = run("--queryeval-predictor=inlin")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-predictor: unknown predictor 'inlin': did you mean 'inline'?"])
-
-
-def test_report_is_written_to_every_file_that_is_named(pytester, suite, run, report_of):
-    suite(case("good"))
-
-    result = run("--queryeval-report=one.json", "--queryeval-report=deep/er/two.json")
-
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["report: one.json", "report: deep/er/two.json"])
-    assert report_of(pytester.path / "one.json") == report_of(pytester.path / "deep/er/two.json")
-
-
-@pytest.mark.parametrize("folder", ["out", "out.d"])
-def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, folder):
-    suite(case("good"))
-    (pytester.path / "out.d").mkdir()
-
-    result = run(f"--queryeval-report={folder}")
-
-    assert result.ret == 0
-    assert report_of(pytester.path / folder / "report.json")["totals"]["passed"] == 1
-    assert 'tests="1"' in (pytester.path / folder / "junit.xml").read_text(encoding="utf-8")
+    assert by_function.outcomes == {"bad": "failed", "good": "passed"}
+    assert by_function.report["predictor"] == {"sources": ["python:predict.py:predict"]}
+    assert by_file.outcomes == {"bad": "error", "good": "passed"}
+    prediction = {"source": "file:answers.jsonl", "seconds": 0.5, "metadata": {"model": "m1"}}
+    assert by_file.case("good")["prediction"] == prediction
+    assert "no prediction for 'bad'" in by_file.case("bad")["message"]
 
 
 @pytest.mark.feature("ci")
+def test_a_report_is_written_to_every_file_and_folder_that_is_named(pytester, suite, run, report_of):
+    suite(case("good"))
+    (pytester.path / "out.d").mkdir()
+    targets = ("one.json", "deep/er/two.json", "out", "out.d")
+
+    result = run(*(f"--queryeval-report={target}" for target in targets))
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["report: one.json", "report: deep/er/two.json"])
+    files = ("one.json", "deep/er/two.json", "out/report.json", "out.d/report.json")
+    first, *others = (report_of(pytester.path / file) for file in files)
+    assert others == [first] * 3
+    assert 'tests="1"' in (pytester.path / "out/junit.xml").read_text(encoding="utf-8")
+    assert {path.name for path in (pytester.path / "out.d").iterdir()} >= {"report.json", "report.md"}
+
+
 def test_junit_xml_that_the_user_asks_for_wins(pytester, suite, run):
     suite(case("good"))
 
     run("--queryeval-report=out", "--junitxml=mine.xml")
 
     assert (pytester.path / "mine.xml").exists()
-    names = {path.name for path in (pytester.path / "out").iterdir()}
-    assert names >= {"report.json", "report.md"}
-    assert "junit.xml" not in names
-
-
-def test_report_of_an_unknown_format_is_a_usage_error(suite, run):
-    suite(case("good"))
-
-    result = run("--queryeval-report=report.jsn")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-report: no report format '.jsn' for *: did you mean 'json'?"])
-
-
-@pytest.mark.parametrize("target", ["taken", "taken/report.json", "taken/deep"])
-def test_report_in_a_place_that_is_no_folder_is_refused_before_any_case_runs(pytester, suite, write, run, target):
-    suite(case("good"))
-    write("taken", "mine")
-
-    result = run(f"--queryeval-report={target}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-report: report * cannot be written: *"])
-    assert (pytester.path / "taken").read_text(encoding="utf-8") == "mine"
+    assert not (pytester.path / "out/junit.xml").exists()
 
 
 def test_report_that_cannot_be_written_fails_the_run_and_leaves_no_half_file(pytester, suite, write, run, report_of):
@@ -295,33 +214,16 @@ def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, 
     assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
 
 
-@pytest.mark.feature("ci")
-def test_ini_names_reports_relative_to_its_own_folder(pytester, suite, write, run, monkeypatch):
+@pytest.mark.parametrize("option", [[], ["--queryeval-report=mine.json"]], ids=["ini", "option"])
+def test_ini_names_reports_relative_to_its_own_folder_and_an_option_replaces_them(
+    pytester, suite, write, run, monkeypatch, option
+):
     write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
     suite(case("good"), name="suites/a.queryeval.yaml")
     monkeypatch.chdir(pytester.path / "suites")
 
-    result = run()
+    result = run(*option)
 
     assert result.ret == 0
-    assert {path.name for path in (pytester.path / "out").iterdir()} >= {"report.json", "report.md", "junit.xml"}
-
-
-def test_command_line_replaces_reports_of_the_ini_file(pytester, suite, write, run):
-    write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
-    suite(case("good"))
-
-    run("--queryeval-report=mine.json")
-
-    assert (pytester.path / "mine.json").exists()
-    assert not (pytester.path / "out").exists()
-
-
-def test_settings_of_the_folder_hold_for_cases_of_json_lines(write, run_and_parse):
-    write("singers.sql", "CREATE TABLE singer (name TEXT, country TEXT);")
-    write("queryeval.yaml", f"kind: sql\nsource: {SETTINGS['source']}\nthresholds: {{}}\n".replace("'", '"'))
-    write("a.queryeval.jsonl", '{"id": "one", "gold": "SELECT 1", "predicted": "SELECT 2"}\n')
-
-    run = run_and_parse()
-
-    assert run.outcomes == {"one": "passed"}
+    assert (pytester.path / "out/report.json").exists() == (not option)
+    assert (pytester.path / "suites/mine.json").exists() == bool(option)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 from singers import GOLD, INVALID, WRONG, case
 
@@ -13,11 +15,10 @@ gates:
 """
 
 
-@pytest.fixture
-def suites(suite, write):
+def write_suites(project):
     """Eight cases that may run, five below `a` and three below `b`; two of them nightly, two miss."""
-    write("queryeval.yaml", GATES)
-    suite(
+    project.write("queryeval.yaml", GATES)
+    project.suite(
         case("mean-age"),
         case("night", tags=["nightly"]),
         case("later", skip="no gold yet"),
@@ -27,9 +28,20 @@ def suites(suite, write):
         name="a/a.queryeval.yaml",
         on_miss="xfail",
     )
-    suite(
-        case("other"), case("another"), case("late", tags=["nightly"]), name="b/deep/b.queryeval.yaml", on_miss="xfail"
-    )
+    nightly = case("late", tags=["nightly"])
+    project.suite(case("other"), case("another"), nightly, name="b/deep/b.queryeval.yaml", on_miss="xfail")
+    return project
+
+
+@pytest.fixture
+def suites(project):
+    return write_suites(project)
+
+
+@pytest.fixture(scope="module")
+def unchanged(shared_project):
+    """The same suites, for runs that leave them as they are."""
+    return write_suites(shared_project)
 
 
 def counts(report):
@@ -49,8 +61,8 @@ def last_line(run):
     return [line for line in run.result.outlines if line][-1]
 
 
-def test_gates_of_a_complete_run_are_evaluated_and_skipped_cases_are_not_left_out(suites, run_and_parse):
-    run = run_and_parse()
+def test_gates_of_a_complete_run_are_evaluated_and_skipped_cases_are_not_left_out(unchanged):
+    run = unchanged.run_and_parse()
 
     assert counts(run.report) == [(8, 8), (2, 2), (6, 6)]
     assert verdicts(run.report) == [True, True, True]
@@ -60,11 +72,9 @@ def test_gates_of_a_complete_run_are_evaluated_and_skipped_cases_are_not_left_ou
 @pytest.mark.parametrize(
     ("selection", "ran"),
     [
-        (["-k", "mean-age"], 1),
         (["-k", "bad"], 1),
         (["a/a.queryeval.yaml::mean-age", "a/a.queryeval.yaml::bad"], 2),
         (["a"], 5),
-        (["a/a.queryeval.yaml"], 5),
         (["b/deep"], 3),
         (["--queryeval-limit=2"], 2),
         (["--deselect=a/a.queryeval.yaml::good"], 7),
@@ -74,8 +84,8 @@ def test_gates_of_a_complete_run_are_evaluated_and_skipped_cases_are_not_left_ou
     ],
     ids=str,
 )
-def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_and_parse, selection, ran):
-    run = run_and_parse(*selection)
+def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(unchanged, selection, ran):
+    run = unchanged.run_and_parse(*selection)
 
     gate = run.report["gates"][0]
     assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
@@ -83,37 +93,33 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy: {ran} of 8 cases ran (*"])
 
 
-def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_parse):
-    run = run_and_parse("-k", "mean-age")
-
-    assert run.result.ret == 0
-    text = "execution_accuracy: 1 of 8 cases ran (1.000, needs at least 0.7)"
-    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more; {SELECT}"
+SELECTION = ("-o", "queryeval_gates=selection")
+ONE = "execution_accuracy: 1 of 8 cases ran (1.000, needs at least 0.7)"
+OF_SELECTION = "2 gates evaluated on 1 of 8 cases (no case failed, 2 gates met, 1 gate not evaluated)"
 
 
-def test_run_without_a_verdict_names_what_brings_one(suites, run_and_parse):
-    off = run_and_parse("-o", "queryeval_gates=off")
-    selected = run_and_parse("-k", "mean-age", "-o", "queryeval_gates=selection")
-    skipped = run_and_parse("-k", "later")
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        (["-k", "mean-age"], f"{NO_VERDICT}{ONE} and 2 more; {SELECT}"),
+        (["-o", "queryeval_gates=off"], f"{NO_VERDICT}*; `queryeval merge` evaluates gates"),
+        (["-k", "mean-age", "-o", "queryeval_gates=off"], f"{NO_VERDICT}*"),
+        (["-k", "later"], "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped"),
+        (["-q", "-k", "mean-age", *SELECTION], f"queryeval: PASSED: 1 case: 1 passed, {OF_SELECTION}"),
+        (["-k", "mean-age or bad", *SELECTION], "queryeval: FAILED: gate missed: execution_accuracy: 0.500, *"),
+    ],
+    ids=str,
+)
+def test_run_of_a_selection_has_the_verdict_that_the_setting_allows(unchanged, options, verdict):
+    run = unchanged.run_and_parse(*options)
 
-    assert last_line(off).endswith("; `queryeval merge` evaluates gates")
-    assert last_line(selected).startswith("queryeval: PASSED: ")
-    assert last_line(skipped) == "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped"
+    assert fnmatchcase(last_line(run), verdict)
+    assert run.result.ret == ("FAILED" in verdict)
+    assert run.report["selected"] == ("-k" in options)
 
 
-def test_a_quiet_run_says_that_its_gates_are_about_a_selection(suites, run_and_parse):
-    selected = run_and_parse("-q", "-k", "mean-age", "-o", "queryeval_gates=selection")
-    ungated = run_and_parse("-q", "-k", "mean-age", "-o", "queryeval_gates=off")
-
-    assert last_line(selected) == (
-        "queryeval: PASSED: 1 case: 1 passed, 2 gates evaluated on 1 of 8 cases (no case failed, 2 gates met, "
-        "1 gate not evaluated)"
-    )
-    assert ungated.report["selected"]
-
-
-def test_gate_whose_cases_are_all_selected_is_evaluated(suites, run_and_parse):
-    run = run_and_parse("-m", "nightly")
+def test_gate_whose_cases_are_all_selected_is_evaluated(unchanged):
+    run = unchanged.run_and_parse("-m", "nightly")
 
     assert verdicts(run.report) == [None, True, None]
     assert counts(run.report) == [(2, 8), (2, 2), (0, 6)]
@@ -139,28 +145,17 @@ def test_gate_is_evaluated_where_the_rest_could_not_change_it(suite, write, run_
     assert run.result.ret == (ok is False)
 
 
-def test_failed_cases_are_rerun_without_a_verdict_on_gates(suite, write, run, run_and_parse):
+def test_gate_is_not_evaluated_on_reruns_of_failed_cases_and_after_the_first_failure(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.6}]")
-    suite(case("good"), case("bad", WRONG), case("fine"))
+    suite(case("bad", WRONG), case("good"), case("fine"))
     suite(*(case(f"case-{number}") for number in range(9)), name="whole.queryeval.yaml")  # --lf does not look into it
-    run()
 
-    again = run_and_parse("--lf")
+    first, again = run_and_parse("-x"), run_and_parse("--lf")
 
-    assert again.outcomes == {"bad": "failed"}
-    assert again.report["gates"][0]["reason"] == "1 of 12 cases ran"
-
-
-def test_gate_is_not_evaluated_after_the_first_failure_under_x(suite, write, run_and_parse):
-    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.95}]")
-    suite(case("bad", WRONG), *(case(f"case-{number}") for number in range(19)))
-
-    run = run_and_parse("-x")
-
-    (gate,) = run.report["gates"]
-    assert (gate["ok"], gate["cases"]) == (None, 20)
-    assert gate["ran"] < 20
-    assert last_line(run) == "queryeval: FAILED: 1 case failed; the run was stopped"
+    for run in (first, again):
+        assert run.outcomes == {"bad": "failed"}
+        assert run.report["gates"][0]["reason"] == "1 of 12 cases ran"
+    assert last_line(first) == "queryeval: FAILED: 1 case failed; the run was stopped"
 
 
 def test_run_that_something_else_stopped_is_interrupted(suite, write, run_and_parse):
@@ -271,17 +266,6 @@ def test_gate_over_a_mapping_of_files_counts_the_cases_of_each(suite, write, run
 
     assert (verdicts(full_run.report), counts(full_run.report)) == ([True], [(2, 2)])
     assert (verdicts(part.report), counts(part.report)) == ([None], [(1, 2)])
-
-
-@pytest.mark.parametrize(("selection", "status"), [(["-k", "mean-age or bad"], 1), (["-k", "mean-age"], 0)], ids=str)
-def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_parse, selection, status):
-    pytester.makeini("[pytest]\nqueryeval_gates = selection")
-
-    run = run_and_parse(*selection)
-
-    assert verdicts(run.report) == [not status, None, True]
-    assert run.result.ret == status
-    run.result.stdout.fnmatch_lines(["gate *: execution_accuracy: *, needs at least 0.7 (*, ? of 8 cases ran)"])
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
