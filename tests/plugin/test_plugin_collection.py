@@ -183,6 +183,23 @@ def test_a_case_is_collected_once_whatever_links_lead_to_it(pytester, suite, wri
     assert [gate["cases"] for gate in (*by_pytest["gates"], *by_command["gates"])] == [len(paths)] * 2
 
 
+@pytest.mark.parametrize("link", ["b.queryeval.yaml", "queryeval.yaml", "cases/c.yaml"])
+def test_a_link_to_nothing_is_a_file_that_cannot_be_read(suite, write, run, capsys, link):
+    suite(case("a"))
+    write("cases/a.yaml", "{id: a, gold: SELECT 1, predicted: SELECT 1}")
+    write("files.queryeval.yaml", "kind: sql\nsource: {sqlite: {script: singers.sql}}\ncases: cases/*.yaml")
+    Path(link).symlink_to("nowhere.yaml")
+
+    result = run()
+
+    said = f"{link}: no such file: correct the link, which leads to "
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert said in result.stdout.str()
+    with pytest.raises(SystemExit):
+        main(["evaluate", "."])
+    assert said in capsys.readouterr().err
+
+
 def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(suite, run_and_parse, workers):
     names = {"es\x1bc": r"es\x1bc", "by\udcfftes": r"by\udcfftes", "li\nne": "li ne"}
     folders = {"": "", "d\x1b/": r"d\x1b/"}

@@ -110,9 +110,15 @@ def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, r
     [
         ("threshold=prediction_seconds=0.2", "lower is better for 'prediction_seconds': write {max: 0.2} under `thr"),
         ("threshold=row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:"),
-        ("threshold=valid_query=all", "expected METRIC=VALUE with a finite number, found 'valid_query=all'"),
-        ("threshold=valid_query=nan", "expected METRIC=VALUE with a finite number, found 'valid_query=nan'"),
-        ("threshold==1", "expected METRIC=VALUE with a finite number, found '=1'"),
+        (
+            "threshold=valid_query=all",
+            "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=all'",
+        ),
+        (
+            "threshold=valid_query=nan",
+            "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=nan'",
+        ),
+        ("threshold==1", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found '=1'"),
         ("threshold=execution_accuracy=85", "expected a limit from 0 to 1 for 'execution_accuracy', found 85"),
         ("threshold=triples=1", "no case of kind sql has the metric 'triples'"),
         ("predictor=inlin", "unknown predictor 'inlin': did you mean 'inline'?"),

@@ -158,6 +158,14 @@ def test_without_running_only_the_texts_are_examined(check):
     assert status == 1
 
 
+def test_a_link_to_a_folder_that_is_missing_is_found(check):
+    Path("suites").symlink_to("../submodule")
+
+    findings = check(cases("gold: SELECT name FROM product"), "--no-run", folder=ONE)[1]
+
+    assert [(finding["rule"], finding["path"]) for finding in findings] == [("uncollected-suite", "suites")]
+
+
 def test_spellings_are_not_looked_for_among_too_many_values(check, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.languages.sql.compared_texts.MAX_VALUES", 2)
     suite = cases(
@@ -212,7 +220,7 @@ def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
 
     findings = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
 
-    correct = "gold has no rows, so any query that returns nothing passes: fix it, or"
+    correct = "the gold answer has no rows, so any query that returns nothing passes: fix the query, or"
     assert [finding["message"] for finding in findings] == [
         f"{correct} write `allow_empty: true`",
         f"{correct} move the case to YAML: `queryeval import table`, and write `allow_empty: true`",
