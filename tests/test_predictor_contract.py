@@ -169,7 +169,7 @@ def run_file(sort, folder):
     rows += [{"id": "trials", "trial": trial, "predicted": f"SELECT {trial}"} for trial in (2, 1, 3)]
     write_system(folder, {})
     write_predictions(folder / sort, rows)
-    write_suite(folder, sort, [{"id": row["id"], **ORDINARY} for row in rows[:-3]])
+    write_suite(folder, sort, [{"id": row["id"], "gold": GOLD} for row in rows[:-3]])  # they need no question
     write_suite(folder, sort, [{"id": "trials", **ORDINARY, "trials": 3}], name="trials.queryeval.yaml")
     for name in said.keys() & FAULTS.keys():
         write_predictions(folder / f"{name}{sort}", [{"id": name, **said[name]}])

@@ -8,25 +8,15 @@ from singers import GOLD, case, unpredicted
 RIGHT = f"def predict(case):\n    return {GOLD!r}\n"
 
 
-@pytest.mark.parametrize(
-    ("predictor", "said"),
-    [
-        ("predct.py:predict", "there is no file predct.py: did you mean 'predict.py'?"),
-        ("predict.py:predikt", "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
-        ({"python": "predict.py:predikt"}, "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
-        ("answers.jsonl", "there is no file answers.jsonl: did you mean 'answer.jsonl'?"),
-    ],
-)
-@pytest.mark.parametrize("option", ["-q", "--collect-only"])
-def test_what_is_not_there_is_one_error_at_the_line_that_names_it(suite, write, run, predictor, said, option):
+def test_what_is_not_there_is_one_error_at_the_line_that_names_it(suite, write, run):
     write("predict.py", RIGHT)
-    write("answer.jsonl", "")
-    suite(*(unpredicted(f"case-{number}") for number in range(30)), predictor=predictor)
+    suite(*(unpredicted(f"case-{number}") for number in range(30)), predictor={"python": "predict.py:predikt"})
 
-    result = run(option)
+    result = run("--collect-only")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert result.stdout.str().count("there is no") == 1
+    said = "there is no function 'predikt' in predict.py: did you mean 'predict'?"
     result.stdout.fnmatch_lines([f"a.queryeval.yaml:3: {said}"])
 
 
@@ -83,22 +73,17 @@ def test_a_module_may_be_importable_since_a_test_stands_beside_it(suite, write, 
     run().assert_outcomes(passed=2)
 
 
-@pytest.mark.parametrize("option", ["--queryeval-predictor=predct.py:predict", "--queryeval-predictor=gone.jsonl"])
-def test_a_predictor_of_the_command_line_that_is_not_there_is_a_usage_error(suite, run, option):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("predct.py:predict", "there is no file predct.py"),
+        ("none/gone.jsonl", "there is no file none/gone.jsonl: correct the path, which leads to /*/none/gone.jsonl"),
+    ],
+)
+def test_a_predictor_of_the_command_line_that_is_not_there_is_a_usage_error(suite, run, name, said):
     suite(case("a"))
 
-    result = run(option)
+    result = run(f"--queryeval-predictor={name}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    name = option.partition("=")[2].partition(":")[0]
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-predictor: there is no file {name}*"])
-
-
-def test_a_file_of_predictions_that_is_not_there_is_told_with_the_path_it_leads_to(suite, run):
-    suite(case("a"))
-
-    result = run("--queryeval-predictor=none/gone.jsonl")
-
-    result.stderr.fnmatch_lines(
-        ["*there is no file none/gone.jsonl: correct the path, which leads to /*/none/gone.jsonl"]
-    )
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-predictor: {said}*"])
