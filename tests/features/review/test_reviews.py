@@ -403,6 +403,7 @@ GOOD = line("right")
         ({**GOOD, "answers": [{"table": {"columns": ["a"], "rows": [[1, 2]]}}]}, "row 1 has 2 cells"),
         ({**GOOD, "answers": [{"query": ""}]}, "gold is empty"),
         ({**GOOD, "compare": {"case": "loud"}}, "case: expected keep or ignore"),
+        ({**GOOD, "compare": {"rdf_terms": "strict"}}, "`compare: rdf_terms` has no effect on 'a'"),
         ({**GOOD, "revewer": "x"}, "unknown key 'revewer': did you mean 'reviewer'?"),
         ({"suite": "s.queryeval.yaml"}, "a decision needs `case`, `decision`, `reviewer`, `at`"),
     ],
