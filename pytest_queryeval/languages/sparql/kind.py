@@ -69,7 +69,7 @@ class Sparql(QueryLanguage):
         return query_features(query)
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.settings.max_rows)
+        return order_plan(query, table.columns, len(table.rows), case.settings.max_rows)
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         plan = self.order_plan(query, table, case)

@@ -13,6 +13,8 @@ from pytest_queryeval.languages.sparql.query import BRACKETS, MODIFIERS, QueryOu
 KEY = "queryeval_key_"
 NO_GRAPH = "<urn:queryeval:no-graph>"
 EXTRA_ROWS = 1_000  # beyond LIMIT, among which ties are expected to end
+# LIMIT chooses the solutions that make a graph, which its triples no longer show.
+OPEN_GRAPH = OrderPlan(ordered=False, limited=True, offset=0, queries=(), keys=None)
 
 
 @lru_cache(maxsize=256)
@@ -20,10 +22,12 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     """Return the plan of a query whose answer has these columns and `row_count` rows.
 
     None without ORDER BY and LIMIT, and for a LIMIT whose rows an ORDER BY in a nested query may have chosen. No query
-    returns more than `max_rows` rows.
+    returns more than `max_rows` rows. The plan of a graph only says that LIMIT chose.
     """
     query = read_query(text)
     ordered, limit = query.modifier_index("ORDER") is not None, query.modifier_index("LIMIT") is not None
+    if query.gives_graph and (limit or query.modifier_index("OFFSET") is not None):
+        return OPEN_GRAPH
     if query.form != "SELECT" or not (ordered or limit):
         return None
     if not ordered and any(token.is_word("ORDER") for token in query.tokens):
