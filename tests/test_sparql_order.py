@@ -153,7 +153,6 @@ def test_sort_keys_become_columns(query, keys):
     [
         "SELECT ?a { ?a ?b ?c }",
         "ASK { ?order ?by ?limit }",
-        "CONSTRUCT { ?a ?b ?c } WHERE { ?a ?b ?c } ORDER BY ?a LIMIT 1",
         "SELECT (SUM(?a) AS ?order) { { SELECT ?a { ?a ?b ?c } ORDER BY ?a LIMIT 1 } }",
         "nonsense ORDER BY ?a",
         "",
@@ -161,3 +160,12 @@ def test_sort_keys_become_columns(query, keys):
 )
 def test_queries_without_an_order_of_their_rows_have_no_plan(query):
     assert order_plan(query, ("a",), 1, 100) is None
+
+
+def test_the_failure_of_a_graph_says_that_a_limit_chose_what_it_is_made_of(judge):
+    gold = f"{P}CONSTRUCT {{ ?p :team ?t }} {{ ?p :team ?t }} ORDER BY ?t LIMIT 1"
+
+    result = judge(gold, f"{P}CONSTRUCT {{ :nobody :team :blue }} {{}}")
+
+    assert result.scores["execution_accuracy"] == 0.0
+    assert [note for note in result.details["notes"] if "so only those it returned are right" in note]

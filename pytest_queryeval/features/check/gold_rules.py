@@ -239,7 +239,10 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
     if plan is None or not plan.limited:
         return
     if gold.table.is_graph:
-        yield "gold's LIMIT or OFFSET chooses what the graph is made of, and only the graph that it gave is right: take all"
+        yield (
+            "gold's LIMIT or OFFSET chooses what the graph is made of, "
+            "and only the graph that it gave is right: take all"
+        )
         return
     ties, _ = ties_of(plan, gold.table, gold.case.settings.policy, lambda query: gold.run(query) or "it fails")
     for tie in ties or ():
