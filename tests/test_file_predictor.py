@@ -141,11 +141,21 @@ def test_a_cell_may_hold_a_million_characters():
     assert csv.field_size_limit() == limit
 
 
+@pytest.mark.parametrize(
+    ("asked", "written"), [({"id": "a"}, {"id": " a\t"}), ({"id": "Caf\u00e9"}, {"id": "Cafe\u0301"})]
+)
+def test_ids_that_look_the_same_are_the_same(asked, written):
+    assert answer(predictions({**written, "predicted": "x"}), **asked) == "x"
+
+
 @pytest.mark.parametrize("name", ["p.jsonl", "p.json", "p.csv", "p.xlsx"])
 def test_a_file_without_ids_is_read_by_question(name):
-    predictor = predictions({"question": "How \n many?", "predicted": "x"}, name=name)
+    predictor = predictions(
+        {"question": "How \n many?", "predicted": "x"}, {"question": "Cafe\u0301?", "predicted": "y"}, name=name
+    )
 
     assert answer(predictor, id="any", question=" How many?\n") == "x"
+    assert answer(predictor, id="any", question="Caf\u00e9?") == "y"
     message = f"{name}: no prediction for 'How much?': it has 'How many?', which no case has: write 'How much?' there"
     assert no_answer(predictor, question="How much?") == message
 

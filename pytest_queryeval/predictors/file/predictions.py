@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,8 +155,12 @@ class OtherDatabases:
 
 
 def normalize_key(key: str, key_name: str) -> str:
-    """Return an id unchanged, and a question with single blanks in place of all white space."""
-    return key if key_name == "id" else " ".join(key.split())
+    """Return a key without differences that nobody sees: how accents are written, and white space around it.
+
+    In questions, single blanks replace all white space.
+    """
+    key = unicodedata.normalize("NFC", key)
+    return key.strip() if key_name == "id" else " ".join(key.split())
 
 
 def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, columns: Columns) -> Entry:
