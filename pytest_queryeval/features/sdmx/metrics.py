@@ -92,11 +92,23 @@ def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False,
 
 def _score(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, SelectionDetails]:
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
-    return macro_ratios(dimensions, macro), details_of(dimensions)
+    details = details_of(dimensions)
+    is_pooled = not by_dataset and len(gold.datasets) > 1
+    if is_pooled and _all_match(dimensions) and not _all_match(match_dimensions(gold, predicted, by_dataset=True)):
+        details["notes"] = [*details.get("notes", ()), POOLED]
+    return macro_ratios(dimensions, macro), details
+
+
+def _all_match(dimensions: Mapping[str, MatchedTerms]) -> bool:
+    return not any(terms.false_negatives or terms.false_positives for terms in dimensions.values())
 
 
 NAME_CHARACTERS = 80
 MAX_NAMES = 12
+POOLED = (
+    "some terms are selected in another dataset than in gold, which the option `by_dataset` counts: "
+    "`options: {sdmx: {by_dataset: true}}`"
+)
 
 
 @metric(answers=Selection, check=check_options, parameter="dimension")

@@ -91,6 +91,8 @@ def test_dimensions_of_all_datasets_are_pooled():
 
     assert macros(gold, swapped) == (1, 1, 1)
     assert macros(gold, swapped, by_dataset=True) == (0, 0, 0)
+    notes = [macro_recall(gold, other).details.get("notes", []) for other in (swapped, gold)]
+    assert ["by_dataset: true" in "".join(lines) for lines in notes] == [True, False]
 
 
 def test_a_dimension_that_is_listed_twice_is_one():
