@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from report_parts import merge, part
 from samples import FINGERPRINT, entry
@@ -82,6 +82,7 @@ def adjusted(values):
 
 
 @given(CASES, CASES)
+@example({"a": ("not_run", None, set())}, {"a": ("not_run", None, set())})
 def test_a_comparison_is_that_of_its_definition(before, after):
     old = {name: drawn_case(name, *fields) for name, fields in before.items()}
     new = {name: drawn_case(name, *fields) for name, fields in after.items()}
@@ -191,6 +192,23 @@ def test_the_exact_mcnemar_test_has_the_published_value_and_the_interval_of_bone
     assert found["other"]["p"] == pytest.approx(2 / 1024)
     half = 1.959964 * math.sqrt((10 / 52 + 2 / 52 - (8 / 52) ** 2) / 52)
     assert found["f1"]["ci95"] == pytest.approx([-8 / 52 - half, -8 / 52 + half])
+
+
+def test_p_is_adjusted_by_holms_method_for_all_metrics_and_the_pass_rate():
+    pairs = {name: flips(broken, 0, 12 - broken) for name, broken in (("a", 6), ("b", 8), ("c", 6), ("d", 9))}
+
+    found = statistics_of(**pairs)
+
+    p_values = {name: 2 / 2**broken for name, broken in (("a", 6), ("b", 8), ("c", 6), ("d", 9))} | {"pass_rate": 1.0}
+    assert {name: metric["p_holm"] for name, metric in found.items()} == pytest.approx(adjusted(p_values))
+
+
+def test_the_drop_that_a_comparison_detects_is_that_of_the_strictest_test():
+    pairs = {"f1": flips(9, 8, 83)}
+
+    (gate,) = gates_of((0.05 / 2 / 2, 0.0), **pairs)
+
+    assert statistics_of(**pairs)["f1"]["detectable"] == gate["detectable"]  # one side of two, of two metrics
 
 
 def test_many_differences_have_the_p_and_the_interval_of_scipy():
