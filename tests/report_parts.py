@@ -64,3 +64,38 @@ def merge(*parts, baseline=None):
 def report_of(*cases, **about):
     """The report of one part of these cases."""
     return merge(part(*cases, **about)).report
+
+
+class Printed(NamedTuple):
+    """What a command returned and printed."""
+
+    status: int
+    data: dict
+    text: str
+
+
+def write(path, *cases, **about):
+    """Write the report of one part of these cases; return its path."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    report = report_of(*cases, **about) | {"name": about.get("name", "")}  # a merge would shorten it
+    Path(path).write_text(json.dumps(report), encoding="utf-8")
+    return str(path)
+
+
+def command(*arguments):
+    """Run a command of `queryeval` in the current folder: its data as JSON, and its lines."""
+    with redirect_stdout(io.StringIO()) as output, redirect_stderr(io.StringIO()) as errors:
+        status = main([*map(str, arguments), "--json"])
+    return Printed(status, json.loads(output.getvalue()), errors.getvalue())
+
+
+def refusal(*arguments):
+    """What a command says that is refused, in one line."""
+    with redirect_stdout(io.StringIO()) as output, redirect_stderr(io.StringIO()) as errors:
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as stop:
+            status = stop.code
+    (line,) = errors.getvalue().splitlines()
+    assert (status, output.getvalue()) == (2, "")
+    return line
