@@ -275,10 +275,10 @@ def url_settings(source: Source, _: Engine) -> Settings:
 def check_writes(source: Source) -> None:
     """Raise `SettingError` unless a source is a PostgreSQL database of which its suite says that it may be written."""
     if not is_postgres(source.settings):
-        raise SettingError("url", "`writes` needs a database of PostgreSQL behind a URL")
+        raise SettingError("url", "`writes` works with PostgreSQL, SQLite and DuckDB only: name such a database")
     if source.settings.get("scratch") is not True:
-        problem = "`writes` needs a database that nobody else uses meanwhile: write `scratch: true` next to its `url`"
-        raise SettingError("url", problem)
+        remedy = "name another one, or write `scratch: true` next to `url` if nobody else uses it during the run"
+        raise SettingError("url", f"`writes` changes this database during the run: {remedy}")
 
 
 WRITES = WriteDriver(

@@ -33,9 +33,9 @@ class Writes:
 
 @shape(pattern_shape(r"^.+[.][^.]+$"))
 def _column(node: Node) -> tuple[str, str]:
-    table, dot, column = required_text(node).lower().removeprefix("main.").rpartition(".")
-    if not dot or not table or not column:
-        raise node.problem("name a column with its table, as in orders.created_at")
+    table, _, column = required_text(node).lower().removeprefix("main.").rpartition(".")
+    if not table or not column:
+        raise node.problem(f"'{node.value}' does not name a table and its column: write it as in orders.created_at")
     return table, column
 
 
@@ -61,15 +61,20 @@ def with_write_sources(writes: Writes | None, case: Case) -> Case:
     settings = case.settings
     for source in settings.sources:
         if source.engine not in WRITE_DRIVERS:
-            engines = ", ".join(WRITE_DRIVERS.names())
-            problem = f"`writes` needs a source of one of these engines: {engines}; not '{source.engine}'"
-            raise CaseError(case.location, problem)
+            key = "source" if source is settings.source else "gold_source"
+            problem = f"{key} '{source.name}' ({source.engine}) does not work with `writes`"
+            names = ", ".join(WRITE_DRIVERS.names())
+            remedy = f"use one of {names}, or remove `{'writes' if key == 'source' else key}`"
+            raise CaseError(source.location or case.location, f"{problem}: {remedy}")
         try:
             WRITE_DRIVERS[source.engine].check(source)
         except SettingError as error:
             raise CaseError(source.location or case.location, f"source '{source.name}': {error}") from error
     if any(gold.answer is not None for gold in case.golds):
-        raise CaseError(case.location, f"case '{case.id}': `writes` needs golds that are queries: write statements")
+        problem = (
+            "a gold that is an answer does not work with `writes`: write a statement under `gold`, or remove `writes`"
+        )
+        raise CaseError(case.location, f"case '{case.id}': {problem}")
     write_source, gold_source = (
         source and replace(source, writes=True) for source in (settings.source, settings.gold_source)
     )
