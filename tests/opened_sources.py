@@ -6,7 +6,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.testing import open_engine
 
 
-def source_of(engine, folder=Path(), **settings):
+def source_of(engine, folder=Path(), /, **settings):
     """A source called `music`."""
     return Source(name="music", engine=engine, settings=settings, folder=folder)
 

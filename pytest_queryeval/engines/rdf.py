@@ -148,8 +148,7 @@ class GraphEngine:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
         began = time.monotonic()
-        refused = text_refusal(query) or _refusal(read_query(query)) or _refusal(read_query(self._sent(query)))
-        if refused is not None:
+        if (refused := self._refusal(query)) is not None:
             return Execution(query=query, error=refused, engine=self._hosts[0].name)
         full_query = self._sent(query)
         outline = read_query(full_query)
@@ -183,6 +182,10 @@ class GraphEngine:
 
     def close(self) -> None:
         """Do nothing: the hosts, and a store, outlive this source."""
+
+    def _refusal(self, query: str) -> Failure | None:
+        """Return why a text is not run, as it is or as it is sent."""
+        return text_refusal(query) or _refusal(read_query(query)) or _refusal(read_query(self._sent(query)))
 
     def _check_refusal(self, query: str, refused: tuple[str, Failure]) -> None:
         """Raise `SourceError` if the only engine refused a query that the other one reads.
@@ -231,6 +234,9 @@ class RdfEngine(GraphEngine):
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
+        for query in (gold, predicted):
+            if (refused := self._refusal(query)) is not None:
+                return Execution(query=None, error=refused, engine=self._hosts[0].name)
         full_queries = [self._sent(query) for query in (gold, predicted)]
         pair = [QueryRequest(query, self._settings(query)) for query in full_queries]
         with self._source_errors():
