@@ -1,35 +1,41 @@
-"""Stored answers of SPARQL queries, and how people write terms into tables."""
+"""Stored answers of SPARQL queries, as files and as people write terms into tables."""
 
 import json
 
 import pytest
 from suites import case, enter, problem
 
+from pytest_queryeval import METRICS, evaluate, load_cases
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, TripleTerm, replace_blank_nodes
-from pytest_queryeval.languages.sparql import stated_term
-from pytest_queryeval.languages.sparql.results import read_results
-from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 HEAD = "kind: sparql\nsource: a.ttl\n"
+RESULT_SET = "@prefix rs: <http://www.w3.org/2001/sw/DataAccess/tests/result-set#> . @prefix : <http://e/> .\n"
 COLUMNS = ("x", "y")
 ROWS = [
     (IRI("http://e/a"), Literal("5", f"{XSD}integer")),
     (BlankNode("b0"), Literal(" hé\t<llo> ", "", "en")),
     (None, Literal("plain")),
 ]
-SRJ = {
-    "head": {"vars": ["x", "y"]},
-    "results": {
-        "bindings": [
-            {"x": {"type": "uri", "value": "http://e/a"},
-             "y": {"type": "literal", "value": "5", "datatype": f"{XSD}integer"}},
-            {"x": {"type": "bnode", "value": "b0"}, "y": {"type": "literal", "value": " hé\t<llo> ", "xml:lang": "EN"}},
-            {"y": {"type": "typed-literal", "value": "plain", "datatype": f"{XSD}string"}},
-        ]
-    },
-}  # fmt: skip
+SRJ = json.dumps(
+    {
+        "head": {"vars": ["x", "y"]},
+        "results": {
+            "bindings": [
+                {
+                    "x": {"type": "uri", "value": "http://e/a"},
+                    "y": {"type": "literal", "value": "5", "datatype": f"{XSD}integer"},
+                },
+                {
+                    "x": {"type": "bnode", "value": "b0"},
+                    "y": {"type": "literal", "value": " hé\t<llo> ", "xml:lang": "EN"},
+                },
+                {"y": {"type": "typed-literal", "value": "plain", "datatype": f"{XSD}string"}},
+            ]
+        },
+    }
+)
 SRX = f"""<?xml version="1.0"?>
 <sparql xmlns="http://www.w3.org/2005/sparql-results#">
   <head><variable name="x"/><variable name="y"/><link href="metadata.rdf"/></head>
@@ -48,53 +54,102 @@ SRX = f"""<?xml version="1.0"?>
 TSV = f'?x\t?y\n<http://e/a>\t"5"^^<{XSD}integer>\n_:b0\t" hé\\t<llo> "@en\n\t"plain"\n'
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(("suffix", "text"), [(".srj", json.dumps(SRJ)), (".srx", SRX), (".tsv", TSV)])
-def test_every_format_gives_the_same_table(suffix, text):
-    answer = read_results(text, suffix)
+@pytest.fixture
+def stored(working_folder):
+    """Returns the answer that a file has as the gold of a case."""
+
+    def answer(text, suffix):
+        (working_folder / f"a{suffix}").write_text(text, encoding="utf-8")
+        (gold,) = case(f"gold_file: a{suffix}", head=HEAD).golds
+        assert gold.query is None
+        return gold.answer
+
+    return answer
+
+
+@pytest.fixture
+def refused(working_folder):
+    """Returns what is wrong with a file."""
+
+    def message(text, suffix):
+        (working_folder / f"a{suffix}").write_text(text, encoding="utf-8")
+        return problem(f"gold_file: a{suffix}", head=HEAD)
+
+    return message
+
+
+def accuracy(gold, predicted, policy=None):
+    return METRICS["execution_accuracy"].function(gold, predicted, policy=policy or Policy())
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".srj", SRJ), (".srx", SRX), (".tsv", TSV)])
+def test_every_format_gives_the_same_table(stored, suffix, text):
+    answer = stored(text, suffix)
 
     assert (answer.columns, list(answer.rows)) == (COLUMNS, ROWS)
 
 
 @pytest.mark.parametrize(
-    ("suffix", "text"),
+    ("suffix", "text", "value"),
     [
-        (".srj", '{"head": {}, "boolean": false}'),
-        (".srx", '<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head/><boolean>false</boolean></sparql>'),
+        (".srj", '{"head": {}, "boolean": false}', False),
+        (
+            ".srx",
+            '<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head/><boolean>false</boolean></sparql>',
+            False,
+        ),
+        (".ttl", f"{RESULT_SET} [] a rs:ResultSet ; rs:boolean true .", True),
+        (".ttl", f"{RESULT_SET} [] a rs:ResultSet ; rs:boolean false .", False),
+        (".ttl", f'{RESULT_SET} [] a rs:ResultSet ; rs:boolean "1"^^<{XSD}boolean> .', True),
     ],
 )
-def test_the_answer_of_ask_is_a_boolean(suffix, text):
-    answer = read_results(text, suffix)
+def test_the_answer_of_ask_is_a_boolean(stored, suffix, text, value):
+    answer = stored(text, suffix)
 
-    assert (answer.columns, answer.rows) == (("boolean",), [(False,)])
+    assert (answer.columns, list(answer.rows)) == (("boolean",), [(value,)])
 
 
-@pytest.mark.parametrize(
-    ("suffix", "text", "reason"),
-    [
-        (".srj", "", "is not a SPARQL JSON result: Expecting value"),
-        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [', "is not a SPARQL JSON result: Expecting value"),
-        (".srj", '{"head": {"vars": ["x"]}}', "it lacks 'results'"),
-        (".srj", "[]", "it has another shape"),
-        (".srj", '{"boolean": "true"}', "it has another shape"),
-        (".srj", "[" * 100_000, "it is nested too deeply"),
-        (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "binds x"),
-        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
-        (".srx", "", "no element found"),
-        (".srx", "<html/>", "the element html is not of"),
-        (".srx", SRX[:-20], "is not a SPARQL XML result"),
-        (".srx", '<!DOCTYPE s [<!ENTITY a "b">]><sparql/>', "a DOCTYPE is not allowed"),
-        (".tsv", "x\ty\n1\t2\n", "is not a SPARQL TSV result"),
-        (".tsv", "?x\n<http://e/a\n", "is not a SPARQL TSV result"),
-    ],
-)  # fmt: skip
-def test_what_is_no_result_is_said(suffix, text, reason):
-    with pytest.raises(ValueError, match=reason):
-        read_results(text, suffix)
+def binding(variable, value):
+    return f'rs:binding [ rs:variable "{variable}" ; rs:value {value} ]'
+
+
+def test_a_result_set_in_turtle_is_a_table_with_gaps_where_nothing_is_bound(stored):
+    table = stored(
+        f"""{RESULT_SET} [] a rs:ResultSet ; rs:resultVariable "name", "age", "who" ;
+        rs:solution [ {binding("name", '"Ann"@en')} ; {binding("who", ":a")} ; rs:index 1 ] ,
+                    [ {binding("name", '"Bob"')} ; {binding("age", "7")} ; {binding("who", "_:b")} ; rs:index 2 ] .""",
+        ".ttl",
+    )
+
+    assert table.columns == ("name", "age", "who")
+    assert table.rows[0] == (Literal("Ann", language="en"), None, IRI("http://e/a"))
+    assert table.rows[1][:2] == (Literal("Bob"), Literal("7", f"{XSD}integer"))
+    assert isinstance(table.rows[1][2], BlankNode)
+    assert not table.is_graph
+
+
+def test_rows_are_in_the_order_of_their_indexes(stored):
+    solutions = ", ".join(f"[ {binding('n', n)} ; rs:index {n} ]" for n in (10, 2, 1))
+
+    table = stored(f'{RESULT_SET} [] a rs:ResultSet ; rs:resultVariable "n" ; rs:solution {solutions} .', ".ttl")
+
+    assert [cell.lexical for (cell,) in table.rows] == ["1", "2", "10"]
+
+
+def test_anything_else_in_turtle_is_a_graph(stored):
+    table = stored("<http://e/a> <http://e/p> _:x .\n<http://e/a> <http://e/p> _:x .\n", ".nt")
+
+    assert table.is_graph
+    assert len(table.rows) == 1
+    assert stored("", ".ttl").rows == []
+
+
+SOLUTION = '[] a rs:ResultSet ; rs:resultVariable "x" ; rs:solution'
 
 
 def inner(subject, object_):
@@ -120,9 +175,81 @@ TRIPLE_SRX = """<sparql xmlns="http://www.w3.org/2005/sparql-results#" xmlns:its
 TRIPLE_TSV = '?t\n<<( _:n <a:c> <<( <a:b> <a:c> "d\\""@ar--rtl )>> )>>\n'
 
 
+def deep_srj():
+    term = {"type": "uri", "value": "a:b"}
+    for _ in range(60):
+        term = {"type": "triple", "value": inner(term, DIRECTED)}
+    return json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": term}]}})
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "reason"),
+    [
+        (".srj", "", "is not a SPARQL JSON result: Expecting value"),
+        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [', "is not a SPARQL JSON result: Expecting value"),
+        (".srj", '{"head": {"vars": ["x"]}}', "it lacks 'results'"),
+        (".srj", "[]", "it has another shape"),
+        (".srj", '{"boolean": "true"}', "it has another shape"),
+        (".srj", "[" * 100_000, "it is nested too deeply"),
+        (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "binds x"),
+        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
+        (".srj", deep_srj(), "it is nested too deeply"),
+        (".srj", TRIPLE_SRJ.replace('"predicate"', '"verb"'), "it lacks 'predicate'"),
+        (".srx", "", "no element found"),
+        (".srx", "<html/>", "is not a SPARQL XML result: the element html is not of"),
+        (".srx", SRX[:-20], "is not a SPARQL XML result"),
+        (".srx", '<!DOCTYPE s [<!ENTITY a "b">]><sparql/>', "a DOCTYPE is not allowed"),
+        (".srx", TRIPLE_SRX.partition("<triple>")[0] + "<triple><subject>" * 60, "it is nested too deeply"),
+        (".srx", TRIPLE_SRX.replace("<subject><uri>a:b</uri></subject>", ""), "a triple has no subject"),
+        (".tsv", "?x\n<http://e/a\n", "is not a SPARQL TSV result"),
+        (".ttl", "<http://e/a> <http://e/p>", "is not RDF: "),
+        (".ttl", f"{RESULT_SET} [] a rs:ResultSet . [] a rs:ResultSet .", "has 2 result sets: expected one"),
+        (
+            ".ttl",
+            f"{RESULT_SET} [] a rs:ResultSet ; rs:resultVariable :x .",
+            "is not a result set: expected a literal, found <http",
+        ),
+        (
+            ".ttl",
+            f"{RESULT_SET} [] a rs:ResultSet ; rs:solution [ {binding('x', 1)} ] .",
+            "is not a result set: rs:resultVariable does not name 'x'",
+        ),
+        (
+            ".ttl",
+            f'{RESULT_SET} {SOLUTION} [ rs:binding [ rs:variable "x" ] ] .',
+            "is not a result set: expected one rs:value",
+        ),
+        (
+            ".ttl",
+            f'{RESULT_SET} {SOLUTION} [ rs:index "a" ] .',
+            "is not a result set: rs:index is not a whole number: a",
+        ),
+        (
+            ".ttl",
+            f"<urn:a> <urn:b> {'<<( <urn:a> <urn:b> ' * 100_000}<urn:c>{' )>>' * 100_000} .",
+            "nested deeper than 1,000 levels",
+        ),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_is_wrong_with_a_file_is_said(refused, suffix, text, reason):
+    said = refused(text, suffix)
+
+    assert said.startswith(f"a{suffix}: ")
+    assert reason in said
+
+
+def test_triples_that_only_look_deep_are_read(stored):
+    def nested(depth, inner="<urn:c>"):
+        return f"<urn:a> <urn:b> {'<<( <urn:a> <urn:b> ' * depth}{inner}{' )>>' * depth} ."
+
+    for text in (nested(500), f"{nested(1)}\n" * 2_000, nested(1, f'"{"cout << " * 2_000}"'), f"# {'<< ' * 2_000}\n"):
+        assert stored(text, ".ttl").is_graph
+
+
 @pytest.mark.parametrize(("suffix", "text"), [(".srj", TRIPLE_SRJ), (".srx", TRIPLE_SRX), (".tsv", TRIPLE_TSV)])
-def test_triple_terms_and_the_direction_of_texts_are_read(suffix, text):
-    ((term,),) = read_results(text, suffix).rows
+def test_triple_terms_and_the_direction_of_texts_are_read(stored, suffix, text):
+    ((term,),) = stored(text, suffix).rows
 
     nested = TripleTerm(IRI("a:b"), IRI("a:c"), Literal('d"', "", "ar--rtl"))
     if suffix == ".tsv":  # whose blank nodes get other labels
@@ -131,76 +258,20 @@ def test_triple_terms_and_the_direction_of_texts_are_read(suffix, text):
     assert to_jsonable(term) == '<<( _:n <a:c> <<( <a:b> <a:c> "d""@ar--rtl )>> )>>'
 
 
-def test_the_direction_of_a_text_can_be_stated_and_counts_where_terms_are_strict():
-    left, right, plain = (stated_term(f'"x"@en{end}') for end in ("--ltr", "--rtl", ""))
-    strict = Policy(rdf_terms="strict")
+def test_csv_results_write_iris_bare(stored):
+    answer = stored("x,y\nhttp://e/a,5\n_:b0,text\n,urn:x:1\n", ".csv")
 
-    def equal(x, y, policy):
-        gold, predicted = (Table(columns=("t",), rows=[(term,)]) for term in (x, y))
-        return execution_accuracy(gold, predicted, policy=policy) == 1.0
-
-    assert left == Literal("x", "", "en--ltr")
-    assert equal(left, left, strict)
-    assert not equal(left, right, strict)
-    assert not equal(left, plain, strict)
-    assert equal(left, plain, Policy())
-
-
-@pytest.mark.parametrize(
-    ("suffix", "text", "reason"),
-    [
-        (".srj", "deep", "it is nested too deeply"),
-        (".srx", "deep", "it is nested too deeply"),
-        (".srx", TRIPLE_SRX.replace("<subject><uri>a:b</uri></subject>", ""), "a triple has no subject"),
-        (".srj", TRIPLE_SRJ.replace('"predicate"', '"verb"'), "it lacks 'predicate'"),
-    ],
-)
-def test_triple_terms_that_are_none_are_refused(suffix, text, reason):
-    if text == "deep":
-        term = {"type": "uri", "value": "a:b"}
-        for _ in range(60):
-            term = {"type": "triple", "value": inner(term, DIRECTED)}
-        text = json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": term}]}})
-        if suffix == ".srx":
-            text = TRIPLE_SRX.partition("<triple>")[0] + "<triple><subject>" * 60
-
-    with pytest.raises(ValueError, match=reason):
-        read_results(text, suffix)
-
-
-@pytest.mark.parametrize("name", ["a.srj", "a.srx", "a.tsv"])
-def test_a_case_reads_its_gold_from_a_stored_result(working_folder, name):
-    text = {"a.srj": json.dumps(SRJ), "a.srx": SRX, "a.tsv": TSV}[name]
-    (working_folder / name).write_text(text, encoding="utf-8")
-
-    (stated_case,) = case(f"gold_file: {name}", head=HEAD).golds
-
-    assert stated_case.query is None
-    assert list(stated_case.answer.rows) == ROWS
-
-
-def test_csv_results_write_iris_bare(working_folder):
-    (working_folder / "a.csv").write_text("x,y\nhttp://e/a,5\n_:b0,text\n,urn:x:1\n", encoding="utf-8")
-
-    (stated_case,) = case("gold_file: a.csv", head=HEAD).golds
-
-    assert stated_case.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "text"), (None, IRI("urn:x:1"))]
-
-
-def test_tables_in_a_suite_mark_iris_and_blank_nodes(working_folder):
-    table = "gold_table: {columns: [x, y], rows: [['<http://e/a>', 5], ['_:b0', 'http://e/a']]}"
-
-    (stated_case,) = case(table, head=HEAD).golds
-    (plain,) = case(table).golds
-
-    assert stated_case.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), IRI("http://e/a"))]
-    assert plain.answer.rows[0] == ("<http://e/a>", 5)
+    assert answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "text"), (None, IRI("urn:x:1"))]
 
 
 @pytest.mark.parametrize(
     ("written", "term"),
     [
+        ("<http://e/a>", IRI("http://e/a")),
+        ("http://e/a", IRI("http://e/a")),
+        ("_:b0", BlankNode("b0")),
         ('"Nana"@FR', Literal("Nana", "", "fr")),
+        ('"x"@en--ltr', Literal("x", "", "en--ltr")),
         ('"5"^^xsd:integer', Literal("5", f"{XSD}integer")),
         ('"5"^^<http://e/unit>', Literal("5", "http://e/unit")),
         ('"http://e/a"', Literal("http://e/a")),
@@ -212,32 +283,95 @@ def test_tables_in_a_suite_mark_iris_and_blank_nodes(working_folder):
     ],
 )
 def test_terms_in_a_suite_are_written_as_in_sparql(written, term):
-    assert stated_term(written) == term
+    table = f"gold_table: {{columns: [x, y], rows: [[{json.dumps(written)}, 5]]}}"
+
+    (gold,) = case(table, head=HEAD).golds
+    (plain,) = case(table).golds
+
+    assert gold.answer.rows == [(term, 5)]
+    assert plain.answer.rows == [(written, 5)]  # of SQL
 
 
-def test_a_broken_file_is_reported_at_its_key(working_folder):
-    (working_folder / "a.srx").write_text("<html/>", encoding="utf-8")
+def test_the_direction_of_a_text_counts_where_terms_are_strict():
+    left, right, plain = (
+        Table(columns=("t",), rows=[(Literal("x", "", f"en{end}"),)]) for end in ("--ltr", "--rtl", "")
+    )
+    strict = Policy(rdf_terms="strict")
 
-    assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is not a SPARQL XML result: the element html")
+    assert [accuracy(left, other, strict) for other in (left, right, plain)] == [1.0, 0.0, 0.0]
+    assert accuracy(left, plain) == 1.0
 
 
 @pytest.mark.parametrize("text", ["--5", "1_000", "\u0665", "²", "5 apples", "", "0x5", "1e99999", "+-1"])
 def test_what_is_no_number_is_compared_as_text(text):
-    typed = Table(columns=("x",), rows=[(Literal(text, f"{XSD}integer"),)])
-    number = Table(
-        columns=("x",),
-        rows=[
-            (Literal("5", f"{XSD}integer"),),
-        ],
+    typed, number = (Table(columns=("x",), rows=[(Literal(lexical, f"{XSD}integer"),)]) for lexical in (text, "5"))
+
+    assert accuracy(typed, typed) == 1
+    assert accuracy(typed, number) == accuracy(number, typed) == 0
+
+
+def test_stored_answers_are_equal_by_value(stored):
+    first = stored(SRJ, ".srj")
+
+    assert accuracy(first, stored(SRX.replace(">5<", ">05.0<").replace("integer", "decimal"), ".srx")) == 1
+
+
+def test_a_stored_graph_is_the_gold_of_construct_and_never_of_select(tmp_path):
+    (tmp_path / "g.ttl").write_text("<http://e/a> <http://e/p> [ <http://e/q> 1 ] .", encoding="utf-8")
+    (tmp_path / "gold.ttl").write_text("<http://e/a> <http://e/p> _:z . _:z <http://e/q> 1.0 .", encoding="utf-8")
+    queries = {
+        "graph": "CONSTRUCT WHERE { ?s ?p ?o }",
+        "rows": "SELECT ?subject ?predicate ?object { ?subject ?predicate ?object }",
+        "less": "CONSTRUCT { ?s <http://e/p> ?o } WHERE { ?s <http://e/p> ?o }",
+    }
+    cases = "".join(f"  - {{id: {id_}, predicted: '{query}', gold_file: gold.ttl}}\n" for id_, query in queries.items())
+    (tmp_path / "s.queryeval.yaml").write_text(f"kind: sparql\nsource: g.ttl\ncases:\n{cases}", encoding="utf-8")
+
+    report = evaluate(load_cases(tmp_path))
+
+    scores = {case["id"]: case["scores"]["execution_accuracy"] for case in report["cases"]}
+    assert scores == {"graph": 1.0, "rows": 0.0, "less": 0.0}
+
+
+REIFIED = """PREFIX : <http://e/>
+_:n :name "x"@en--ltr ; :says <<( _:n :knows _:m )>> .
+_:m :name "y" ; :says <<( _:m :knows <<( :a :b _:n )>> )>> ."""
+
+
+def test_graphs_whose_triple_terms_hold_blank_nodes_are_equal_up_to_their_labels(stored):
+    other_labels = REIFIED.replace("_:n", "_:q").replace("_:m", "_:n").replace("_:q", "_:m")
+    gold = stored(REIFIED, ".ttl")
+
+    assert accuracy(gold, stored(other_labels, ".ttl")) == 1.0
+    assert accuracy(gold, stored(REIFIED.replace(":b _:n", ":b _:m"), ".ttl")) == 0.0
+    assert Literal("x", "", "en--ltr") in {cell for row in gold.rows for cell in row}
+
+
+@pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
+def test_engines_answer_with_triple_terms_whose_blank_nodes_match(engine, tmp_path):
+    def node(label):
+        return {"type": "bnode", "value": label}
+
+    def triple(subject, predicate, object_):
+        iri = {"type": "uri", "value": f"http://e/{predicate}"}
+        return {"type": "triple", "value": {"subject": subject, "predicate": iri, "object": object_}}
+
+    nested = triple({"type": "uri", "value": "http://e/a"}, "b", node("1"))
+    bindings = [
+        {"who": node("1"), "what": triple(node("1"), "knows", node("2"))},
+        {"who": node("2"), "what": triple(node("2"), "knows", nested)},
+    ]
+    results = json.dumps({"head": {"vars": ["who", "what"]}, "results": {"bindings": bindings}})
+    query = "PREFIX e:<http://e/> SELECT ?who ?what { ?who e:says ?what }"
+    (tmp_path / "a.ttl").write_text(REIFIED)
+    (tmp_path / "right.srj").write_text(results)
+    (tmp_path / "wrong.srj").write_text(results.replace('"1"', '"2"', 1))
+    (tmp_path / "a.queryeval.yaml").write_text(
+        f"kind: sparql\nsource: {{rdf: {{files: a.ttl, engine: {engine}}}}}\n"
+        "cases:\n"
+        + "".join(f"  - {{id: {name}, gold_file: {name}.srj, predicted: '{query}'}}\n" for name in ("right", "wrong"))
     )
 
-    assert execution_accuracy(typed, typed) == 1
-    assert execution_accuracy(typed, number) == 0
-    assert execution_accuracy(number, typed) == 0
+    report = evaluate(load_cases(tmp_path / "a.queryeval.yaml"))
 
-
-def test_stored_and_executed_answers_are_equal_by_value():
-    stored = read_results(json.dumps(SRJ), ".srj")
-    second = read_results(SRX.replace(">5<", ">05.0<").replace("integer", "decimal"), ".srx")
-
-    assert execution_accuracy(stored, second) == 1
+    assert [case["scores"]["execution_accuracy"] for case in report["cases"]] == [1.0, 0.0]
