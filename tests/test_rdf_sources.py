@@ -118,12 +118,12 @@ def test_files_can_fill_named_graphs(run, tmp_path, engine):
     ("settings", "problem"),
     [
         ({"graphs": {"http://e/one": "g.trig"}}, r"g\.trig: \.trig names graphs itself: list the file under `rdf`"),
-        ({"graphs": {"one": "g.ttl"}}, "'graphs' is not a mapping of IRIs of graphs to names of files"),
+        ({"graphs": {"one": "g.ttl"}}, "`graphs` must be a mapping of IRIs of graphs to names of files"),
         ({"graphs": {"http://e/one": "missing.ttl"}}, r"missing\.ttl: no such file"),
         ({"graphs": {"http://e/one": "g.txt.gz"}}, r"g\.txt\.gz: cannot tell its RDF format"),
         ({"graphs": {"loans": "data.ttl"}}, r": 'loans' is not an IRI such as http://example\.org/loans$"),
         *(
-            ({"prefixes": prefixes}, "'prefixes' is not 'common', a mapping of names to IRIs")
+            ({"prefixes": prefixes}, "`prefixes` must be 'common', a mapping of names to IRIs")
             for prefixes in NO_PREFIXES
         ),
         (
@@ -140,17 +140,11 @@ def test_graphs_and_prefixes_that_cannot_be_are_named(run, settings, problem):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT ?s { ?s rdfs:label ?o }", "(the prefix rdfs: is not declared: add `PREFIX rdfs: <…>` to the query)"),
-        (
-            "PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }",
-            "(the prefix : is not declared: add `PREFIX : <…>` to the query)",
-        ),
-        ("PREFIX ex: <http://e/> ASK { ?s exx:p ?o }", "(the prefix exx: is not declared: did you mean 'ex:'?)"),
-        (
-            "SELET ?s { ?s ?p ?o }",
-            "the text is not a query of SELECT, ASK, CONSTRUCT, DESCRIBE: it begins with 'SELET ?s",
-        ),
-        ("```sparql\nSELECT ?s {}\n```", "it begins with '```sparql SELECT"),
+        ("SELECT ?s { ?s rdfs:label ?o }", "add `PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>` to the query"),
+        ("PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }", "the prefix : is not declared: add `PREFIX : <…>`"),
+        ("PREFIX ex: <http://e/> ASK { ?s exx:p ?o }", "the prefix exx: is not declared: did you mean 'ex:'?"),
+        ("SELET ?s { ?s ?p ?o }", "a query begins with SELECT, ASK, CONSTRUCT or DESCRIBE, this text with 'SELET ?s"),
+        ("```sparql\nSELECT ?s {}\n```", "this text with '```sparql SELECT"),
         (f"ASK {'{' * 600}{'}' * 600}", "the query nests brackets more than 500 deep"),
     ],
 )

@@ -22,9 +22,9 @@ FILES = {"graph.ttl": TURTLE, "named.trig": NAMED}
 # How 12.50 comes back, and what is said of a query that does not parse.
 WRITTEN = {"oxigraph": "12.5", "rdflib": "12.50", "oxigraph server": "12.5", "rdflib-endpoint": "12.50"}
 QUOTED = {
-    "oxigraph": "error at 1:25: expected one of FILTER",
+    "oxigraph": "line 1, column 25 of the query: expected one of FILTER",
     "rdflib": "Expected SelectQuery, found",
-    "oxigraph server": "HTTP 400 Bad Request: error at 1:25: expected one of FILTER",
+    "oxigraph server": "HTTP 400 Bad Request: line 1, column 25 of the query: expected one of FILTER",
     "rdflib-endpoint": "HTTP 400 Bad Request: ",
 }
 

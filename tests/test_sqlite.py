@@ -113,7 +113,7 @@ class TestSqlite(EngineContract):
         }.items():
             yield source_of("sqlite", folder, path=name), reason
         for settings, problem in {
-            (): "needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}",
+            (): "a source of sqlite needs a path or a script: write {sqlite: FILE} or {sqlite: {script: FILE}}",
             (("path", 7),): "`path` must be the name of a file",
             (("path", ""),): "`path` must be the name of a file",
         }.items():
