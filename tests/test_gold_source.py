@@ -4,17 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from samples import install_engine, make_case
-from suites import load, problems, write
+from suites import load, write
 
-from pytest_queryeval import evaluate, load_cases, score_pairs
+from pytest_queryeval import evaluate, score_pairs
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.reports import write_report
-from pytest_queryeval.reports.story import Fact, case_story
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.redaction import MARK, redact
 
 # The tables have other names, so that no query runs on the wrong source.
 OLD = """
@@ -30,49 +24,112 @@ TO_DUCKDB = """kind: sql
 source: {duckdb: {script: old.sql}}
 gold_source: {sqlite: {script: old.sql}}
 """
+OLDER = "SELECT name FROM singer WHERE age > 40"
 
-TO_SQLITE = """kind: sql
-source: {sqlite: {script: old.sql}}
-gold_source: {duckdb: {script: old.sql}}
-"""
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("migration")
 
 
 @pytest.fixture(autouse=True)
-def scripts(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def scripts(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     write(OLD, "old.sql")
     write(NEW, "new.sql")
+    yield
+    for path in folder.glob("*queryeval*"):
+        path.unlink()
 
 
-def run(*lines, head=BOTH, **arguments):
-    """The report of the one case of a suite."""
-    (case,) = evaluate(load_one(*lines, head=head), **arguments)["cases"]
+def load_one(*keys, head=BOTH):
+    """A suite of one case with these keys."""
+    return load(f"{head}cases:\n  - id: a\n{''.join(f'    {line}{chr(10)}' for line in keys)}")
+
+
+def run(*keys, head=BOTH):
+    (case,) = evaluate(load_one(*keys, head=head))["cases"]
     return case
 
 
-def load_one(*lines, head=BOTH):
-    return load(f"{head}cases:\n  - id: a\n{''.join(f'    {line}{chr(10)}' for line in lines)}")
+def run_all(cases, head):
+    """The reports of cases, by their ids."""
+    text = "".join(f"  - {{id: {id_}, {keys}}}\n" for id_, keys in cases.items())
+    report = evaluate(load(f"{head}cases:\n{text}"))
+    return report, {case["id"]: case for case in report["cases"]}
 
 
-def problem(*lines, head=BOTH):
-    (line,) = problems(f"{head}cases:\n  - id: a\n{''.join(f'    {line}{chr(10)}' for line in lines)}")
-    return line
+TIED = "SELECT name FROM singer ORDER BY age DESC LIMIT 1"
+METRICS = "[ves, r_ves, r_ves_bird, test_suite_accuracy, challenged_accuracy, execution_seconds]"
 
 
-def test_golds_run_on_their_source_and_predictions_on_the_other():
-    case = run("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT name FROM artist WHERE age > 40")
+@pytest.fixture(scope="module")
+def migrated(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, script in (("old", OLD), ("new", NEW), ("variant", OLD)):
+            write(script, f"{name}.sql")
+        write("def predict(case):\n    assert 'artist' in case.schema\n    return 'SELECT name FROM artist'\n", "p.py")
+        names = "gold: SELECT name FROM singer"
+        cases = {
+            "right": f"gold: {OLDER}, predicted: SELECT name FROM artist WHERE age > 40",
+            "gold-elsewhere": "gold: SELECT name FROM artist, predicted: SELECT name FROM artist",
+            "predicted-elsewhere": f"{names}, predicted: SELECT name FROM singer",
+            **{f"tie-{who}": f"gold: {TIED}, predicted: SELECT '{who}'" for who in ("Bo", "Cy", "Ana")},
+            "spider": "gold: SELECT DISTINCT age FROM singer, predicted: SELECT DISTINCT age FROM artist, "
+            "metrics: [execution_accuracy_spider]",
+            "both-needed": f"{names}, predicted: SELECT name FROM artist, metrics: {METRICS}",
+            "ves": f"{names}, predicted: SELECT name FROM artist, thresholds: {{ves: 1}}",
+            "asked": f"{names}, question: Who?",
+        }
+        return run_all(
+            cases, BOTH.replace("new.sql}", "new.sql, variants: variant.sql}") + "predictor: p.py:predict\n"
+        )[1]
+
+
+@pytest.mark.feature("challenge")
+def test_golds_run_on_their_source_and_predictions_on_the_other(migrated):
+    case = migrated["right"]
 
     assert (case["outcome"], case["gold"]["row_count"], case["predicted"]["row_count"]) == ("passed", 2, 2)
     assert (case["source"], case["gold_source"]) == ("new.sql", "old.sql")
-    assert Fact("gold on", "old.sql") in case_story(case)
+    assert "no such table: artist" in migrated["gold-elsewhere"]["message"]
+    error = {"kind": "invalid", "message": "no such table: singer"}
+    assert migrated["predicted-elsewhere"]["predicted"]["error"] == error
+    assert migrated["asked"]["outcome"] == "passed"
 
 
-def test_a_query_on_the_wrong_source_fails():
-    of_gold = run("gold: SELECT name FROM artist", "predicted: SELECT name FROM artist")
-    of_predicted = run("gold: SELECT name FROM singer", "predicted: SELECT name FROM singer")
+@pytest.mark.feature("challenge")
+def test_the_tie_of_a_limit_is_looked_up_where_gold_runs(migrated):
+    cases = [migrated[f"tie-{who}"] for who in ("Bo", "Cy", "Ana")]
 
-    assert (of_gold["outcome"], "no such table: artist" in of_gold["message"]) == ("error", True)
-    assert of_predicted["predicted"]["error"] == {"kind": "invalid", "message": "no such table: singer"}
+    assert [case["outcome"] for case in cases] == ["passed", "passed", "failed"]
+    assert cases[1]["depends_on_tie"]
+
+
+@pytest.mark.feature("challenge")
+def test_metrics_that_run_both_queries_on_one_source_do_not_apply(migrated):
+    case = migrated["both-needed"]
+
+    assert migrated["spider"]["scores"]["execution_accuracy_spider"] == 1.0
+    assert case["outcome"] == "passed"
+    names = ("ves", "r_ves", "r_ves_bird", "test_suite_accuracy", "challenged_accuracy")
+    assert {case["scores"][name] for name in names} == {None}
+    assert case["scores"]["execution_seconds"] > 0
+    assert "challenge" not in case
+    assert migrated["ves"]["outcome"] == "error"
+    assert "metric 'ves' does not apply to this case, but has a threshold" in migrated["ves"]["message"]
+    assert "gold and predicted run on different sources" in migrated["ves"]["message"]
+
+
+@pytest.mark.parametrize("keys", ["source: {sqlite: {script: old.sql}}", "gold_source: new"])
+def test_the_nearest_level_may_make_both_sources_one(keys):
+    head = f"sources: {{new: {{sqlite: {{script: new.sql}}}}}}\n{BOTH}"
+
+    (case,) = load_one("gold: SELECT 1", "predicted: SELECT 1", keys, head=head)
+
+    assert case.settings.gold_source is None
+    assert case.on_gold_source is case
 
 
 def test_a_case_without_a_gold_source_has_none_in_its_report():
@@ -82,58 +139,6 @@ def test_a_case_without_a_gold_source_has_none_in_its_report():
     assert "gold_source" not in case["fingerprint"]
 
 
-@pytest.mark.parametrize("lines", [("source: {sqlite: {script: old.sql}}",), ("gold_source: new",)])
-def test_the_nearest_level_may_make_both_sources_one(lines):
-    head = f"sources: {{new: {{sqlite: {{script: new.sql}}}}}}\n{BOTH}"
-    (case,) = load_one("gold: SELECT 1", "predicted: SELECT 1", *lines, head=head)
-
-    assert case.settings.gold_source is None
-    assert case.on_gold_source is case
-
-
-def test_the_tie_of_a_limit_is_looked_up_where_gold_runs():
-    gold = "gold: SELECT name FROM singer ORDER BY age DESC LIMIT 1"
-    cases = [run(gold, f"predicted: SELECT name FROM artist WHERE name = '{name}'") for name in ("Bo", "Cy", "Ana")]
-
-    assert [case["outcome"] for case in cases] == ["passed", "passed", "failed"]
-    assert cases[1]["depends_on_tie"]
-
-
-def test_a_published_metric_runs_each_rewritten_query_on_its_own_source():
-    case = run(
-        "gold: SELECT DISTINCT age FROM singer",
-        "predicted: SELECT DISTINCT age FROM artist",
-        "metrics: [execution_accuracy_spider]",
-    )
-
-    assert case["scores"]["execution_accuracy_spider"] == 1.0
-
-
-@pytest.mark.feature("challenge")
-def test_metrics_that_run_both_queries_on_one_source_are_null(tmp_path):
-    write(OLD, "variant.sql")
-    case = run(
-        "gold: SELECT name FROM singer",
-        "predicted: SELECT name FROM artist",
-        "metrics: [ves, r_ves, r_ves_bird, test_suite_accuracy, challenged_accuracy, execution_seconds]",
-        head=BOTH.replace("new.sql}", "new.sql}, variants: variant.sql"),
-    )
-
-    assert case["outcome"] == "passed"
-    names = ("ves", "r_ves", "r_ves_bird", "test_suite_accuracy", "challenged_accuracy")
-    assert {case["scores"][name] for name in names} == {None}
-    assert case["scores"]["execution_seconds"] > 0
-    assert "challenge" not in case
-
-
-def test_a_threshold_of_such_a_metric_is_an_error_that_says_why():
-    case = run("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist", "thresholds: {ves: 1}")
-
-    assert case["outcome"] == "error"
-    assert "metric 'ves' does not apply to this case, but has a threshold" in case["message"]
-    assert "gold and predicted run on different sources" in case["message"]
-
-
 def test_variants_of_the_source_are_no_reason_for_a_metric_of_all_of_them():
     head = BOTH.replace("{script: new.sql}", '{script: new.sql, variants: "old.sql"}')
     (case,) = load_one("gold: SELECT 1", "predicted: SELECT 1", head=head)
@@ -141,49 +146,26 @@ def test_variants_of_the_source_are_no_reason_for_a_metric_of_all_of_them():
     assert "test_suite_accuracy" not in case.settings.metrics
 
 
-def test_secrets_of_the_source_of_golds_are_kept_out_of_reports(session):
-    source = Source(name="old", engine="sqlite", settings={"password": "of-the-old-one"}, folder=Path())
-    session.register_cases([make_case(gold_source=source)])
+def test_a_gold_source_that_cannot_answer_is_named_with_its_place():
+    source = "{sqlite: {path: 'gone.db'}}"
+    case = run("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist", f"gold_source: {source}")
 
-    assert redact("password: of-the-old-one") == f"password: {MARK}"
-
-
-@pytest.mark.feature("duckdb")
-def test_a_report_has_the_versions_of_both_engines():
-    report = evaluate(load_one("gold: SELECT 1", "predicted: {translate: gold}", head=TO_DUCKDB))
-
-    assert {"sqlite", "duckdb"} <= report["environment"]["engines"].keys()
+    assert case["outcome"] == "error"
+    assert "gone.db" in case["message"]
+    assert "(s.queryeval.yaml:8)" in case["message"]
+    assert case["predicted"]["query"] == "SELECT name FROM artist"
 
 
-@pytest.mark.feature("duckdb")
-def test_texts_are_read_each_in_its_own_dialect():
-    case = run(
-        "gold: SELECT [name] FROM singer WHERE age > 40",
-        "predicted: FROM singer SELECT name WHERE age > 40",
-        "metrics: [execution_accuracy, exact_set_match, partial_where_f1]",
-        head=TO_DUCKDB,
-    )
+@pytest.mark.feature("database_servers")
+def test_secrets_of_a_gold_source_are_kept_out_of_reports():
+    source = "{sqlalchemy: {url: 'postgresql://user:of-the-old-one@127.0.0.1:9/shop'}}"
+    case = run("gold: SELECT 'of-the-old-one' AS name", "predicted: SELECT 'of-the-old-one'", f"gold_source: {source}")
 
-    assert set(case["scores"].values()) == {1.0}
+    assert case["outcome"] == "error"
+    assert "of-the-old-one" not in json.dumps(case)
 
 
-@pytest.mark.feature("duckdb")
-def test_difficulty_and_features_are_those_of_gold_in_its_dialect():
-    case = run(
-        "gold: SELECT [name] FROM singer WHERE age = (SELECT max(age) FROM singer)", "predicted: ''", head=TO_DUCKDB
-    )
-
-    assert (case["features"], case["difficulty"]) == (["aggregate", "nesting"], "hard")
-
-
-def test_the_predictor_sees_the_source_of_predictions():
-    write("def predict(case):\n    assert 'artist' in case.schema\n    return f'SELECT name FROM artist'\n", "p.py")
-    case = run("question: Who?", "gold: SELECT name FROM singer", head=f"{BOTH}predictor: p.py:predict\n")
-
-    assert case["outcome"] == "passed"
-
-
-def test_pairs_may_have_two_sources_too(tmp_path):
+def test_pairs_may_have_two_sources_too():
     (score,) = score_pairs(
         [("SELECT name FROM singer", "SELECT name FROM artist")],
         {"sqlite": {"script": "new.sql"}},
@@ -194,21 +176,87 @@ def test_pairs_may_have_two_sources_too(tmp_path):
     assert score.scores == {"execution_accuracy": 1.0}
 
 
-@pytest.mark.feature("duckdb")
-def test_gold_can_be_translated_for_the_source():
-    case = run("gold: SELECT `name` FROM singer LIMIT 1, 5", "predicted: {translate: gold}", head=TO_DUCKDB)
+# Translations of gold
 
-    assert case["outcome"] == "passed"
-    assert case["predicted"]["query"] == 'SELECT "name" FROM singer LIMIT 5 OFFSET 1'
-    assert case["prediction"]["source"] == "translation of gold"
+
+@pytest.fixture(scope="module")
+def translated(folder):
+    """Cases on DuckDB whose golds run on SQLite."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write(OLD, "old.sql")
+        of_sqlite, like = "SELECT `name` FROM singer WHERE age > 40", "SELECT name FROM singer WHERE name LIKE 'a%'"
+        cases = {
+            "limit": 'gold: "SELECT `name` FROM singer LIMIT 1, 5", predicted: {translate: gold}',
+            "dialects": 'gold: "SELECT [name] FROM singer WHERE age > 40", '
+            "predicted: FROM singer SELECT name WHERE age > 40, "
+            "metrics: [execution_accuracy, exact_set_match, partial_where_f1]",
+            "features": 'gold: "SELECT [name] FROM singer WHERE age = (SELECT max(age) FROM singer)", predicted: ""',
+            "cause": f'gold: "{of_sqlite}", predicted: SELECT name FROM singer WHERE age > 20',
+            "like": f'gold: "{like}", predicted: {{translate: gold}}',  # in SQLite also Ana
+            "like-wrong": f"gold: \"{like}\", predicted: SELECT age FROM singer WHERE name LIKE 'a%'",
+            "failed": f'gold: "{OLDER}", predicted: SELECT nam FROM singer WHERE age > 40',
+            "failed-like": f'gold: "{like}", predicted: SELECT nam FROM singer WHERE age > 40',
+        }
+        return run_all(cases, TO_DUCKDB)
+
+
+@pytest.mark.feature("duckdb")
+def test_gold_can_be_translated_for_the_source_and_texts_are_read_in_their_own_dialects(translated):
+    report, cases = translated
+
+    assert {"sqlite", "duckdb"} <= report["environment"]["engines"].keys()
+    assert cases["limit"]["outcome"] == "passed"
+    assert cases["limit"]["predicted"]["query"] == 'SELECT "name" FROM singer LIMIT 5 OFFSET 1'
+    assert cases["limit"]["prediction"]["source"] == "translation of gold"
+    assert set(cases["dialects"]["scores"].values()) == {1.0}
+    of_gold = (cases["features"]["features"], cases["features"]["difficulty"])
+    assert of_gold == (["aggregate", "nesting"], "hard")
+
+
+@pytest.mark.feature("causes", "duckdb")
+def test_a_cause_is_looked_for_by_a_translation_of_gold_that_answers_as_gold_does(translated):
+    cases = translated[1]
+
+    cause = cases["cause"]["cause"]
+    assert cause["edits"] == [{"label": "wrong-value", "clause": "WHERE", "change": "20 → 40"}]
+    assert cause["repaired_query"] == OLDER
+    for id_ in ("like", "like-wrong"):
+        assert (cases[id_]["outcome"], cases[id_]["cause"]) == ("failed", None)
+    for id_, repaired in (("failed", OLDER), ("failed-like", None)):
+        assert cases[id_]["cause"]["edits"][0]["label"] == "unknown-column"
+        assert cases[id_]["cause"]["repaired_query"] == repaired
+
+
+@pytest.mark.feature("duckdb")
+def test_a_gold_that_cannot_be_translated_is_an_error_with_its_place():
+    head = "kind: sql\nsource: {sqlite: {script: old.sql}}\ngold_source: {duckdb: {script: old.sql}}\n"
+    case = run("gold: SELECT name FROM singer TABLESAMPLE 5%", "predicted: {translate: gold}", head=head)
+
+    assert case["outcome"] == "error"
+    assert case["message"] == (
+        "gold cannot be translated: sqlglot cannot write it as sqlite: TABLESAMPLE unsupported: "
+        "write the query under `predicted` (s.queryeval.yaml:7)"
+    )
 
 
 def test_the_translation_between_sources_of_one_dialect_is_gold_itself():
     write(NEW.replace("artist", "singer"), "new.sql")
 
-    assert run("gold: select  name from singer", "predicted: {translate: gold}")["predicted"]["query"] == (
-        "select  name from singer"
-    )
+    case = run("gold: select  name from singer", "predicted: {translate: gold}")
+
+    assert case["predicted"]["query"] == "select  name from singer"
+
+
+@pytest.mark.feature("sparql_endpoint")
+def test_a_migration_of_graphs_needs_no_translation():
+    for name in ("old.ttl", "new.ttl"):
+        write("<urn:a> <urn:p> 1 .", name)
+    head = "kind: sparql\nsource: new.ttl\ngold_source: old.ttl\n"
+
+    case = run("gold: SELECT ?o { ?s ?p ?o }", "predicted: {translate: gold}", head=head)
+
+    assert (case["outcome"], case["predicted"]["query"]) == ("passed", "SELECT ?o { ?s ?p ?o }")
 
 
 @pytest.mark.parametrize(
@@ -226,145 +274,26 @@ def test_what_cannot_be_translated_says_why(query, dialect, target, why):
         KINDS["sql"].translate(query, dialect, target)
 
 
-@pytest.mark.feature("duckdb")
-def test_a_gold_that_cannot_be_translated_is_an_error_with_its_place():
-    case = run("gold: SELECT name FROM singer TABLESAMPLE 5%", "predicted: {translate: gold}", head=TO_SQLITE)
-
-    assert case["outcome"] == "error"
-    assert case["message"] == (
-        "gold cannot be translated: sqlglot cannot write it as sqlite: TABLESAMPLE unsupported: "
-        "write the query under `predicted` (s.queryeval.yaml:7)"
-    )
+# Commands
 
 
-@pytest.mark.parametrize(
-    ("head", "lines", "message"),
-    [
-        (
-            "kind: sql\ngold_source: {sqlite: {script: old.sql}}\n",
-            (),
-            "s.queryeval.yaml:4: `gold_source` is where golds run: add `source`, where predictions run",
-        ),
-        (
-            "kind: sql\nsource: {sqlite: {script: old.sql}}\ngold_source: songs.ttl\n",
-            (),
-            "s.queryeval.yaml:5: gold_source 'songs.ttl' (rdf) runs queries of the kind 'sparql', not 'sql': write",
-        ),
-        (
-            "kind: sql\nsource: {sqlite: {script: old.sql}}\ngold_source: old\n",
-            (),
-            "s.queryeval.yaml:3: cannot tell which engine 'old' is for",
-        ),
-        (
-            "kind: sql\nsource: {sqlite: {script: old.sql}}\n",
-            ("predicted: {translate: gold}",),
-            "s.queryeval.yaml:6: `translate: gold` needs a `gold_source` that is not `source`",
-        ),
-        (BOTH, ("predicted: {translate: prediction}",), "s.queryeval.yaml:7: translate: expected gold"),
-        (
-            BOTH,
-            ("gold_table: {columns: [n], rows: [[1]]}", "predicted: {translate: gold}"),
-            "s.queryeval.yaml:7: `translate: gold` needs a gold that is a query",
-        ),
-        (
-            "kind: sql\nsource: {sqlite: {script: old.sql}}\ngold_source: {fake: {path: a}}\n",
-            ("predicted: {translate: gold}",),
-            "s.queryeval.yaml:7: `translate: gold` needs a `gold_source` whose dialect sqlglot has a name for",
-        ),
-        (
-            "kind: sql\nsource: {fake: {path: a}}\ngold_source: {sqlite: {script: old.sql}}\n",
-            ("predicted: {translate: gold}",),
-            "s.queryeval.yaml:7: `translate: gold` needs a `source` whose dialect sqlglot has a name for: add `options",
-        ),
-    ],
-)
-def test_wrong_use_is_one_error_with_its_place(monkeypatch, head, lines, message):
-    install_engine(monkeypatch, {})
-    keys = {line.partition(":")[0] for line in lines}
-    gold = () if "gold_table" in keys else ("gold: SELECT 1",)
-    predicted = () if "predicted" in keys else ("predicted: SELECT 1",)
-
-    assert problem(*gold, *lines, *predicted, head=head).startswith(message)
+def call(capsys, *arguments):
+    main([*arguments, "--json"])
+    return json.loads(capsys.readouterr().out)
 
 
-def test_a_gold_source_that_cannot_answer_is_named_with_its_place():
+@pytest.mark.feature("check", "strength")
+def test_golds_and_their_mutants_are_examined_where_they_run(capsys):
+    load_one(f"gold: {TIED}", "predicted: SELECT 1")
+    ties = call(capsys, "check", ".")["findings"]
+    load_one(f"gold: {OLDER}", "predicted: SELECT 1")
+    (strength,) = call(capsys, "strength", ".")["cases"]
     Path("old.sql").unlink()
-    case = run("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist")
+    (fault,) = call(capsys, "check", ".")["findings"]
 
-    assert case["outcome"] == "error"
-    assert "old.sql" in case["message"]
-    assert "(s.queryeval.yaml:3)" in case["message"]
-    assert case["predicted"]["query"] == "SELECT name FROM artist"
-
-
-def test_a_change_of_the_gold_source_is_told_beside_a_baseline():
-    reports = []
-    for script in (OLD, OLD.replace("50", "60")):
-        write(script, "old.sql")
-        reports.append(evaluate(load_one("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist")))
-    comparison = compare_reports(*reports, path="r.json")
-
-    assert [change["what"] for change in comparison["changes"]] == ["another source of gold, or another state of it"]
-
-
-@pytest.mark.feature("causes", "duckdb")
-def test_a_cause_is_looked_for_by_the_translation_of_gold():
-    case = run(
-        "gold: SELECT `name` FROM singer WHERE age > 40",
-        "predicted: SELECT name FROM singer WHERE age > 20",
-        head=TO_DUCKDB,
-    )
-
-    assert case["cause"]["edits"] == [{"label": "wrong-value", "clause": "WHERE", "change": "20 → 40"}]
-    assert case["cause"]["repaired_query"] == "SELECT name FROM singer WHERE age > 40"
-
-
-@pytest.mark.feature("causes", "duckdb")
-def test_there_is_no_cause_where_the_translation_of_gold_answers_otherwise():
-    gold = "gold: SELECT name FROM singer WHERE name LIKE 'a%'"  # in SQLite also Ana
-    case = run(gold, "predicted: {translate: gold}", head=TO_DUCKDB)
-    second = run(gold, "predicted: SELECT age FROM singer WHERE name LIKE 'a%'", head=TO_DUCKDB)
-
-    assert (case["outcome"], case["cause"]) == ("failed", None)
-    assert (second["outcome"], second["cause"]) == ("failed", None)
-
-
-@pytest.mark.feature("causes", "duckdb")
-@pytest.mark.parametrize(
-    ("gold", "repaired"),
-    [
-        ("SELECT name FROM singer WHERE age > 40", "SELECT name FROM singer WHERE age > 40"),
-        ("SELECT name FROM singer WHERE name LIKE 'a%'", None),
-    ],
-)
-def test_a_failed_prediction_is_repaired_only_towards_a_translation_that_is_right(gold, repaired):
-    case = run(f"gold: {gold}", "predicted: SELECT nam FROM singer WHERE age > 40", head=TO_DUCKDB)
-
-    assert case["cause"]["edits"][0]["label"] == "unknown-column"
-    assert case["cause"]["repaired_query"] == repaired
-
-
-@pytest.mark.feature("sparql_endpoint")
-def test_a_migration_of_graphs_needs_no_translation():
-    write("<urn:a> <urn:p> 1 .", "old.ttl")
-    write("<urn:a> <urn:p> 1 .", "new.ttl")
-    head = "kind: sparql\nsource: new.ttl\ngold_source: old.ttl\n"
-    case = run("gold: SELECT ?o { ?s ?p ?o }", "predicted: {translate: gold}", head=head)
-
-    assert case["outcome"] == "passed"
-    assert case["predicted"]["query"] == "SELECT ?o { ?s ?p ?o }"
-
-
-@pytest.mark.feature("check")
-def test_check_examines_golds_where_they_run(capsys):
-    load_one("gold: SELECT name FROM singer ORDER BY age DESC LIMIT 1", "predicted: SELECT 1")
-    main(["check", ".", "--json"])
-    rules = [finding["rule"] for finding in json.loads(capsys.readouterr().out)["findings"]]
-    Path("old.sql").unlink()
-    main(["check", ".", "--json"])
-    (fault,) = json.loads(capsys.readouterr().out)["findings"]
-
-    assert rules == ["limit-tie"]
+    assert [finding["rule"] for finding in ties] == ["limit-tie"]
+    assert strength["killed"] > 0
+    assert {mutant["change"] for mutant in strength["survivors"]} >= {"age > 40 → age > 41"}
     assert (fault["rule"], fault["line"], "old.sql" in fault["message"]) == ("gold-fails", 3, True)
 
 
@@ -377,97 +306,84 @@ def test_a_source_of_golds_is_used_and_two_cases_with_other_ones_are_not_the_sam
     assert main(["check", ".", "--strict"]) == 0, capsys.readouterr().out
 
 
-@pytest.mark.feature("strength")
-def test_mutants_of_gold_run_where_gold_does(capsys):
-    load_one("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT 1")
-    main(["strength", ".", "--json"])
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
-
-    assert case["killed"] > 0
-    assert {mutant["change"] for mutant in case["survivors"]} >= {"age > 40 → age > 41"}
-
-
 @pytest.mark.feature("review", "strength")
 def test_explain_names_both_sources_without_their_settings_and_looks_for_no_counterexample(capsys):
     write(NEW.replace("artist", "singer"), "new.sql")
-    load_one("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT name FROM singer WHERE age > 41")
-    main(["explain", "a", "--json"])
-    output = json.loads(capsys.readouterr().out)
+    load_one(f"gold: {OLDER}", "predicted: SELECT name FROM singer WHERE age > 41")
+
+    output = call(capsys, "explain", "a")
 
     sources = {setting["key"]: (setting["value"], setting["line"]) for setting in output["settings"]}
     assert (sources["source"], sources["gold_source"]) == (("new.sql", 2), ("old.sql", 3))
     assert output["counterexample"] is None
+    main(["explain", "a"])
+    assert "gold on    old.sql" in capsys.readouterr().out
+
+
+@pytest.mark.feature("history")
+def test_a_change_of_the_gold_source_is_told_beside_a_baseline(capsys):
+    load_one("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist")
+    for name, script in (("earlier", OLD), ("later", OLD.replace("50", "60"))):
+        write(script, "old.sql")
+        main(["evaluate", ".", "--report", f"{name}.json"])
+    capsys.readouterr()
+
+    main(["compare", "earlier.json", "later.json"])
+
+    assert "another source of gold, or another state of it" in capsys.readouterr().out
 
 
 @pytest.mark.feature("evaluate", "recording")
 @pytest.mark.parametrize("changed", ["old.sql", "new.sql"])
 def test_both_sources_are_recorded_and_replayed_and_a_change_of_either_is_told(capsys, changed):
-    load_one("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT name FROM artist WHERE age > 20")
+    load_one(f"gold: {OLDER}", "predicted: SELECT name FROM artist WHERE age > 20")
+    recorded = f"recorded-{changed}"
 
-    def outcome(*options):
-        main(["evaluate", ".", "--cause", "off", "--json", *options])
-        (case,) = json.loads(capsys.readouterr().out)["cases"]
+    def outcome(option):
+        (case,) = call(capsys, "evaluate", ".", "--cause", "off", option, recorded)["cases"]
         return case["outcome"], case["message"]
 
-    assert outcome("--record", "recorded")[0] == outcome("--replay", "recorded")[0] == "failed"
+    assert outcome("--record")[0] == outcome("--replay")[0] == "failed"
     Path(changed).write_text(Path(changed).read_text(encoding="utf-8") + "-- changed", encoding="utf-8")
-    error, message = outcome("--replay", "recorded")
+    error, message = outcome("--replay")
     assert (error, f"'{changed}'" in message) == ("error", True)
 
 
 @pytest.mark.feature("causes", "duckdb", "evaluate", "recording")
-def test_a_cause_by_the_translation_of_gold_is_replayed(capsys):
-    gold = "gold: SELECT `name` FROM singer WHERE age > 40"
-    load_one(gold, "predicted: SELECT name FROM singer WHERE age > 20", head=TO_DUCKDB)
-    causes = []
-    for option in ("--record", "--replay"):
-        main(["evaluate", ".", "--json", option, "recorded"])
-        (case,) = json.loads(capsys.readouterr().out)["cases"]
-        causes.append(case["cause"])
+def test_a_replay_has_the_causes_whose_translations_were_recorded_and_of_failed_queries(capsys):
+    gold = f"gold: {OLDER.replace('name', '`name`')}"
+    causes = {}
+    for name, column, cause in (("wrong-recorded", "age", "auto"), ("failed", "nam", "off"), ("wrong", "age", "off")):
+        load_one(gold, f"predicted: SELECT {column} FROM singer", head=TO_DUCKDB)
+        (recorded,) = call(capsys, "evaluate", ".", "--cause", cause, "--record", name)["cases"]
+        (replayed,) = call(capsys, "evaluate", ".", "--replay", name)["cases"]
+        causes[name] = (recorded["cause"], replayed["cause"])
 
-    assert causes[0] == causes[1] is not None
+    assert causes["wrong-recorded"][0] == causes["wrong-recorded"][1] is not None
+    assert [edit["label"] for edit in causes["failed"][1]["edits"]] == ["unknown-column"]
+    assert causes["wrong"] == (None, None)
+    assert any(note.startswith("no cause: ") for note in replayed["details"]["notes"])
 
 
 @pytest.mark.feature("review")
 def test_a_prediction_of_another_source_is_not_accepted_as_a_gold(capsys):
-    load_one(
-        "gold: SELECT name FROM singer WHERE age > 40",
-        "predicted: SELECT name FROM artist",
-        head=f"{BOTH}reviews: reviews.jsonl\n",
-    )
-    write_report(evaluate(load_cases(".")), Path("report.json"))
+    write("", "reviews.jsonl")
+    load_one(f"gold: {OLDER}", "predicted: SELECT name FROM artist", head=f"{BOTH}reviews: reviews.jsonl\n")
+    main(["evaluate", ".", "--report", "report.json"])
 
     assert main(["accept", "report.json", "a", "--reviewer", "anna"]) == 1
     assert "golds run on another source, 'old.sql': write the answer into the review file by hand" in (
         capsys.readouterr().out
     )
-    assert not Path("reviews.jsonl").exists()
+    assert Path("reviews.jsonl").read_text() == ""
 
 
 @pytest.mark.feature("review")
-def test_answers_are_grouped_each_from_its_own_source(session):
-    from pytest_queryeval.features.review.answers import group_answers
-
-    (case,) = load_one("gold: SELECT name FROM singer WHERE age > 40", "predicted: SELECT 1")
-    systems = {"right": "age > 40", "same": "age >= 50", "wrong": "age > 20", "also wrong": "age >= 30"}
-    predictions = {name: QueryOrAnswer(query=f"SELECT name FROM artist WHERE {text}") for name, text in systems.items()}
-    groups = group_answers(case, predictions, session)
-
-    assert [(group.is_gold, group.systems) for group in groups] == [
-        (True, ["right", "same"]),
-        (False, ["wrong", "also wrong"]),
-    ]
-
-
-@pytest.mark.feature("review")
-def test_what_is_written_on_the_page_runs_where_golds_do(tmp_path):
+def test_what_is_written_on_the_page_runs_where_golds_do():
     from features.review.review_pages import client_of, gold_review
 
-    load_one(
-        "gold: SELECT name FROM singer WHERE age > 40",
-        "predicted: SELECT name FROM artist",
-        head=f"{BOTH}reviews: reviews/*.jsonl\n",
-    )
+    head = f"{BOTH}reviews: reviews/*.jsonl\n"
+    load_one(f"gold: {OLDER}", "predicted: SELECT name FROM artist", head=head)
     with client_of(gold_review("SELECT name FROM artist")) as client:
         document = client.get("/cases/0").json()
         answer = client.post("/cases/0/answer", json={"query": "SELECT name FROM singer WHERE age >= 50"}).json()
@@ -477,19 +393,3 @@ def test_what_is_written_on_the_page_runs_where_golds_do(tmp_path):
         ("SELECT name FROM artist", None, None)
     ]
     assert answer["outcome"] == "passed"
-
-
-@pytest.mark.feature("causes", "duckdb", "evaluate", "recording")
-def test_a_replay_without_the_translation_knows_why_a_query_failed_but_not_why_an_answer_is_wrong(capsys):
-    gold = "gold: SELECT `name` FROM singer WHERE age > 40"
-    replayed = {}
-    for name, column in (("failed", "nam"), ("wrong", "age")):
-        load_one(gold, f"predicted: SELECT {column} FROM singer", head=TO_DUCKDB)
-        main(["evaluate", ".", "--json", "--cause", "off", "--record", name])
-        capsys.readouterr()
-        main(["evaluate", ".", "--json", "--replay", name])
-        (replayed[name],) = json.loads(capsys.readouterr().out)["cases"]
-
-    assert [edit["label"] for edit in replayed["failed"]["cause"]["edits"]] == ["unknown-column"]
-    assert replayed["wrong"]["cause"] is None
-    assert any(note.startswith("no cause: ") for note in replayed["wrong"]["details"]["notes"])
