@@ -133,7 +133,7 @@ def deadly(tmp_path):
     (tmp_path / "shop.sql").write_text("create table singer (n);")
 
     def evaluated(queries, *options):
-        cases = [{"id": f"c{n}", "gold": "SELECT 1", "predicted": text} for n, text in enumerate(queries)]
+        cases = [{"id": f"c{n:02}", "gold": "SELECT 1", "predicted": text} for n, text in enumerate(queries)]
         write_suite(tmp_path, None, cases, metrics=["execution_accuracy", "deadly"])
         return report_of(tmp_path, "--quiet", *options)
 
@@ -218,8 +218,8 @@ def test_what_a_conftest_registers_is_in_workers_too_and_a_case_that_kills_its_w
     assert "killed by SIGKILL" in told
     others = [[case for case in whole["cases"] if case["id"] != "c19"] for whole in (report, expected)]
     assert without_times(others[0]) == without_times(others[1])
-    assert [case["groups"]["owner"] for case in others[0]] == [[f"C{n}"] for n in range(19)]
-    assert [case["details"]["analysed"] for case in others[0]] == [f"c{n}" for n in range(19)]
+    assert [case["groups"]["owner"] for case in others[0]] == [[f"C{n:02}"] for n in range(19)]
+    assert [case["details"]["analysed"] for case in others[0]] == [f"c{n:02}" for n in range(19)]
     assert [case["cause"] for case in others[0]] == [None] * 19
 
 
