@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from functools import partial
@@ -10,6 +11,7 @@ import pytest
 from hostile_statements import hostile, statements
 from opened_sources import contents, execute, rows_of, source_of
 
+from pytest_queryeval import score_pairs
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.testing import EngineContract, open_engine
@@ -147,9 +149,10 @@ class TestSqlite(EngineContract):
 
 
 @pytest.fixture
-def run(hosts, tmp_path):
+def run(hosts, tmp_path, monkeypatch):
     """Executes a query on a database of `tmp_path`, or on the one of other settings."""
     make(tmp_path / "concerts.db")
+    monkeypatch.chdir(tmp_path)
 
     def execute_in_folder(query="select count(*) from concerts", timeout=5, **settings):
         source = source_of("sqlite", tmp_path, **(settings or {"path": "concerts.db"}))
@@ -174,6 +177,27 @@ def test_links_and_question_marks_lead_to_the_file(run, tmp_path, name):
         make(tmp_path / name)
 
     assert run(path=name) == [(3,)]
+
+
+def test_a_name_that_the_locale_cannot_express_is_one_line(tmp_path):
+    program = """
+from pathlib import Path
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.testing import open_engine
+try:
+    with open_engine(Source(name="m", engine="sqlite", settings={"path": "caf\\u00e9.db"}, folder=Path.cwd())):
+        pass
+except SourceError as error:
+    print(error)
+"""
+    environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "'caf\\xe9.db': not a file name in this locale (ascii): set PYTHONUTF8=1\n"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -276,6 +300,84 @@ def test_a_query_that_needs_too_much_memory_is_told_so(hosts, folder):
 
 def test_a_time_limit_of_years_is_no_error(run):
     assert run(timeout=1e12) == [(3,)]
+
+
+SCRIPT = """
+    create table Singer (Id integer primary key, Name text);
+    create table pair (x int, y int, primary key (x, y));
+    create table Song (a int, b int, Singer references singer, cover int references Song(a),
+        foreign key (a, b) references pair, foreign key (B) references Singer(ID));
+    create table "odd ""name" ("sp ace" int);
+    create table n (b int as (a * 2) stored, a int) strict;
+    create view names as select name from singer;
+    create view broken as select * from nothing_there;
+"""
+KEYS = (
+    (("song", "a"), ("pair", "x")),
+    (("song", "b"), ("pair", "y")),
+    (("song", "b"), ("singer", "id")),
+    (("song", "singer"), ("singer", "id")),
+    (("song", "cover"), ("song", "a")),
+)
+ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+DEAF = f"select {', '.join(f'length(printf({name!r}, 1e9, {name!r}))' for name in ('%.*c', '%.*d'))}"
+
+
+@pytest.fixture
+def songs(hosts, tmp_path):
+    make(tmp_path / "songs.db", SCRIPT)
+    with open_engine(source_of("sqlite", tmp_path, path="songs.db"), hosts) as engine:
+        yield engine
+
+
+def test_the_schema_has_what_a_star_has_and_follows_the_database(songs, tmp_path):
+    schema = songs.schema(timeout=5)
+
+    assert schema.tables == {
+        "singer": ("id", "name"),
+        "pair": ("x", "y"),
+        "song": ("a", "b", "singer", "cover"),
+        'odd "name': ("sp ace",),
+        "n": ("b", "a"),
+        "names": ("name",),
+    }
+    assert schema.foreign_keys == KEYS
+    assert songs.execute("select * from n", timeout=5, max_rows=1).table.columns == schema.tables["n"]
+
+    make(tmp_path / "songs.db", 'drop view names; drop table song; drop table "odd ""name"')
+    changed = songs.schema(timeout=5)
+
+    assert changed.tables.keys() == {"singer", "pair", "n"}
+    assert changed.foreign_keys == ()
+
+
+def test_there_is_a_row_of_positive_seconds_an_iteration_in_the_columns_of_the_queries(songs):
+    counted = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) select count(*) from n"
+
+    for gold, predicted, iterations, is_slower in ((counted, "select 2", 1, True), ("select 2", counted, 100, False)):
+        answer = songs.time(gold, predicted, iterations=iterations, timeout=1e300).answer
+        slow, fast = (sum(row[place] for row in answer.rows) for place in ((0, 1) if is_slower else (1, 0)))
+
+        assert (answer.columns, len(answer.rows)) == (("gold", "predicted"), iterations)
+        assert slow > fast > 0
+
+
+@pytest.mark.parametrize(
+    ("predicted", "kind"),
+    [(ENDLESS, "timeout"), (DEAF, "timeout"), ("select nope", "invalid"), ("drop table singer", "unsafe")],
+)
+def test_what_is_timed_is_guarded_like_any_query(songs, predicted, kind):
+    assert songs.time("select 1", predicted, iterations=3, timeout=0.2).error.kind == kind
+    assert len(songs.time("select 1", "select 2", iterations=3, timeout=5).answer.rows) == 3
+    assert songs.schema(timeout=5).foreign_keys == KEYS
+
+
+def test_times_of_a_case_come_from_its_database(run):
+    names, query = ["ves", "r_ves", "r_ves_bird"], "select city from concerts"
+
+    (pair,) = score_pairs([(query, query)], "concerts.db", names, options={name: {"iterations": 3} for name in names})
+
+    assert all(pair.scores[name] > 0 for name in names), pair
 
 
 def test_small_databases_of_one_script_have_their_own_rows_only_and_are_read_only(hosts):
