@@ -1,16 +1,32 @@
-"""The key `db_schema`: which schema a case gets, and what can be wrong with its file."""
+"""The schema that predictors are shown, by the key `db_schema` (see `reading/db_schema.yaml`) or from the source."""
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from suites import case, enter, load, problem, problems, write
+from opened_sources import source_of
+from samples import fake_source, install_engine, make_case
+from suites import case, enter, problem, write
+from table_definitions import SCRIPT
 
-from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.suites import sources
+from pytest_queryeval import QueryOrAnswer, evaluate
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.testing import open_engine
 
-HEAD = "kind: sql\nsource: a.db\n"
+ENTRY = {
+    "db_id": "concerts",
+    "table_names_original": ["Singer", "appearance"],
+    "column_names_original": [[-1, "*"], [0, "Singer_ID"], [0, "Full Name"], [1, "Singer"], [1, "day"]],
+    "column_types": ["text", "number", "text", "number", "time"],
+    "primary_keys": [1, [3, 4]],
+    "foreign_keys": [[3, 1]],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -18,217 +34,160 @@ def working_folder(tmp_path, monkeypatch):
     return enter(tmp_path, monkeypatch)
 
 
-def entry(name="music", table="Singer", **changes):
-    defaults = {"db_id": name, "table_names_original": [table], "column_names_original": [[-1, "*"], [0, "Name"]]}
-    return defaults | changes
-
-
-def tables(*entries, name="tables.json"):
-    Path(name).write_text(json.dumps(entries))
-
-
-def schema(table):
-    return Schema(tables={table: ("name",)})
-
-
-def test_a_case_without_the_key_states_no_schema():
-    assert case().db_schema is None
-
-
-def test_a_file_with_one_database_needs_no_name():
-    tables(entry())
-
-    assert case("db_schema: tables.json").db_schema == schema("singer")
-
-
-def test_a_file_may_hold_one_entry_without_a_list():
-    Path("tables.json").write_text("\ufeff" + json.dumps(entry()), encoding="utf-8")
-
-    assert case("db_schema: tables.json").db_schema == schema("singer")
-
-
-def test_the_database_is_named_beside_the_file_or_by_the_case_or_by_its_source():
-    tables(entry("a"), entry("b", "Concert"), entry("c", "Stadium"), entry("5", "Year"))
-
-    assert case("db_schema: tables.json").db_schema == schema("singer")
-    assert case("db_schema: tables.json", "metadata: {db_id: b}").db_schema == schema("concert")
-    assert case("db_schema: tables.json", "metadata: {db_id: 5}").db_schema == schema("year")
-    stated_case = case("db_schema: {file: tables.json, db_id: c}", "metadata: {db_id: b}")
-    assert stated_case.db_schema == schema("stadium")
-
-
-def test_the_nearest_level_holds_and_its_file_is_found_from_there():
-    tables(entry())
-    Path("below").mkdir()
-    tables(entry("music", "Concert"), name="below/tables.json")
-    write("kind: sql\nsource: a.db\ndb_schema: tables.json\n", "queryeval.yaml")
-    text = "cases:\n  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, db_schema: tables.json}\n"
-
-    above, below = load(text, "below/s.queryeval.yaml")
-
-    assert (above.db_schema, below.db_schema) == (schema("singer"), schema("concert"))
+# Files.
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("content", "said"),
     [
-        ("db_schema: {file: tables.json, db_id: musik}", "tables.json has no database 'musik': did you mean 'music'?"),
-        ("db_schema: {db_id: music}", "db_schema needs a file"),
-        ("db_schema: {file: tables.json, database: music}", "unknown key 'database': choose from db_id, file"),
-        ("db_schema:", "db_schema: expected text, found nothing: write a value, or leave out the key"),
-        (
-            "db_schema: [tables.json]",
-            "db_schema: expected text, found a list: write tables.json",
-        ),
-    ],
-)
-def test_what_the_key_cannot_mean_is_reported(written, expected):
-    tables(entry(), entry("films"))
-
-    assert problem(written).removesuffix(": name one by `db_id`") == expected
-
-
-def test_of_several_databases_one_has_to_be_named():
-    tables(entry(), entry("films"))
-
-    assert problem("db_schema: tables.json") == (
-        "tables.json has no database 'a': choose from films, music: name one by `db_id`"
-    )
-    rows = "{columns: [], rows: []}"
-    assert problem("db_schema: tables.json", f"gold_table: {rows}", f"predicted_table: {rows}", head="kind: sql\n") == (
-        "tables.json has several databases: name one by `db_id`"
-    )
-    assert problem("db_schema: tables.json", "metadata: {db_id: [1]}").startswith("tables.json has no database '[1]'")
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", "Expecting value: line 1 column 1 (char 0)"),
-        (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (b"\xff", "byte 0xff is not UTF-8: save the file as UTF-8"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
-        (b"[]", "it lists no database"),
-        (b"5", "entry 1 is not as in Spider's tables.json (it is not an object)"),
-        (b"null", "entry 1 is not as in Spider's tables.json (it is not an object)"),
-        (b'["a"]', "entry 1 is not as in Spider's tables.json (it is not an object)"),
-        (b"{}", "entry 1 is not as in Spider's tables.json (no 'db_id')"),
-        (b'[{"db_id": "a"}]', "entry 1 is not as in Spider's tables.json (no 'table_names_original')"),
+        (json.dumps(ENTRY).replace("[0,", f"[{'9' * 5000},").encode(), "a number of 5,000 digits is too large"),
+        (b" " * (1024 * 1024) + b"[]", "is larger than 1 MiB: split it"),
     ],
-    ids=lambda value: repr(value[:16]) if isinstance(value, bytes) else "",
+    ids=["bytes", "nested", "number", "large"],
 )
-def test_a_file_that_holds_no_schema_is_one_problem_at_the_key(content, expected):
+def test_a_file_that_has_no_schema_is_a_problem_and_no_crash(monkeypatch, content, said):
+    monkeypatch.setattr("pytest_queryeval.suites.sources.MAX_SCHEMA_BYTES", 1024 * 1024)
     Path("tables.json").write_bytes(content)
 
-    lines = problems(f"{HEAD}db_schema: tables.json\ncases:\n  - {{id: a, gold: x, predicted: y}}\n")
-
-    assert lines == [f"s.queryeval.yaml:3: no schema in tables.json: {expected}"]
+    assert problem("db_schema: tables.json") == f"no schema in tables.json: {said}"
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"foreign_keys": [[1, -1]]}, "a column that is not listed"),
-        ({"foreign_keys": [[1, 9]]}, "a column that is not listed"),
-        ({"column_names_original": [[1, "Name"]]}, "a table that is not listed"),
-        ({"column_names_original": [[0, 7]]}, "a name that is not text"),
-        ({"table_names_original": [7]}, "a name that is not text"),
-    ],
-)
-def test_an_entry_that_contradicts_itself_is_told_by_its_number(changes, expected):
-    tables(entry("a"), entry("b", **changes))
-
-    assert problem("db_schema: tables.json") == (
-        f"no schema in tables.json: entry 2 is not as in Spider's tables.json ({expected})"
-    )
-
-
-def test_two_entries_of_one_database_are_a_problem():
-    tables(entry("a"), entry("a", "Other"))
-
-    assert problem("db_schema: tables.json") == (
-        "no schema in tables.json: entry 2 is a second one of the database 'a'"
-    )
-
-
-def test_a_number_too_large_to_be_one_is_a_problem_and_no_crash():
-    Path("tables.json").write_text(json.dumps(entry()).replace("[0,", "[1e999,"))
-    assert problem("db_schema: tables.json").endswith("(a table that is not listed)")
-
-    Path("tables.json").write_text(json.dumps(entry()).replace("[0,", f"[{'9' * 5000},"))
-    assert problem("db_schema: tables.json").endswith("no schema in tables.json: a number of 5,000 digits is too large")
-
-
-def test_a_file_that_is_missing_or_no_file_is_a_problem():
+def test_what_is_no_file_is_a_problem():
     Path("folder.json").mkdir()
     os.mkfifo("pipe.json")
 
-    assert problem("db_schema: none.json").startswith("no schema in none.json: no such file: correct the path, which")
-    assert problem("db_schema: folder.json") == "no schema in folder.json: is not a file"
-    assert problem("db_schema: pipe.json") == "no schema in pipe.json: is not a file"
-
-
-def test_a_file_over_the_limit_is_not_read(monkeypatch):
-    monkeypatch.setattr(sources, "MAX_SCHEMA_BYTES", 1024 * 1024)
-    Path("tables.json").write_bytes(b" " * (1024 * 1024) + b"[]")
-
-    assert problem("db_schema: tables.json") == "no schema in tables.json: is larger than 1 MiB: split it"
-
-
-def test_names_in_a_file_cannot_reach_a_terminal_as_controls():
-    tables(entry("\x1b[2J"), entry("\x1b[2K"))
-
-    assert "\x1b" not in problem("db_schema: tables.json")
-
-
-def test_a_broken_file_is_one_problem_however_many_cases_it_has():
-    Path("tables.json").write_text("[]")
-    cases = "".join(f"  - {{id: a{number}, gold: x, predicted: y}}\n" for number in range(50))
-
-    lines = problems(f"{HEAD}db_schema: tables.json\ncases:\n{cases}")
-
-    assert lines == ["s.queryeval.yaml:3: no schema in tables.json: it lists no database"]
+    for name in ("folder.json", "pipe.json"):
+        assert problem(f"db_schema: {name}").startswith(f"no schema in {name}: is not a file")
 
 
 def test_a_file_that_changed_is_read_again():
-    tables(entry())
-    assert case("db_schema: tables.json").db_schema == schema("singer")
+    for number, table in enumerate(("Singer", "Concert")):
+        Path("tables.json").write_text(json.dumps({**ENTRY, "table_names_original": [table, "appearance"]}))
+        os.utime("tables.json", ns=(number, number))
 
-    tables(entry("music", "Concert"))
-    os.utime("tables.json", ns=(1, 1))
-
-    assert case("db_schema: tables.json").db_schema == schema("concert")
-
-
-# The dialect
+        assert case("db_schema: tables.json").db_schema.tables.keys() == {table.lower(), "appearance"}
 
 
 @pytest.mark.parametrize(
-    ("written", "dialect"),
-    [("", "sqlite"), ("options: {sql: {dialect: snowflake}}", "snowflake"), ("options: {sql: {dialect: ''}}", "")],
+    "more", [{"column_types": ["text"]}, {"primary_keys": [99]}, {"primary_keys": [["Singer_ID"]]}]
 )
-def test_the_dialect_is_the_sources_unless_options_say_another(written, dialect):
-    assert case(*filter(None, [written])).settings.dialect == dialect
+def test_an_entry_with_odd_types_or_keys_is_none(more):
+    with pytest.raises((ValueError, IndexError)):
+        schema_of_entry(ENTRY | more)
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("sqlit", "unknown dialect 'sqlit': did you mean 'sqlite'?"),
-        ("SQLite", "unknown dialect 'SQLite': did you mean 'sqlite'?"),
-        ("5", "unknown dialect '5'"),
-        ("[sqlite]", "unknown dialect '['sqlite']': did you mean 'sqlite'?"),
-    ],
-)
-def test_an_unknown_dialect_is_reported_at_its_line(written, expected):
-    assert problem(f"options: {{sql: {{dialect: {written}}}}}") == expected
+# What predictors are shown.
 
 
-@pytest.mark.parametrize("iterations", ["0", "many", "1000000000", "1.5", "true", "'20'"])
-def test_options_of_a_metric_are_checked_at_their_line(iterations):
-    text = f"{HEAD}options:\n  r_ves:\n    iterations: {iterations}\ncases:\n  - {{id: a, gold: x, predicted: y}}\n"
+@pytest.fixture
+def shown(tmp_path):
+    """Returns what predictors see of the schemas of cases."""
+    see = 'Path(f"seen-{case.id}.json").write_text(json.dumps(case.schema))'
+    write(f"import json\nfrom pathlib import Path\n\ndef predict(case):\n    {see}\n    return 'x'\n", "predict.py")
+    spec = PredictorSpec(kind="python", settings={"target": "predict.py:predict"}, folder=tmp_path)
 
-    assert problems(text) == ["s.queryeval.yaml:5: `iterations` must be a whole number from 1 to 1,000"]
-    assert problem("options: {ves: {iteration: 5}}") == (
-        "metric 'ves' has no option 'iteration': did you mean 'iterations'?"
+    def schemas(*changes):
+        cases = [make_case(id=str(n), predicted=None, predictor=spec, **change) for n, change in enumerate(changes)]
+        evaluate(cases)
+        return [json.loads(Path(f"seen-{case.id}.json").read_text()) for case in cases]
+
+    return schemas
+
+
+def test_a_stated_schema_is_shown_with_types_and_keys(shown):
+    schema = schema_of_entry(ENTRY)
+
+    text, backticks = shown(*({"db_schema": schema, "dialect": dialect} for dialect in ("sqlite", "mysql")))
+
+    assert text == (
+        "CREATE TABLE appearance (\n"
+        "  Singer number,\n"
+        "  day time,\n"
+        "  PRIMARY KEY (Singer, day),\n"
+        "  FOREIGN KEY (Singer) REFERENCES Singer (Singer_ID)\n"
+        ");\n\n"
+        "CREATE TABLE Singer (\n"
+        "  Singer_ID number,\n"
+        '  "Full Name" text,\n'
+        "  PRIMARY KEY (Singer_ID)\n"
+        ");"
     )
+    assert backticks == text.replace('"', "`")
+
+
+@pytest.mark.feature("json")
+def test_a_json_schema_is_shown_as_its_file_says_it(shown):
+    schema = JsonSchema(Path("s.json"), {"type": "object", "description": "größer"})
+
+    (text,) = shown({"kind": "json", "golds": (QueryOrAnswer(answer=JsonAnswer(1)),), "extra": {"json_schema": schema}})
+
+    assert json.loads(text) == schema.document
+    assert "größer" in text
+
+
+def test_the_tables_of_a_source_are_listed_once_for_all_its_cases(shown, monkeypatch):
+    calls = []
+    engine = install_engine(monkeypatch, {})
+    keys = ((("line", "of"), ("order", "id")),)
+    schema = Schema(tables={"order": ("id",), "line": ("no", "of")}, foreign_keys=keys)
+    engine.schema = lambda timeout: calls.append(timeout) or schema
+    source = fake_source()
+
+    texts = shown({"source": source}, {"source": source}, {"kind": "sparql", "source": source})
+
+    assert len(calls) == 1
+    assert (
+        texts[0]
+        == texts[1]
+        == (
+            'CREATE TABLE line (\n  no,\n  of,\n  FOREIGN KEY (of) REFERENCES "order" (id)\n);'
+            '\n\nCREATE TABLE "order" (\n  id\n);'
+        )
+    )
+    assert texts[2] is None
+
+
+def test_an_engine_that_lists_nothing_has_no_schema(shown, monkeypatch):
+    install_engine(monkeypatch, {})
+
+    assert shown({"source": fake_source()}) == [None]
+
+
+# What SQLite lists.
+
+
+def ddl(hosts, folder, **settings):
+    with open_engine(source_of("sqlite", folder, **settings), hosts) as engine:
+        return engine.ddl(timeout=20)
+
+
+def test_sqlite_gives_the_statements_as_they_were_written(hosts, tmp_path):
+    (tmp_path / "s.sql").write_text(SCRIPT)
+
+    text = ddl(hosts, tmp_path, script="s.sql")
+
+    assert text == (
+        "CREATE TABLE appearance (singer int references Singer (id), day text, primary key (singer, day));\n\n"
+        'CREATE VIEW names as select "full name" from Singer;\n\n'
+        "CREATE TABLE Singer (\n"
+        "    id integer primary key, -- 'quoted' and \"quoted\"\n"
+        '    "full name" text not null\n'
+        ");"
+    )
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(text.replace("int references Singer (id)", "int"))
+
+
+def test_statements_that_a_file_hides_behind_a_definition_are_refused(hosts, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "music.db")) as connection:
+        connection.executescript("create table singer (id); pragma writable_schema = on;")
+        hidden = f"CREATE TABLE singer (id); ATTACH '{tmp_path / 'made.db'}' AS made; CREATE TABLE made.t (a)"
+        connection.execute("update sqlite_master set sql = ?", (hidden,))
+        connection.commit()
+
+    with pytest.raises(SourceError, match="the definition of a table is not one statement"):
+        ddl(hosts, tmp_path, path="music.db")
+    with pytest.raises(SourceError, match=r"^source 'music': .*gone\.db: no such file$"):
+        ddl(hosts, tmp_path, path="gone.db")

@@ -1,8 +1,7 @@
 """Folders for temporary files: what a run leaves behind if it is killed, and who removes it."""
 
-from __future__ import annotations
-
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,42 +9,48 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.core import files
+from pytest_queryeval.cli import main
 
 pytestmark = pytest.mark.process
+# A process that holds the database of a script, which has a folder of its own.
 HOLD = """
 import os, sys
-from pytest_queryeval.core.files import ScratchFolder
+from pathlib import Path
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.testing import open_engine
 
-scratch = ScratchFolder()
-(scratch.path / "built.db").touch()
-if "fork" in sys.argv and os.fork():
-    os._exit(0)
-print(scratch.path, flush=True)
-sys.stdin.read()
+Path("shop.sql").write_text("CREATE TABLE a (x);")
+with open_engine(Source(name="a", engine="sqlite", settings={"script": "shop.sql"}, folder=Path.cwd())):
+    if "fork" in sys.argv and os.fork():
+        os._exit(0)
+    print("held", flush=True)
+    sys.stdin.read()
 """
-RUN = "from pytest_queryeval.sandbox.host import Hosts; Hosts()"
-MONTHS = 100 * 24 * 3600
+OLD = time.time() - 100 * 24 * 3600
+DIGITS = "0123456789abcdef" * 2
 
 
 @pytest.fixture
-def temporary(tmp_path):
+def temporary(tmp_path, monkeypatch):
     folder = tmp_path / "temporary"
     folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
     return folder
 
 
 @pytest.fixture
-def start(temporary):
+def start(temporary, tmp_path):
     """Return a function that starts a process with a scratch folder, and returns both."""
     processes = []
 
     def start(*arguments):
+        before = {*temporary.iterdir()}
         command = [sys.executable, "-c", HOLD, *arguments]
-        environment = {**os.environ, "TMPDIR": str(temporary)}
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        processes.append(process)
-        return process, Path(process.stdout.readline().strip())
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        processes.append(subprocess.Popen(command, cwd=tmp_path, **pipes))
+        assert processes[-1].stdout.readline() == "held\n"
+        (folder,) = {*temporary.iterdir()} - before
+        return processes[-1], folder
 
     yield start
     for process in processes:
@@ -53,87 +58,73 @@ def start(temporary):
             process.kill()
 
 
-@pytest.fixture
-def run(temporary):
-    """Return a function that makes another run."""
-
-    def run():
-        environment = {**os.environ, "TMPDIR": str(temporary)}
-        subprocess.run([sys.executable, "-c", RUN], env=environment, check=True, timeout=60)
-
-    return run
-
-
-def test_a_process_that_ends_leaves_nothing(start, temporary):
-    process, folder = start()
-    assert (folder / "built.db").exists()
-
+def another_run(start):
+    """Start and end another run, which removes what others have left."""
+    process, _ = start()
     process.communicate("")
 
+
+def test_a_process_that_ends_leaves_nothing_and_a_killed_one_to_the_next_run(start, temporary):
+    (killed, first), (held, second) = start(), start()
+    killed.kill()
+    killed.wait()
+    assert list(first.iterdir())
+
+    another_run(start)
+
+    assert [*temporary.iterdir()] == [second]
+    held.communicate("")
     assert [*temporary.iterdir()] == []
 
 
-def test_the_folder_of_a_killed_process_is_removed_by_the_next_run(start, run, temporary):
-    (killed, first), (_, second) = start(), start()
-    killed.kill()
-    killed.wait()
-    assert (first / "built.db").exists()
-
-    run()
-
-    assert [*temporary.iterdir()] == [second]
-
-
-def test_the_folder_is_kept_as_long_as_a_fork_of_its_process_lives(start, run, temporary):
+def test_the_folder_is_kept_as_long_as_a_fork_of_its_process_lives(start, temporary):
     process, folder = start("fork")
     process.wait()
 
-    run()
+    another_run(start)
     assert [*temporary.iterdir()] == [folder]
     process.communicate("")  # until the fork has ended
-    run()
+    another_run(start)
 
     assert [*temporary.iterdir()] == []
 
 
-def test_only_what_this_package_has_made_is_removed(run, temporary):
-    kernel, digits = files._kernel(), "0123456789abcdef" * 2
+def test_only_what_this_package_has_made_is_removed(start, temporary):
+    held, folder = start()
+    kernel = re.fullmatch(r"queryeval-([0-9a-f]+)-[0-9a-f]{32}", folder.name)[1]
     names = (
         "queryeval-demo",
         f"queryeval-{kernel}-mine",
-        f"queryeval-{kernel}-{digits}x",
-        f"my-queryeval-{kernel}-{digits}",
+        f"queryeval-{kernel}-{DIGITS}x",
+        f"my-queryeval-{kernel}-{DIGITS}",
     )
-    for name in names:
-        (temporary / name).mkdir()
-        os.utime(temporary / name, (0, 0))
-    (temporary / f"queryeval-{kernel}-{digits}").symlink_to(temporary / names[0])
-
-    run()
-
-    assert {path.name for path in temporary.iterdir()} == {*names, f"queryeval-{kernel}-{digits}"}
-
-
-def test_folders_of_another_kernel_are_removed_once_they_are_old(run, temporary):
-    young, old = (temporary / f"queryeval-00000000-{digit * 32}" for digit in "ab")
-    for path in (young, old):
+    young, old = (temporary / f"queryeval-00000000-{digit * 32}" for digit in "ab")  # of another kernel
+    for path in (*(temporary / name for name in names), young, old):
         path.mkdir()
-    os.utime(old, (time.time() - MONTHS, time.time() - MONTHS))
+        if path != young:
+            os.utime(path, (OLD, OLD))
+    (temporary / f"queryeval-{kernel}-{DIGITS}").symlink_to(temporary / names[0])
 
-    run()
+    another_run(start)
+    held.communicate("")
 
-    assert [*temporary.iterdir()] == [young]
+    assert {path.name for path in temporary.iterdir()} == {*names, f"queryeval-{kernel}-{DIGITS}", young.name}
 
 
-def test_a_file_that_nobody_completed_is_removed_from_its_folder_after_a_day(tmp_path):
+@pytest.mark.feature("evaluate", "json")
+def test_a_file_that_nobody_completed_is_removed_from_its_folder_after_a_day(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("s.queryeval.yaml").write_text("{kind: json, cases: [{id: a, gold: [0], predicted: [0]}]}")
+    reports = tmp_path / "reports"
+    reports.mkdir()
     young, old, other = (
-        tmp_path / name for name in (f".queryeval-{'a' * 32}", f".queryeval-{'b' * 32}", ".queryeval-x")
+        reports / name for name in (f".queryeval-{'a' * 32}", f".queryeval-{'b' * 32}", ".queryeval-x")
     )
     for path in (young, old, other):
         path.touch()
     for path in (old, other):
-        os.utime(path, (time.time() - MONTHS, time.time() - MONTHS))
+        os.utime(path, (OLD, OLD))
 
-    files.write_atomically(tmp_path / "report.json", b"{}")
+    assert main(["evaluate", "s.queryeval.yaml", "--report=reports/report.json", "-q"]) == 0
 
-    assert {path.name for path in tmp_path.iterdir()} == {young.name, other.name, "report.json"}
+    assert {path.name for path in reports.iterdir()} == {young.name, other.name, "report.json"}
