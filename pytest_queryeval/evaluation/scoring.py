@@ -273,7 +273,8 @@ class Scoring:
     def _begin_details(self, gold: Execution) -> None:
         """Set the details that come from the executions."""
         answer, predicted = gold.answer, self.predicted.answer
-        if isinstance(answer, Table) and not answer.rows and not self._case.allow_empty:
+        shown = answer.as_table() if isinstance(answer, AddedAnswer) else answer
+        if isinstance(shown, Table) and not shown.rows and not self._case.allow_empty:
             self.details["empty_gold"] = True
         if isinstance(answer, Table) and isinstance(predicted, Table):
             width, needed = len(predicted.columns), len(answer.columns)

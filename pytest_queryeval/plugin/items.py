@@ -14,6 +14,7 @@ import pytest
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.prediction_call import SpendLimitReached
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
@@ -29,9 +30,8 @@ from pytest_queryeval.text.formatting import log_line, one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
-EMPTY_GOLD = (
-    "the gold answer has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
-)
+EMPTY_GOLD = "the gold answer has no rows, so any query that returns nothing passes"
+IDLE_GOLD = "gold changes and returns nothing, so any statement that does neither passes"
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
@@ -100,8 +100,10 @@ class CaseItem(pytest.Item):
         try:
             result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
             if result.shown.details.get("empty_gold"):
+                problem = EMPTY_GOLD if isinstance(result.shown.gold.answer, Table) else IDLE_GOLD
                 remedy = f": {TO_YAML}" if self.case.row else ""
-                self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
+                # Filters may make it an error.
+                self.warn(QueryEvalWarning(f"{problem} (`allow_empty: true` if that is meant){remedy}"))
         except SpendLimitReached as reached:
             if self.case.withdrawal:
                 return

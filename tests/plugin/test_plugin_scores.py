@@ -71,7 +71,7 @@ def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse):
     run = run_and_parse("-Wdefault")
 
     run.result.assert_outcomes(passed=2, warnings=1)
-    run.result.stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*", "*1 gold without rows*::empty"])
+    run.result.stdout.fnmatch_lines(["*QueryEvalWarning: the gold answer has no rows*", "*1 gold without rows*::empty"])
     assert run.case("empty")["details"]["empty_gold"] is True
     assert "empty_gold" not in run.case("meant")["details"]
 
@@ -81,7 +81,7 @@ def test_the_warning_of_an_empty_gold_in_a_table_says_where_it_can_be_meant(writ
     write("t.sql", "CREATE TABLE t (a INTEGER);")
     write("q.csv", "id,gold,predicted\na,SELECT a FROM t,SELECT a FROM t\n")
 
-    run("-Wdefault").stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*: move the case to YAML: *"])
+    run("-Wdefault").stdout.fnmatch_lines(["*QueryEvalWarning: the gold answer has no rows*: move the case to YAML: *"])
 
 
 def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, run_and_parse):
@@ -91,7 +91,7 @@ def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, r
 
     run.result.assert_outcomes(passed=1, errors=1)
     assert run.outcomes == {"empty": "error", "good": "passed"}
-    assert run.case("empty")["message"].startswith("gold has no rows")
+    assert run.case("empty")["message"].startswith("the gold answer has no rows")
     assert run.case("empty")["message"].endswith(f"(a.queryeval.yaml:{FIRST_LINE})")
     assert "evaluation.py" not in run.text
 
