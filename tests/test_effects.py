@@ -71,7 +71,8 @@ def refused_key(metric, setting):
     error = capture_error(lambda: load(suite(metric, setting)), SuiteError)
     if not isinstance(error, SuiteError):
         return ""
-    said = "` has no effect, because no computed metric uses it, as execution_accuracy does: remove it"
+    remedy = "remove it, or add one to `metrics`, such as execution_accuracy"
+    said = f"` has no effect, because no metric that uses it is computed: {remedy}"
     assert str(error).endswith(said)
     return str(error).removesuffix(said).rpartition("`compare: ")[2].split(":")[0]
 

@@ -304,7 +304,7 @@ def test_a_metric_that_does_not_apply_has_no_score_but_may_have_no_threshold(eng
 
     assert scores("gold", metrics=("execution_accuracy", "never")) == {"execution_accuracy": 1.0, "never": None}
     required = queries("gold", thresholds={"never": AT_LEAST_ONE})
-    message = "metric 'never' does not apply to this case, but has a threshold"
+    message = "metric 'never' does not apply to this case, but has a threshold: remove the threshold"
     assert error(required) == message
     by_option = replace(AT_LEAST_ONE, option="--queryeval-threshold")
     assert error(change(required, thresholds={"never": by_option})).startswith(f"--queryeval-threshold: {message[:40]}")

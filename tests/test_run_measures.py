@@ -25,9 +25,19 @@ ROWS = [
     ("prediction_seconds: {max: 3}", "a: 2", "failed", "json_equal 0.000"),  # which a limit of costs still requires
     ("'metadata[tokens]': {max: 500}", "a: 1", "passed", ""),
     ("'metadata[tokens]': {max: 100}", "a: 1", "failed", ""),
-    ("execution_seconds: {max: 3}", "a: 1", "error", "execution_seconds: no predicted query was run"),
-    ("'metadata[cost]': {max: 1}", "a: 1", "error", "metadata[cost]: the prediction "),
-    ("'metadata[model]': {max: 1}", "a: 1", "error", "metadata[model]: the prediction "),
+    ("execution_seconds: {max: 3}", "a: 1", "error", "threshold: no predicted query was run: change this"),
+    (
+        "'metadata[cost]': {max: 1}",
+        "a: 1",
+        "error",
+        "'metadata[cost]' does not apply to this case, but has a threshold: the prediction ",
+    ),
+    (
+        "'metadata[model]': {max: 1}",
+        "a: 1",
+        "error",
+        "'metadata[model]' does not apply to this case, but has a threshold: the prediction ",
+    ),
 ]
 
 
@@ -52,15 +62,15 @@ def test_a_threshold_may_limit_what_an_answer_costs(tmp_path):
     assert all(MEASURED.items() <= own["scores"].items() for own in cases if own["outcome"] != "error")
 
 
+AS_GATE = "remove it here, and write `gates: [{metric: pass_at_k, min: NUMBER}]` in a queryeval.yaml"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("metrics: [metadata]", "metric 'metadata' needs a name: write metadata[NAME]"),
-        (
-            "metrics: [pass_at_k]",
-            "'pass_at_k' is for gates only: remove it here, and write {metric: pass_at_k, min: NUMBER} under `gates`; ",
-        ),
-        ("thresholds: {pass_at_k: 1}", "'pass_at_k' is for gates only: remove it here, and write {metric: pass_at_k"),
+        ("metrics: [pass_at_k]", f"'pass_at_k' is for gates only: {AS_GATE}"),
+        ("thresholds: {pass_at_k: 1}", f"'pass_at_k' is for gates only: {AS_GATE}"),
     ],
 )
 def test_what_is_no_metric_of_a_case_is_refused(line, message):

@@ -17,7 +17,7 @@ from pytest_queryeval.reports.summary import verdict_line
 
 UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls stated no number 'cost'"
 
-UNCOUNTED = "the spend limit counted nothing, because no call reported a number 'cost'"
+UNCOUNTED = "the spend limit counted nothing: no call reported a number 'cost'"
 
 
 def prediction(seconds=0.0, **metadata):

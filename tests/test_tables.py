@@ -352,7 +352,7 @@ def test_a_parquet_file_that_is_none_is_one_error():
     ("name", "options", "expected"),
     [
         ("a.csv", {"sheet": "x"}, "a.csv: has no sheets: remove `sheet`"),
-        ("a.xlsx", {"delimiter": ";"}, "a.xlsx: has no delimiter: leave out `delimiter`"),
+        ("a.xlsx", {"delimiter": ";"}, "a.xlsx: has no delimiter: remove `delimiter`"),
         ("a.md", {}, "a.md: '.md' files are not read: expected .xlsx, .csv, .tsv, .parquet"),
     ],
 )

@@ -17,6 +17,7 @@ from pytest_queryeval.core.shapes import Shape, enum_shape
 from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 
 NO_CASE = "no case was evaluated"
+NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
 # A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
@@ -145,7 +146,7 @@ class GateRule(ABC):
             return ""
         if self.needs_baseline:
             return NOT_COMPARABLE
-        return NO_CASE if gate["metric"] == PASS_RATE else f"no case has a score of {gate['metric']}"
+        return NO_CASE if gate["metric"] == PASS_RATE else NO_SCORE
 
     def cases_text(self, gate: GateReport) -> str:
         """Return over how many cases the gate was evaluated."""

@@ -232,8 +232,6 @@ class RunMetric:
 
     score: Callable[[CaseReport], float | None]
     """Returns what a case adds to the mean, from 0 to 1; None if it adds nothing, as most cases in error."""
-    instead: str
-    """What decides on a case instead, in the message on a suite that requests the metric of its cases."""
     better: Better = "higher"
     concerns: Callable[[CaseReport], bool] | None = None
     """Returns whether a case is a reason to report the metric; None if reports do not add it to their metrics."""
@@ -248,10 +246,8 @@ class RunMetric:
 
 def _of_trials(name: str) -> RunMetric:
     """Return the run metric of a score that only cases with several trials have."""
-    instead = "a case with several trials is decided by its `trials_rule`"
     return RunMetric(
         score=lambda case: case["scores"].get(name),
-        instead=instead,
         judges=lambda case: name in case.settings.trials_scores,
     )
 
@@ -262,7 +258,6 @@ RUN_METRICS: Registry[RunMetric] = Registry(
     members={
         PASS_RATE: RunMetric(
             score=lambda case: _PASS_SCORES.get(case["outcome"]),
-            instead="`thresholds` say when a case passes",
             judges=None,
         ),
         **{name: _of_trials(name) for name in TRIALS_SCORES},

@@ -271,8 +271,10 @@ def _score(
         metric = METRICS[name]
         if predicted.error is None or (metric.worst_score is not None and metric.input != "predictions"):
             place = f"{threshold.option}: " if threshold.option else ""
-            why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
-            raise QueryEvalError(f"{place}metric '{name}' does not apply to this case, but has a threshold{why}")
+            reason = best.reasons.get(name, "").removeprefix(f"{name}: ")
+            why, remedy = (f": {reason}", "change this, or remove") if reason else ("", "remove")
+            problem = f"metric '{name}' does not apply to this case, but has a threshold"
+            raise QueryEvalError(f"{place}{problem}{why}: {remedy} the threshold")
     violations = threshold_violations(scores, case)
     return Trial(
         gold=best.gold,

@@ -107,7 +107,8 @@ def check_target(target: Path, baseline: Path | None = None) -> None:
     if suffix not in REPORTS:
         remedy = did_you_mean(suffix, REPORTS.names())
         if suffix == "xml":
-            remedy = f": pytest writes it with --junitxml={target.name}, or in a folder with --queryeval-report=FOLDER"
+            own = f"use pytest's own --junitxml={target.name}"
+            remedy = f": {own}, or write all formats, junit.xml among them, with --queryeval-report=FOLDER"
         raise ReportError(f"no report format '.{suffix}' for {target}{remedy}")
     if missing := REPORTS[suffix].missing:
         hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"

@@ -36,6 +36,7 @@ REMEDIES = {
     "empty": ": check why the system returned no text",
     "unsafe": ": the system has to return a query that only reads",
 }  # by the kind of the failure
+WITHOUT_EXPLAIN = ": the system has to return the query without EXPLAIN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +230,7 @@ def run_conditions(report: Report) -> Iterator[str]:
     """Yield in words how a run differs from a plain run of all cases, as far as its verdict depends on it."""
     totals, gates, spend = report["totals"], report["gates"], report.get("spend")
     if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
-        yield f"the spend limit counted nothing, because no call reported a number {_spent_number(report)}"
+        yield f"the spend limit counted nothing: no call reported a number {_spent_number(report)}"
     if spend is not None and not spend["calls"]:
         yield "the spend limit counted nothing, because no call was made"
     if report["environment"].get("challenge") and CHALLENGED_ACCURACY not in report["metrics"] and totals["cases"]:
@@ -330,7 +331,8 @@ def failure_text(kind: str, message: str) -> str:
     """Return why a prediction has no answer."""
     if kind == "abstained":
         return f"the system abstained from a question that has an answer: {message}"
-    return f"prediction failed ({kind}): {message}{REMEDIES.get(kind, '')}"
+    remedy = WITHOUT_EXPLAIN if message.endswith(": EXPLAIN") else REMEDIES.get(kind, "")
+    return f"prediction failed ({kind}): {message}{remedy}"
 
 
 def headline(result: CaseResult) -> str:

@@ -130,7 +130,7 @@ class RunOptions(OptionValues):
     def _unfit_minimum(self, name: str, threshold: Threshold, cases: Iterable[Case]) -> str:
         """Return why no suite could state the minimum of a metric; else why a case cannot meet it; else ''."""
         if problem := senseless_minimum(name, threshold.minimum or 0.0):
-            return f"{problem} under `thresholds` of a suite"
+            return f"{problem} under `thresholds` of a suite or a queryeval.yaml"
         if problem := unreachable_threshold(name, threshold):
             return problem
         problems = (

@@ -307,10 +307,10 @@ def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = Fa
     elif isinstance(cases.value, dict) and not cases.value.keys().isdisjoint(CASE_TABLE_KEYS):
         yield from row_nodes(read_case_table(cases), problems, empty_is_predicted=empty_is_predicted)
     elif isinstance(cases.value, dict) or cases.empty:
-        names = [node.value for node in entries(cases).values()] if isinstance(cases.value, dict) else []
-        table = next((name for name in names if isinstance(name, str) and is_table(name)), None)
-        hint = f"write {{file: {table}}}" if table else "write each case as an item, `- {id: …, gold: …}`"
-        raise unexpected(cases, "a list", f": {hint}")
+        for key, node in entries(cases).items() if isinstance(cases.value, dict) else ():
+            if isinstance(node.value, str) and is_table(node.value):
+                raise node.problem(f"unknown key '{key}': write {{file: {node.value}}}")
+        raise unexpected(cases, "a list", ": write each case as an item, `- {id: …, gold: …}`")
     else:
         for file in _files_of(cases):
             try:
@@ -340,8 +340,8 @@ def _files_of(cases: Node) -> list[File]:
     if not files:
         if paths:
             raise cases.problem(
-                f"'{pattern}' fits suites and settings only: name a file of cases, such as cases/a.yaml, or list the"
-                " cases here"
+                f"'{pattern}' names suites and settings only, not files of cases: name such a file, as cases/a.yaml, or"
+                " list the cases here"
             )
         raise cases.problem(
             f"no file in {cases.file.folder} fits '{pattern}': correct the path, which is relative to the suite"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, SourceError
 from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings, Turn
-from pytest_queryeval.core.table import Policy, Table
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, Node, Problems, parse_json
 from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import entries, read_each, text
@@ -37,9 +37,6 @@ from pytest_queryeval.suites.sources import load_schema
 
 UNREAD_COLUMN = "unread-column"
 _PLAIN_HEADER = re.compile(r"[^\W\d][\w ()/.-]*")  # that YAML reads without quotes
-ORDERED_SET = (
-    "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one of the two"
-)
 
 
 class CaseReader:
@@ -57,7 +54,6 @@ class CaseReader:
         self.kinds: set[str] = set()
         self.findings: dict[Finding, None] = {}
         self._gated = gated
-        self._has_reported_order = False
         self._shared = shared
         self._shared_settings: dict[bool, SuiteSettings] = {}
         self._problems = problems
@@ -106,8 +102,6 @@ class CaseReader:
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
                 golds = problems.attempt(read_golds, node, kind, answerable=answerable)
             predicted = problems.attempt(read_predicted, node, kind)
-        if suite_settings:
-            self._check_order(suite_settings.settings.policy, node, problems)
         if suite_settings and kind and golds is not None and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
@@ -156,15 +150,6 @@ class CaseReader:
             finding = Finding(rule=UNREAD_COLUMN, location=file.location(), message=message, silenced=silenced)
             self.findings[finding] = None
 
-    def _check_order(self, policy: Policy, node: Node, problems: Problems) -> None:
-        """Add a problem where a set of rows has to have an order: of each case that states it, and once for others."""
-        if not policy.has_ordered_set:
-            return
-        at = entries(node).get("compare")
-        if at is not None or not self._has_reported_order:
-            problems.append((at or node).problem(ORDERED_SET))
-        self._has_reported_order = True
-
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
             if "id" not in node.value and "id" not in intended_keys(node, "case"):
@@ -208,7 +193,10 @@ class CaseReader:
                 mismatch = (
                     f"{key} '{source.name}' ({source.engine}) runs queries of the kind '{runs}', not '{kind.name}'"
                 )
-                problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
+                place = source.location
+                if place is None or place.path != node.location.path or "kind" in node.value:
+                    place = node.location
+                problems.append(CaseError(place, f"{mismatch}: write `kind: {runs}`, or name another source"))
         if isinstance(predicted, GoldTranslation) and (need := _need_of_translation(settings, kind, golds)):
             problems.append(CaseError(predicted.location, f"`translate: gold` needs {need}"))
         if predicted is not None or not self._require_prediction:

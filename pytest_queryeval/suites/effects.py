@@ -17,6 +17,7 @@ from pytest_queryeval.metrics import METRICS, applies_to, follows_compare, metri
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
+UNFOLLOWED = "no metric that uses it is computed"
 _MERGED = ("compare", "numbers"), ("compare", "numbers", "columns")
 
 
@@ -97,7 +98,7 @@ def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, comput
             return _not_of(kind)
         case ("compare", name, *_):
             is_followed = any(follows_compare(metric, name) for metric in computed)
-            return "" if is_followed else "no computed metric uses it, as execution_accuracy does"
+            return "" if is_followed else UNFOLLOWED
         case _:
             return "" if KEYS[path[0]].used_by(kind) else _not_of(kind)
 
@@ -162,4 +163,5 @@ def check_effects(
             instead = "" if applies_to(path[1], kind.name) else f", or write {kind.default_metrics[0]}"
             problems.append(at.problem(f"{why}: remove it{instead}"))
         elif why:
-            problems.append(at.problem(f"`{': '.join(path)}` has no effect, because {why}: remove it"))
+            instead = ", or add one to `metrics`, such as execution_accuracy" if why == UNFOLLOWED else ""
+            problems.append(at.problem(f"`{': '.join(path)}` has no effect, because {why}: remove it{instead}"))

@@ -177,11 +177,16 @@ def read_on_miss(node: Node) -> tuple[str, Location]:
 
 @shape(lambda: shape_of(mapping_of(_COMPARE_READERS, {name: key.description for name, key in COMPARE.items()})))
 def read_compare(node: Node) -> dict[str, Any]:
-    """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where `gold_columns` is."""
+    """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where some of them are."""
+    if node.form == "mapping" and "column_order" in entries(node):
+        remedy = "write `columns: by_name` if the order of columns does not matter"
+        raise entries(node)["column_order"].problem(f"unknown key 'column_order': {remedy}")
     fields = known_entries(node, _COMPARE_READERS)
     fields.pop("nulls", None)
     if "gold_columns" in fields:
         fields["gold_columns_location"] = entries(node)["gold_columns"].location
+    if "row_order" in fields or "duplicates" in fields:
+        fields["order_location"] = node.location
     numbers = fields.pop("numbers", {})
     if "columns" in numbers:
         numbers["column_numbers"] = numbers.pop("columns")

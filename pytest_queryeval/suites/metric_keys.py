@@ -144,10 +144,7 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
     `besides` are further names that may be meant.
     """
     if name in RUN_METRICS:
-        raise UnknownNameError(
-            f"'{name}' is for gates only: remove it here, and write {{metric: {name}, min: NUMBER}} under `gates`; "
-            f"{RUN_METRICS[name].instead}"
-        )
+        raise UnknownNameError(_only_for_gates(name))
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     if name.lower() in WORD_METRICS and name not in METRICS:
@@ -172,13 +169,17 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
         raise QueryEvalError(f"metric '{name}' {error}") from error
 
 
+def _only_for_gates(name: str) -> str:
+    remedy = f"remove it here, and write `gates: [{{metric: {name}, min: NUMBER}}]` in a queryeval.yaml"
+    return f"'{name}' is for gates only: {remedy}"
+
+
 def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     """Return the end of the message on an unknown metric: the nearest name, else the default metrics."""
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
     if near := nearest(name, RUN_METRICS.available()):
-        remedy = f"write {{metric: {near}, min: NUMBER}} under `gates`"
-        return f": '{near}' is for gates only: {remedy}; {RUN_METRICS[near].instead}"
+        return f": {_only_for_gates(near)}"
     usual = (next(iter(kind.default_metrics), "") for kind in KINDS.available().values())
     return f": write a name from docs/metrics.md, such as {', '.join(dict.fromkeys(filter(None, usual)))}"
 
@@ -237,7 +238,9 @@ def read_limits(node: Node, name: str, minimum: float | None, maximum: float | N
 
 def senseless_minimum(name: str, minimum: float) -> str:
     """Return why a number alone, which is a minimum, cannot be meant as the threshold of a metric; empty if it can."""
-    return f"lower is better for '{name}': write {{max: {minimum:g}}}" if METRICS[name].better == "lower" else ""
+    if METRICS[name].better == "higher":
+        return ""
+    return f"a number alone is a minimum, but lower is better for '{name}': write {{{name}: {{max: {minimum:g}}}}}"
 
 
 def unreachable_threshold(name: str, threshold: Threshold) -> str:

@@ -57,6 +57,9 @@ _INSTEAD = {
         ("description", "title", "comment", "notes", "author", "version"), "write it as a comment, after `# `"
     ),
 }
+ORDERED_SET = (
+    "`row_order: strict` has no effect next to `duplicates: ignore`, because a set has no order: remove one of the two"
+)
 _CLOSE = 0.85  # the share of equal characters from which a name counts as a misspelt key, whatever its words mean
 # Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
@@ -308,6 +311,9 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         metrics = (ABSTENTION,)
     elif "metrics" in values:
         metrics = tuple(name for name in values["metrics"] if is_scored_by(name))
+    policy = with_compare(Policy(text_numbers=kind.text_numbers), compare)
+    if policy.has_ordered_set:
+        raise CaseError(compare["order_location"], ORDERED_SET)
     trials = values.get("trials", Trials(1))
     dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
     if dialect is None and source is not None:
@@ -318,7 +324,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         gold_source=gold_source,
         metrics=metrics,
         thresholds=applicable_thresholds(values.get("thresholds", ()), kind, answerable=answerable),
-        policy=with_compare(Policy(text_numbers=kind.text_numbers), compare),
+        policy=policy,
         dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
         on_miss=on_miss,
@@ -341,7 +347,8 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
     """Return a policy with values of the key `compare` in place of its own."""
     fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
     column_limits = fields.pop("column_numbers", {})
-    fields.pop("gold_columns_location", None)
+    for place in ("gold_columns_location", "order_location"):
+        fields.pop(place, None)
     policy = replace(policy, **fields)
     tolerances = [
         ColumnTolerance(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))

@@ -108,7 +108,10 @@ def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, r
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("threshold=prediction_seconds=0.2", "lower is better for 'prediction_seconds': write {max: 0.2} under `thr"),
+        (
+            "threshold=prediction_seconds=0.2",
+            "lower is better for 'prediction_seconds': write {prediction_seconds: {max: 0.2}} under `thresholds` of a",
+        ),
         ("threshold=row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:"),
         (
             "threshold=valid_query=all",

@@ -217,7 +217,7 @@ def test_a_number_that_no_answer_states_is_named_where_there_are_fewer_cases(num
 
     run = run_and_parse("--queryeval-spend=cots=5", "-q")
 
-    uncounted = "the spend limit counted nothing, because no call reported a number 'cots': did you mean 'cost'?"
+    uncounted = "the spend limit counted nothing: no call reported a number 'cots': did you mean 'cost'?"
     assert uncounted in run.text.splitlines()[-1]
 
 

@@ -67,11 +67,11 @@ def open_table(
         remedy = "save it as .xlsx" if suffix in _OTHER_SPREADSHEETS else f"expected {', '.join(TABLE_SUFFIXES)}"
         raise file.problem(f"'{suffix}' files are not read: {remedy}")
     if sheet is not None and suffix != ".xlsx":
-        raise file.problem("has no sheets: remove `sheet`")
+        raise TableSettingError("sheet", file.location(), "has no sheets: remove `sheet`")
     if delimiter is not None and suffix not in (".csv", ".tsv"):
-        raise file.problem("has no delimiter: leave out `delimiter`")
+        raise TableSettingError("delimiter", file.location(), "has no delimiter: remove `delimiter`")
     if header_row is not None and suffix == ".parquet":
-        raise file.problem("has no rows above its header: leave out `header_row`")
+        raise TableSettingError("header_row", file.location(), "has no rows above its header: remove `header_row`")
     try:
         if suffix == ".xlsx":
             from pytest_queryeval.documents.tables.xlsx import open_xlsx

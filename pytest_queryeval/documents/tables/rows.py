@@ -72,7 +72,7 @@ class TableFile(File):
 
 
 class TableSettingError(CaseError):
-    """A file has no sheet of a name, or no header in a row; `setting` names the setting that is wrong."""
+    """A file does not have what a setting names, such as a sheet; `setting` is the name of that setting."""
 
     def __init__(self, setting: str, location: Location, problem: str) -> None:
         super().__init__(location, problem)

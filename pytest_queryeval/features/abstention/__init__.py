@@ -14,7 +14,6 @@ from pytest_queryeval.core.metric import Better, RunMetric
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.results.verdict import answer_passes
 
-INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
 # One trial of a case, or the case itself if it has only one.
 _Answer: TypeAlias = CaseReport | TrialReport
 
@@ -65,7 +64,7 @@ def _run_metric(
         scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
         return sum(scores) / len(scores) if scores else None
 
-    return RunMetric(score=mean_over_trials, instead=INSTEAD, better=better, concerns=concerns, judges=judges)
+    return RunMetric(score=mean_over_trials, better=better, concerns=concerns, judges=judges)
 
 
 COVERAGE = _run_metric(

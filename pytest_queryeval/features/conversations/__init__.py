@@ -56,7 +56,6 @@ def is_right(case: CaseReport) -> bool | None:
 
 INTERACTION_MATCH = RunMetric(
     score=lambda case: case.get("joint_scores", {}).get(NAME),
-    instead="a turn is decided by its `thresholds`, as any case",
     concerns=lambda case: "turn" in case,
     joint_scores=interaction_matches,
     unit="conversation",

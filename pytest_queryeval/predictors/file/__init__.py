@@ -255,10 +255,10 @@ class PredictionsFile:
             return f": add it{others}{remedy}"
         first = ", ".join(f"'{_key_text(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
-        spare = f"the {self._key_name}s that no case has: {first}{more}"
+        keys = f"the {self._key_name}s"
         if self._missing_count == self._case_count > 1:
-            return f": correct {spare}, or name another file"
-        return f": add it, or correct one of {spare}"
+            return f": it has {first}{more}, which no case has: correct {keys}, or name another file"
+        return f": add it, or correct one of {keys} that no case has: {first}{more}"
 
     @cached_property
     def _spare_by_letters(self) -> dict[str, str]:
