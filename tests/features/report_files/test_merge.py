@@ -1,540 +1,292 @@
-"""`queryeval merge`: parts united, gates evaluated, exit statuses, and parts that are not reports."""
+"""`queryeval merge`: parts united, gates evaluated, exit statuses, and targets."""
 
-import fnmatch
 import json
 import os
-import random
 import subprocess
 import sys
 import sysconfig
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_maker import evaluate_gate
-from samples import HEAD, entry
-from trees import trees
+from report_parts import command, merge, part, refusal
+from samples import entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.report_files.merge_command import merge, repeated_nodeids
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import EarlyDecision
-from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 
+PATH = "music/s.queryeval.yaml"
 GATE = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
-ONLY_2 = "and only schema 2 can be read: run the suites again with this version of pytest-queryeval"
-TRIAL = {"passed": True, "scores": {}, "violations": [], "predicted": {"query": "q", "error": None, "seconds": 0.0}}
-TRIAL |= {"prediction": {"source": "s", "seconds": 0.0, "metadata": {}}}
 HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
 THERE = HERE | {"python": "3.12.1"}
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 def case(id_="a", value=1.0, **changes):
-    defaults = {
-        "id": id_,
-        "nodeid": f"music/s.queryeval.yaml::{id_}",
-        "question": "",
-        "scores": {"f1": value},
-        **dict.fromkeys(("gold", "predicted", "difference", "prediction")),
-        "trials": [],
-        "message": "",
-    }
-    return entry(**defaults | changes)
+    return entry(**{"id": id_, "scores": {"f1": value}} | changes)
 
 
-def part(*cases, gates=(), **about):
-    """A report of a shard with gates off."""
-    head = HEAD | {"created": "2024-05-01T10:00:00+00:00", "environment": HERE}
-    head["collected"] = dict.fromkeys(sorted({item["path"] for item in cases}), len(cases))
-    evaluated = [evaluate_gate({"cases": 0} | gate, cases, mode="off") for gate in gates]
-    return aggregate(cases, gates=evaluated, about=head | about)
+def write(name, content):
+    Path(name).write_text(json.dumps(content), encoding="utf-8")
+    return name
 
 
 def merged(*parts):
-    return merge({f"part{number}.json": report for number, report in enumerate(parts, 1)})
+    return merge(*parts).report
 
 
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def write_part(name, content):
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        Path(name).write_bytes(data)
-        return name
-
-    return write_part
-
-
-def refusal(capsys, *arguments):
-    """What is said of a call that is refused: one line."""
-    with pytest.raises(SystemExit) as stop:
-        main(["merge", *arguments])
-    out, err = capsys.readouterr()
-    assert (stop.value.code, out) == (2, "")
-    assert err.endswith("\n")
-    (line,) = err.splitlines()
-    return line
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=30))
-def test_a_merge_is_one_run_however_the_cases_were_shared_out(shares):
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=20), st.permutations(range(4)))
+def test_a_merge_is_one_run_however_the_cases_were_shared_out_and_so_is_a_merge_of_merges(shares, order):
     cases = [case(f"c{number}", value, line=number) for number, (_, value) in enumerate(shares)]
-    total, gate = {"collected": {"music/s.queryeval.yaml": len(cases)}}, GATE | {"cases": len(cases)}
+    about = {"collected": {PATH: len(cases)}, "gates": [GATE | {"cases": len(cases)}]}
     parts = [
-        part(*(item for item, (share, _) in zip(cases, shares, strict=True) if share == wanted), gates=[gate])
-        | total
-        | {"selected": True}
-        for wanted in range(4)
+        part(*(own for own, (share, _) in zip(cases, shares, strict=True) if share == wanted), **about, selected=True)
+        for wanted in order
     ]
-    random.Random(len(shares)).shuffle(parts)
-    first = part(*cases, gates=[gate]) | total
 
-    report = merged(*parts)
+    whole = merged(part(*cases, **about))
 
-    assert report == first | {"gates": [evaluate_gate(gate, cases)]}
-
-
-def test_a_merge_sums_the_calls_of_all_parts():
-    costs = [
-        {"prediction": {"source": "p", "seconds": 1.0, "metadata": {"cost": cost}}, "predicted": None}
-        for cost in (1, 2)
-    ]
-    gate = GATE | {"type": "sum", "metric": "metadata[cost]", "min": None, "max": 2.5, "cases": 2}
-    head = {"collected": {"music/s.queryeval.yaml": 2}, "selected": True}
-
-    report = merged(*(part(case(id_, **told), gates=[gate]) | head for id_, told in zip("ab", costs, strict=True)))
-
-    assert report["measures"]["metadata[cost]"]["sum"] == 3
-    assert [(gate["value"], gate["n"], gate["ok"]) for gate in report["gates"]] == [(3, 2, False)]
+    assert merged(*parts) == merged(merged(*parts[:2]), *parts[2:]) == whole
+    assert whole["selected"] is False
 
 
-def test_of_a_case_in_several_parts_the_last_counts():
-    parts = part(case("a", 0.0), case("b", 0.5)), part(case("a", 1.0))
+def test_of_a_case_in_several_parts_the_last_one_that_ran_it_counts():
+    first, second, left = part(case("a", 0.0), case("b", 0.5)), part(case("a", 1.0)), part(case("a", outcome="not_run"))
 
-    assert merged(*parts)["metrics"]["f1"]["mean"] == 0.75
-    assert merged(*reversed(parts))["metrics"]["f1"]["mean"] == 0.25
-    assert repeated_nodeids(dict(enumerate(parts))) == ["music/s.queryeval.yaml::a"]
+    there, back, with_left = merge(first, second), merge(second, first), merge(first, second, left)
 
-
-def test_a_case_that_ran_in_a_part_is_not_replaced_by_one_that_was_not_run():
-    ran, left = case(outcome="passed"), case(outcome="not_run", scores={})
-
-    for parts in ((part(ran), part(left)), (part(left), part(ran))):
-        assert [case["outcome"] for case in merged(*parts)["cases"]] == ["passed"]
+    assert [run.report["metrics"]["f1"]["mean"] for run in (there, back, with_left)] == [0.75, 0.25, 0.75]
+    assert f"1 case in several parts, of which the last one counts: {PATH}::a" in there.lines
 
 
-def test_a_gate_that_was_decided_in_a_part_with_all_of_its_cases_stays_decided():
-    stop = {"rule": "decided", "seed": 0, "alpha": 0.05, "after": 1, "of": 2}
-    cases = [case("a"), case("b", outcome="not_run", scores={})]
-    decided = evaluate_gate(GATE | {"cases": 2}, cases, decision=EarlyDecision(is_met=True, after=1, of=2))
-    second = part(case("z", nodeid="other/t.queryeval.yaml::z", path="other/t.queryeval.yaml"))
-
-    early = part(*cases, stop=stop) | {"gates": [decided]}
-
-    alone, both, larger = merged(early), merged(early, second), merged(early, part(gates=[GATE | {"cases": 3}]))
-    (more,) = larger["gates"]
-
-    assert (alone["gates"], alone["stop"]) == ([decided], stop)
-    assert both["gates"] == [decided]
-    assert (more["ok"], "decided" in more) == (None, False)
-
-
-def test_a_gate_of_a_part_that_says_it_was_decided_without_a_score_is_open():
-    cases = [case("a", scores={}), case("b", outcome="not_run", scores={})]
-    claimed = evaluate_gate(GATE | {"cases": 2}, cases) | {"ok": True, "decided": {"after": 1, "of": 2}}
-
-    (gate,) = merged(part(*cases) | {"gates": [claimed]})["gates"]
-
-    assert (gate["ok"], "decided" in gate) == (None, False)
-
-
-def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):
+def test_of_a_part_that_is_given_twice_the_last_place_counts():
     old, new = write("old.json", part(case("a", 0.0))), write("new.json", part(case("a", 1.0)))
 
-    assert main(["merge", old, new, old, "-o", "all.json"]) == 0
-    assert f"{old} is given more than once: it counts once\n" in capsys.readouterr().out
-    assert read_report(Path("all.json"))["metrics"]["f1"]["mean"] == 0.0
+    printed = command("merge", old, new, old, "-o", "all.json")
+
+    assert f"{old} is given more than once: it counts once\n" in printed.text
+    assert json.loads(Path("all.json").read_bytes())["metrics"]["f1"]["mean"] == 0.0
 
 
-def test_the_latest_time_counts_whatever_the_zone():
-    early, late = "2024-05-01T12:00:00+09:00", "2024-05-01T11:00:00+00:00"
-
-    assert merged(part(created=late), part(created=early))["created"] == late
-    assert merged(part(created="2024-05-01T09:00:00"), part(created=early))["created"] == "2024-05-01T09:00:00"
+def asked(*paths, ignored=()):
+    return {"requested_paths": {"paths": [*paths], "ignored": [*ignored]}}
 
 
-def test_a_name_that_parts_share_stays_and_others_are_joined():
-    assert merged(part(name="nightly"), part(name="nightly"))["name"] == "nightly"
-    assert merged(part(name="a"), part(name=""), part(name="b"), part(name="a"))["name"] == "a, b"
-    assert len(merged(*(part(name=f"{number}" * 40) for number in range(9)))["name"]) == 100
+ENGINES = {"engines": {"a": "1", "sqlite": "3.45"}}
+NEWER = HERE | {"engines": {"sqlite": "3.46"}}
+SPEND = {"name": "cost", "limit": 5.0, "sum": 1.5, "calls": 2, "unstated": 1, "reached": False}
+BOTH = {"name": "cost", "limit": 10.0, "sum": 3.0, "calls": 4, "unstated": 2, "reached": True, "unstated_in_a_row": 7}
 
 
-def test_predictors_of_several_parts_are_in_the_name_once():
-    one, two = (part(name=f"{', '.join(names)} 1a2b3c4", predictor={"sources": names}) for names in (["a"], ["a", "b"]))
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (
+            [{"created": "2024-05-01T11:00:00+00:00"}, {"created": "2024-05-01T12:00:00+09:00"}],
+            {"created": "2024-05-01T11:00:00+00:00"},
+        ),
+        (
+            [{"created": "2024-05-01T09:00:00"}, {"created": "2024-05-01T12:00:00+09:00"}],
+            {"created": "2024-05-01T09:00:00"},
+        ),
+        ([{"name": "nightly"}, {"name": "nightly"}], {"name": "nightly"}),
+        ([{"name": "a"}, {"name": ""}, {"name": "b"}, {"name": "a"}], {"name": "a, b"}),
+        (
+            [
+                {"name": "a 1a2b3c4", "predictor": {"sources": ["a"]}},
+                {"name": "a, b 1a2b3c4", "predictor": {"sources": ["a", "b"]}},
+            ],
+            {"name": "a, b 1a2b3c4", "predictor": {"sources": ["a", "b"]}},
+        ),
+        (
+            [{"name": "a 1a2b3c4", "predictor": {"sources": ["a"]}}, {"name": "x", "predictor": {"sources": ["c"]}}],
+            {"name": "a 1a2b3c4, x"},
+        ),
+        ([{"unreadable_files": ["z"]}, {"unreadable_files": ["y", "z"]}], {"unreadable_files": ["y", "z"]}),
+        (
+            [{"environment": HERE}, {"environment": THERE}, {"environment": HERE}],
+            {"environment": HERE | {"parts": [THERE]}},
+        ),
+        (
+            [{"environment": THERE}, {"environment": HERE | {"parts": [THERE]}}],
+            {"environment": THERE | {"parts": [HERE]}},
+        ),
+        (
+            [{"environment": HERE | own} for own in ({"engines": {}}, {}, ENGINES, NEWER)],
+            {"environment": HERE | ENGINES | {"parts": [NEWER]}},
+        ),
+        ([{"spend": SPEND}, {"spend": SPEND | {"reached": True, "unstated_in_a_row": 7}}], {"spend": BOTH}),
+        ([{"spend": SPEND}, {}, {"spend": SPEND | {"name": "tokens"}}], {"spend": SPEND}),
+        ([{"stopped": True}, {"interrupted": True}], {"stopped": True, "interrupted": True}),
+        ([{"selected": True, "collected": {}}, {"collected": {PATH: 1}}], {"selected": True, "collected": {}}),
+        ([{"selected": True, "collected": {PATH: 3}}, {}], {"selected": True, "collected": {PATH: 3}}),
+        ([{"selected": True, "collected": {PATH: 2}}, {}], {"selected": False}),
+        ([asked("."), asked(".")], asked(".")),
+        ([asked("sql", "json"), asked("sql", "json")], asked("sql", "json")),
+        ([asked("sql/a"), asked("sql/b", "sql/c/d")], asked("sql")),
+        ([asked("sql/a"), asked("json")], asked(".")),
+        ([asked("sql/a.queryeval.yaml"), asked("sql")], asked("sql")),
+        ([asked("/elsewhere/a"), asked("sql")], asked(".")),
+        ([asked(".", ignored="ab"), asked(".", ignored="bc")], asked(".", ignored="b")),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_the_head_of_the_report_is_about_all_parts(parts, expected):
+    report = merged(*(part(case(str(number)), **about) for number, about in enumerate(parts)))
 
-    assert merged(one, two)["name"] == "a, b 1a2b3c4"
-    assert merged(one, two | {"name": "nightly"})["name"] == "a 1a2b3c4, nightly"
-
-
-def test_other_environments_are_kept_beside_the_first():
-    both = merged(part(environment=HERE), part(environment=THERE), part(environment=HERE))
-
-    assert both["environment"] == HERE | {"parts": [THERE]}
-    assert merged(both, part(environment=THERE))["environment"] == both["environment"]
-    assert merged(part(environment=THERE), both)["environment"] == THERE | {"parts": [HERE]}
-
-
-def test_environments_that_differ_in_the_engines_they_opened_only_are_one():
-    none, two, newer = ({"engines": engines} for engines in ({}, {"a": "1", "sqlite": "3.45"}, {"sqlite": "3.46"}))
-
-    report = merged(*(part(environment=HERE | engines) for engines in (none, {}, two, newer, none)))
-
-    assert report["environment"] == HERE | two | {"parts": [HERE | newer]}
-    assert list(report["environment"]["engines"]) == ["a", "sqlite"]
-
-
-def test_parts_of_different_versions_are_refused(write, capsys):
-    first, second = write("1.json", part()), write("2.json", part(environment=HERE | {"pytest_queryeval": "2.0"}))
-
-    assert refusal(capsys, first, second) == (
-        "2.json: made by pytest-queryeval 2.0, but 1.json by 1.0: run all parts with one version"
-    )
-
-
-def test_predictors_and_broken_files_are_united():
-    report = merged(
-        part(predictor={"sources": ["b", "a"]}, unreadable_files=["z.queryeval.yaml"]),
-        part(predictor={"sources": ["a", "c"]}, unreadable_files=["y.queryeval.yaml"]),
-    )
-
-    assert report["predictor"] == {"sources": ["a", "b", "c"]}
-    assert report["unreadable_files"] == ["y.queryeval.yaml", "z.queryeval.yaml"]
-
-
-def test_gates_are_united_by_all_that_they_ask_for():
-    gates = [GATE, GATE | {"where": {"tag": "x"}}, GATE | {"min": 0.6}, GATE | {"max": 0.7}, GATE | {"metric": "m"}]
-    second = GATE | {"folder": "arts"}
-
-    report = merged(part(case(), gates=gates), part(gates=[second, *gates]))
-
-    wishes = [{name: gate[name] for name in GATE} for gate in report["gates"]]
-    assert wishes == [second, *gates]
-
-
-@pytest.mark.parametrize("changed", [[], [GATE | {"min": 0.1}], [GATE, GATE | {"metric": "m"}]])
-def test_parts_that_state_other_gates_for_a_folder_are_refused(changed):
-    sides = part(case(), gates=[GATE]), part(case("b"), gates=changed)
-
-    if not changed:  # as a shard without a case of the folder
-        assert len(merged(*sides)["gates"]) == 1
-        return
-    with pytest.raises(ReportError, match=r"part2.json: states other gates in music than part1.json: run all parts"):
-        merged(*sides)
+    assert {name: report[name] for name in expected} == expected
 
 
-def test_a_gate_that_stands_twice_in_its_file_is_evaluated_twice():
-    report = merged(part(case(), gates=[GATE, GATE]), part(gates=[GATE, GATE]))
+def test_a_long_name_is_cut_and_a_cost_is_one_that_any_part_knows():
+    costs = {"metrics": {"edits": {"better": "lower"} | dict.fromkeys(("mean", "min", "median", "max"), 3.0)}}
+    costs["metrics"]["edits"] |= {"n": 1, "std": None, "ci95": None, "missed": 0}
+    costs["metrics"]["edits"] |= {"mean_with_errors": None, "n_with_errors": None}
+    first, second = (case(name, scores={"edits": 3.0}) for name in "ab")
 
-    assert [gate["ok"] for gate in report["gates"]] == [True, True]
+    report = merged(part(first, name="x" * 80, **costs), part(second, name="y" * 80))
+
+    assert len(report["name"]) == 100
+    assert report["metrics"]["edits"]["better"] == "lower"
+
+
+# Gates
+
+
+def oks(*parts):
+    return [gate["ok"] for gate in merged(*parts)["gates"]]
+
+
+def test_gates_are_united_by_all_that_they_require():
+    gates = [
+        GATE,
+        GATE | {"where": {"tag": "x"}},
+        GATE | {"min": 0.6},
+        GATE | {"max": 0.7},
+        GATE | {"metric": "m"},
+        GATE,
+    ]
+    arts = GATE | {"folder": "arts"}
+
+    report = merged(part(case(), gates=gates), part(gates=[arts, *gates]))
+
+    assert [{name: gate[name] for name in GATE} for gate in report["gates"]] == [arts, *gates]
 
 
 def test_a_gate_is_evaluated_once_all_of_its_cases_ran_in_some_part():
-    gate = GATE | {"cases": 3}
-    first, second, third = (part(case(name), gates=[gate]) for name in "abc")
-
-    assert [gate["ok"] for gate in merged(first, second)["gates"]] == [None]
-    assert [gate["ok"] for gate in merged(first, second, third)["gates"]] == [True]
-
-
-def test_a_gate_that_no_case_of_any_part_fits_is_missed():
-    gate = GATE | {"where": {"tag": "x"}}
-
-    assert [gate_result["ok"] for gate_result in merged(part(case("a"), gates=[gate]), part(case("b")))["gates"]] == [
-        False
-    ]
-
-
-def test_what_one_part_could_not_count_another_one_may_know():
+    first, second, third = (part(case(name), gates=[GATE | {"cases": 3}]) for name in "abc")
     unknown, known = part(case("a"), gates=[GATE | {"cases": None}]), part(case("b"), gates=[GATE | {"cases": 2}])
 
-    assert [gate["ok"] for gate in merged(unknown)["gates"]] == [None]
-    assert [gate["ok"] for gate in merged(unknown, known)["gates"]] == [True]
+    assert (oks(first, second), oks(first, second, third)) == ([None], [True])
+    assert (oks(unknown), oks(unknown, known)) == ([None], [True])
+    assert oks(part(case(), gates=[GATE | {"where": {"tag": "x"}}]), part(case("b"))) == [False]  # no case has the tag
 
 
-def test_what_a_part_left_out_without_knowing_it_stays_uncertain():
-    unknown = part(case("a"), collected={}, selected=True)
+def test_a_part_whose_gates_were_evaluated_is_evaluated_anew_but_for_early_decisions_on_all_its_cases():
+    missed = GATE | {"cases": 1, "ok": False, "value": 0.0, "n": 1, "ran": 1, "reason": ""}
+    cases = [case("a"), case("b", outcome="not_run", scores={})]
+    decided = (
+        GATE
+        | {"cases": 2, "ok": True, "value": 1.0, "n": 1, "ran": 1, "reason": ""}
+        | {"decided": {"after": 1, "of": 2}}
+    )
+    stop = {"rule": "decided", "seed": 0, "alpha": 0.05, "after": 1, "of": 2}
+    early = part(*cases, gates=[decided], stop=stop)
 
-    assert merged(unknown, part(case("b")))["selected"] is True
+    alone, both = merged(early), merged(early, part(case("z", path="other/t.queryeval.yaml")))
 
-
-def test_a_part_whose_gates_were_evaluated_is_evaluated_anew():
-    evaluated = part(case("a", 0.0)) | {"gates": [evaluate_gate(GATE | {"cases": 1}, [case("a", 0.0)])]}
-
-    assert [gate["ok"] for gate in merged(evaluated, part(case("b"), case("c")))["gates"]] == [True]
-
-
-def test_a_merge_of_merges_is_a_merge_of_all():
-    first, second, third = (part(case(name), gates=[GATE]) for name in "abc")
-
-    assert merged(merged(first, second), third) == merged(first, second, third)
-
-
-def test_a_report_without_pytest_is_a_part():
-    report = aggregate([case()], gates=(), about=HEAD | {"created": "2024-05-01"})
-
-    assert merged(HEAD | report)["totals"]["passed"] == 1
+    assert oks(part(case("a", 0.0), gates=[missed]), part(case("b"), case("c"))) == [True]
+    assert (alone["gates"], alone["stop"]) == ([decided | {"errors": 0}], stop)
+    assert (both["gates"], "stop" in both) == (alone["gates"], False)
+    assert oks(early, part(gates=[GATE | {"cases": 3}])) == [None]
+    assert oks(early | {"selected": True, "collected": {PATH: 9}}) == [None]
 
 
 @pytest.mark.parametrize(
-    ("changes", "status"),
+    ("second", "problem"),
     [
-        ({}, 0),
-        ({"outcome": "missed"}, 0),
-        ({"outcome": "skipped"}, 0),
-        ({"outcome": "xfailed"}, 0),
-        ({"outcome": "xpassed"}, 0),
-        ({"outcome": "failed"}, 1),
-        ({"outcome": "error"}, 1),
-    ],
-)
-def test_failed_cases_and_errors_make_the_exit_status_1(write, capsys, changes, status):
-    assert main(["merge", write("1.json", part(case())), write("2.json", part(case("b", **changes)))]) == status
-
-
-@pytest.mark.parametrize(
-    ("report", "status", "line"),
-    [
-        (part(case(), gates=[GATE]), 0, "gate met: f1 in music: 1.000, needs at least 0.5 (1 case)"),
-        (part(case(value=0.25), gates=[GATE]), 1, "gate MISSED: f1 in music: 0.250, needs at least 0.5 (1 case)"),
-        (part(case(), gates=[GATE | {"cases": 9}]), 0, "gate not evaluated: f1 in music: 1 of 9 cases ran *"),
-        (part(case(), unreadable_files=["a.queryeval.yaml"]), 1, "could not be read: a.queryeval.yaml"),
-        (part(case(), stopped=True), 1, "stopped before its end: part.json"),
-        (part(), 5, "0 cases: none ran"),
-    ],
-)
-def test_gates_and_runs_that_were_not_whole_make_the_exit_status(write, capsys, report, status, line):
-    assert main(["merge", write("part.json", report)]) == status
-    assert fnmatch.filter(capsys.readouterr().out.splitlines(), line)
-
-
-@pytest.mark.parametrize(
-    ("report", "verdict"),
-    [
-        (part(case(), gates=[GATE]), "PASSED: 1 case: 1 passed (no case failed, 1 gate met)"),
-        (part(case(value=0.25), gates=[GATE]), "FAILED: gate missed: f1 in music: 0.250, needs at least 0.5 (1 case)"),
-        (part(case(), gates=[GATE | {"cases": 9}]), "NO VERDICT: *; name the reports of the other cases as well"),
-        (part(case(), gates=[GATE | {"cases": 9}], stopped=True), "INTERRUPTED: *"),
-    ],
-    ids=["passed", "failed", "no-verdict", "interrupted"],
-)
-def test_the_last_line_is_the_verdict(write, capsys, report, verdict):
-    main(["merge", write("part.json", report), "-o", "all.json"])
-
-    assert fnmatch.fnmatchcase(capsys.readouterr().out.splitlines()[-1], f"queryeval: {verdict}")
-
-
-def test_reports_go_to_every_target(write, capsys):
-    name = write("part.json", part(case(), gates=[GATE]))
-
-    assert main(["merge", name, "-o", "all.json", "-o", "deep/all.md", "--output", "reports"]) == 0
-
-    assert Path("reports/report.json").read_bytes() == Path("all.json").read_bytes()
-    assert Path("reports/report.md").read_bytes() == Path("deep/all.md").read_bytes()
-    written = ["all.json", "deep/all.md", "reports/report.json", "reports/report.md"]
-    assert set(written) <= {line.removeprefix("report: ") for line in capsys.readouterr().out.splitlines()}
-
-
-def test_a_part_may_be_replaced_by_the_merge(write, capsys):
-    first, second = write("1.json", part(case("a"))), write("2.json", part(case("b")))
-
-    assert main(["merge", first, second, "-o", first]) == 0
-    assert read_report(Path(first))["totals"]["cases"] == 2
-
-
-@pytest.mark.parametrize("target", ["all.jsn", "part.json/all.json"])
-def test_targets_are_checked_before_parts_are_read(write, capsys, target):
-    write("part.json", part(case()))
-
-    assert target in refusal(capsys, "missing.json", "-o", target)
-
-
-def test_a_report_that_cannot_be_written_makes_the_exit_status_1(write, capsys, monkeypatch):
-    def refuse(path, content):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pytest_queryeval.reports.write_atomically", refuse)
-
-    assert main(["merge", write("part.json", part(case())), "-o", "all.json"]) == 1
-    *_, problem, verdict = capsys.readouterr().out.splitlines()
-    assert problem == "report all.json cannot be written: No space left on device"
-    assert verdict == f"queryeval: FAILED: {problem}"
-
-
-def broken_gate(**changes):
-    return part() | {"gates": [evaluate_gate(GATE | {"cases": 0}, (), mode="off") | changes]}
-
-
-def broken_case(**changes):
-    report = part(case())
-    report["cases"] = [case(**changes)]
-    return report
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "is not a report: not JSON: a value is missing (line 1)"),
+        (part(case("b"), gates=[GATE | {"min": 0.1}]), "states other gates in music than 1.json: run all parts"),
+        (part(case("b"), gates=[GATE, GATE]), "states other gates in music than 1.json: run all parts"),
+        (part(case(question="How old?")), f"{PATH}::a is another case than in 1.json: parts have one root folder"),
         (
-            b'{"schema": 2, "cases": [',
-            "is not a report: not JSON: it ends too early: a value, a `]` or a `}` is missing",
-        ),
-        (b"\xff\x00\xfe", "is not a report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (b"\n<!doctype html>", "is not a report: it is HTML or XML: name the JSON file of that run"),
-        (b"[]", "is not a report of pytest-queryeval"),
-        (b'{"schema": 2}', "is not a report of pytest-queryeval"),
-        (b'{"schema": 3, "cases": []}', f"has schema 3, {ONLY_2}"),
-        (b'{"schema": 1, "cases": []}', f"has schema 1, {ONLY_2}"),
-        (b'{"schema": "\\u001b[1m", "cases": []}', f"has schema \\x1b[1m, {ONLY_2}"),
-        (b'{"schema": 2, "cases": [], "x": NaN}', "is not a report: NaN is not JSON"),
-        (b'{"schema": 2, "cases": [], "x": -1e999}', "is not a report: the number -1e999 is too large"),
-        (b"[" * 100_000, "is not a report: nested too deeply"),
-        (b'{"schema": 2, "cases": []}', "is not a report: 'name' is missing"),
-        (part() | {"created": "today"}, "is not a report: created: expected a time in the form of ISO 8601"),
-        (part() | {"cases": {}}, "is not a report: cases: 'file' is missing"),
-        (part() | {"cases": [1]}, "is not a report: cases[0]: expected an object"),
-        (part() | {"unreadable_files": [None]}, "is not a report: unreadable_files[0]: expected a text"),
-        (part() | {"collected": {"a": -1}}, "is not a report: collected.a: expected a whole number >= 0"),
-        (part() | {"environment": {"parts": 3}}, "is not a report: environment.parts: expected a list"),
-        (part() | {"predictor": {}}, "is not a report: predictor: 'sources' is missing"),
-        (broken_gate(min="1"), "is not a report: gates[0].min: expected a number or null"),
-        (broken_gate(where={"tag": 3}), "is not a report: gates[0].where.tag: expected a text or an object"),
-        (broken_gate(where={"tag": {}}), "is not a report: gates[0].where.tag: expected a text"),
-        (broken_gate(where={"not": "x"}), "is not a report: gates[0].where.not: expected an object"),
-        (broken_gate(type="no_regression"), "is not a report: gates[0]: 'no_regression' is missing"),
-        (broken_case(scores={"f1": True}), "is not a report: cases[0].scores.f1: expected a number or null"),
-        (broken_case(scores={"f1": 10**180}), "is not a report: cases[0].scores.f1: expected a number < 1e+150"),
-        (broken_case(scores={"f1": 10**400}), "is not a report: a whole number is too large"),
-        (
-            broken_case(outcome="lost"),
-            "is not a report: cases[0].outcome: expected one of passed, failed, missed, error,",
-        ),
-        (broken_case(gold={}), "is not a report: cases[0].gold: 'query' is missing"),
-        (broken_case(violations=[{}]), "is not a report: cases[0].violations[0]: 'metric' is missing"),
-        (broken_case(details={"notes": 1}), "is not a report: cases[0].details.notes: expected a list"),
-        (broken_case(details={"spider": {}}), "is not a report: cases[0].details.spider: 'hardness' is missing"),
-        (broken_case(nodeid=None), "is not a report: cases[0].nodeid: expected a text"),
-        (broken_case(trials=[1]), "is not a report: cases[0].trials[0]: expected an object"),
-        (broken_case(trials=[TRIAL, {}]), "is not a report: cases[0].trials[1]: 'passed' is missing"),
-        (
-            broken_case(trials=[TRIAL | {"passed": "no"}]),
-            "is not a report: cases[0].trials[0].passed: expected true or",
-        ),
-        (
-            broken_case(trials=[TRIAL | {"prediction": "x"}]),
-            "is not a report: cases[0].trials[0].prediction: expected an",
+            part(environment=HERE | {"pytest_queryeval": "2.0"}),
+            "made by pytest-queryeval 2.0, but 1.json by of an unknown version: run all parts with one version",
         ),
     ],
 )
-def test_a_part_that_is_no_report_is_named_in_one_line(write, capsys, content, problem):
-    good = write("part1.json", part(case()))
+def test_parts_that_do_not_belong_together_are_refused(second, problem):
+    write("1.json", part(case(question="How many?"), gates=[GATE]))
 
-    line = refusal(capsys, good, write("part2.json", content), "-o", "all.json")
-
-    assert line.startswith(f"part2.json: {problem}")
-    assert not Path("all.json").exists()
-
-
-@pytest.mark.parametrize("name", ["missing.json", ".", "a\x1b[31m\n::error::.json"])
-def test_a_part_that_cannot_be_read_is_named_in_one_line(write, capsys, name):
-    line = refusal(capsys, write("part1.json", part(case())), name)
-
-    assert (": is a folder: name the report in it" if name == "." else ": no such file: ") in line
-    assert "\x1b" not in line
-
-
-@pytest.mark.parametrize(
-    "arguments", [["merge"], ["merge", "part.json", "--baseline"], ["render", "-o", "all.json"]], ids=" ".join
-)
-def test_a_pipe_is_refused_as_a_report_whose_writer_may_never_come(write, capsys, arguments):
-    write("part.json", part(case()))
-    os.mkfifo("pipe.json")
-
-    with pytest.raises(SystemExit) as caught:
-        main([*arguments, "pipe.json"])
-
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == "pipe.json: is not a report: it is a pipe: write it to a file, and name that\n"
-
-
-@pytest.mark.long
-def test_a_part_that_is_too_large_is_refused(write, capsys):
-    with Path("large.json").open("wb") as file:
-        file.truncate(2**30)
-
-    assert refusal(capsys, "large.json") == f"large.json: is not a report: larger than {MAX_BYTES // 2**20} MiB"
+    assert refusal("merge", "1.json", write("2.json", second)).startswith(f"2.json: {problem}")
 
 
 def test_scores_that_cannot_be_averaged_are_refused():
     dimensions = {"RIVER": {"precision": 1e308, "recall": 1.0}}
     cases = (case(name, kind="sdmx", details={"dimensions": dimensions}) for name in "ab")
-    report = part() | {"cases": list(cases)}
 
-    with pytest.raises(ReportError, match=r"^scores are too large to be averaged$"):
-        merged(report)
+    assert refusal("merge", write("1.json", part(*cases))) == "scores are too large to be averaged"
 
 
-def replaced(report, path, value):
-    """A copy of a report with another value in one place."""
-    copy = json.loads(json.dumps(report))
-    place = copy
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
-    return copy
+# Exit statuses and lines
 
 
-def places(value, path=()):
-    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, item in steps:
-        yield (*path, step)
-        yield from places(item, (*path, step))
+MET, MISSED = "f1 in music: 1.000, needs at least 0.5 (1 case)", "f1 in music: 0.250, needs at least 0.5 (1 case)"
 
 
-WHOLE = part(
-    case(
-        tags=["x"],
-        outcome="failed",
-        difference={"summary": "", "missing": [], "extra": [], "changed": []},
-        gold={"query": "q", "seconds": 1.0},
-        prediction={"source": "p", "seconds": 1.0, "metadata": {"tokens": 3, "llm_time": 0.5}},
-        violations=[{"metric": "f1", "min": 1, "max": None, "value": 0.5}],
-        details={"notes": ["a: answered by b, since"], "empty_gold": True},
-        trials=[TRIAL, TRIAL | {"passed": False, "prediction": {"source": "p", "seconds": 0.5, "metadata": {}}}],
-    ),
-    gates=[GATE, GATE | {"where": {"tag": "y"}}],
-    predictor={"sources": ["p"]},
+@pytest.mark.parametrize(
+    ("report", "status", "line", "verdict"),
+    [
+        (part(case(), gates=[GATE]), 0, f"gate met: {MET}", "PASSED: 1 case: 1 passed (no case failed, 1 gate met)"),
+        (part(case(value=0.25), gates=[GATE]), 1, f"gate MISSED: {MISSED}", f"FAILED: gate missed: {MISSED}"),
+        (
+            part(case(), gates=[GATE | {"cases": 9}]),
+            0,
+            "gate not evaluated: f1 in music: 1 of 9 cases ran *",
+            "NO VERDICT: *; name the reports of the other cases as well",
+        ),
+        (part(case(), gates=[GATE], unreadable_files=["a"]), 1, "could not be read: a", "FAILED: *"),
+        (part(case(), stopped=True), 1, "stopped before its end: *part1.json", "INTERRUPTED: *"),
+        (part(), 5, "0 cases: none ran", "NO VERDICT: *"),
+        (part(case(outcome="missed")), 0, "1 case: 1 missed", "PASSED: *"),
+        (part(case(outcome="skipped")), 0, "1 case: 1 skipped", "NO VERDICT: *; a report tells why cases were skipped"),
+        (part(case(outcome="xfailed"), case(outcome="xpassed")), 0, "2 cases: 1 xfailed, 1 xpassed", "PASSED: *"),
+        (part(case(), case(outcome="failed")), 1, "2 cases: 1 passed, 1 failed", "FAILED: 1 case failed"),
+        (part(case(outcome="error")), 1, "1 case: 1 error", "FAILED: 1 case in error"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
+def test_cases_and_gates_make_the_verdict_and_the_exit_status(report, status, line, verdict):
+    found = merge(report)
+
+    assert found.status == status
+    assert any(fnmatchcase(own, line) for own in found.lines)
+    assert fnmatchcase(found.lines[-1], f"queryeval: {verdict}")
 
 
-@given(st.sampled_from(list(places(WHOLE))), trees)
-def test_whatever_stands_in_a_part_it_is_merged_or_refused(tmp_path_factory, path, value):
-    folder = tmp_path_factory.getbasetemp()
-    (folder / "part.json").write_bytes(json.dumps(replaced(WHOLE, path, value)).encode())
+def test_reports_go_to_every_target_also_in_the_place_of_a_part():
+    name = write("part.json", part(case(), gates=[GATE]))
+    Path("taken.json").write_text(json.dumps(part(case())))
 
-    try:
-        status = main(
-            ["merge", str(folder / "part.json"), "-o", str(folder / "all.json"), "-o", str(folder / "all.md")]
-        )
-    except SystemExit as stop:
-        status = stop.code
+    printed = command("merge", name, "-o", "all.json", "-o", "deep/all.md", "--output", "reports", "-o", name)
 
-    assert status in (0, 1, 2)
+    assert Path("reports/report.json").read_bytes() == Path("all.json").read_bytes() == Path(name).read_bytes()
+    assert Path("reports/report.md").read_bytes() == Path("deep/all.md").read_bytes()
+    assert {"all.json", "deep/all.md", "reports/report.json", "reports/report.md", name} <= {*printed.data["reports"]}
 
 
-def test_text_of_parts_is_shown_and_never_obeyed(write, capsys):
+@pytest.mark.parametrize("target", ["all.jsn", "part.json/all.json"])
+def test_targets_are_checked_before_parts_are_read(target):
+    write("part.json", part(case()))
+
+    assert target in refusal("merge", "missing.json", "-o", target)
+
+
+def test_text_of_parts_is_shown_and_never_obeyed(capsys):
     bad = case("x", outcome="failed", nodeid="::error::x\x1b[31m", message="##[group]\u202e")
 
     main(["merge", write("part.json", part(bad, case("y"), unreadable_files=["\n::warning::"]))])
@@ -545,68 +297,25 @@ def test_text_of_parts_is_shown_and_never_obeyed(write, capsys):
     assert "##" not in out
 
 
-def script(*arguments, **options):
-    command = [Path(sysconfig.get_path("scripts")) / "queryeval", *arguments]
-    return subprocess.run(command, capture_output=True, timeout=300, check=False, **options)
-
-
-def test_the_output_is_plain_where_the_terminal_knows_ascii_only(write):
+@pytest.mark.process
+def test_a_reader_that_has_gone_and_a_terminal_that_knows_ascii_only_change_nothing():
     name = write("part.json", part(case("ö", outcome="failed", nodeid="ö")))
+    program = f"{sysconfig.get_path('scripts')}/queryeval merge {name}"
+    piped = f"{program} -o all.json | true; exit ${{PIPESTATUS[0]}}"
 
-    result = script("merge", name, env=os.environ | {"PYTHONIOENCODING": "ascii"})
-
-    assert (result.returncode, result.stderr) == (1, b"")
-    assert b"\\xf6" in result.stdout
-    assert b"\x1b" not in result.stdout
-
-
-def test_a_reader_that_has_gone_changes_nothing(write):
-    name = write("part.json", part(case(outcome="failed")))
-    program = f"{sysconfig.get_path('scripts')}/queryeval merge {name} -o all.json"
-
-    result = subprocess.run(
-        ["bash", "-c", f"{program} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=300, check=False
+    plain = subprocess.run(
+        program.split(), env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=300, check=False
     )
+    gone = subprocess.run(["bash", "-c", piped], capture_output=True, timeout=300, check=False)
 
-    assert (result.returncode, result.stderr) == (1, b"")
+    assert (plain.returncode, plain.stderr) == (gone.returncode, gone.stderr) == (1, b"")
+    assert b"\\xf6" in plain.stdout
+    assert b"\x1b" not in plain.stdout
     assert Path("all.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            [],
-            "queryeval: the following arguments are required: COMMAND (`queryeval --help` lists the commands, ",
-        ),
-        (
-            ["merge"],
-            "queryeval merge: the following arguments are required: PART.json (example: queryeval merge shard-1.json",
-        ),
-        (["merg", "a.json"], "queryeval: argument COMMAND: invalid choice: 'merg' (choose from "),
-        (
-            ["merge", "a.json", "--out-put", "b.json"],
-            "queryeval merge: unknown option '--out-put': did you mean '--output'?",
-        ),
-    ],
-)
-def test_a_call_that_is_incomplete_is_a_usage_error(capsys, arguments, message):
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith(message)
-
-
-def test_help_names_the_subcommands(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["--help"])
-
-    assert stop.value.code == 0
-    assert "merge" in capsys.readouterr().out
-
-
-def test_merging_loads_neither_pytest_nor_a_parser(write):
+@pytest.mark.process
+def test_merging_loads_neither_pytest_nor_a_parser():
     name = write("part.json", part(case()))
     program = f"from pytest_queryeval.cli import main; main(['merge', '{name}']); import sys; print(*sys.modules)"
 
@@ -616,43 +325,20 @@ def test_merging_loads_neither_pytest_nor_a_parser(write):
     assert not loaded & {"pytest", "_pytest", "yaml", "sqlglot", "rdflib", "numpy", "sqlite3"}
 
 
-def test_one_node_id_for_two_cases_is_a_wrong_root_folder():
-    first, second = part(case(question="How many?")), part(case(question="How old?"))
-
-    with pytest.raises(
-        ReportError, match=r"^part2\.json: music/s\.queryeval\.yaml::a is another case than in part1\.json"
-    ):
-        merge({"part1.json": first, "part2.json": second})
-
-
 @pytest.mark.parametrize(
-    ("asked", "paths"),
+    ("arguments", "message"),
     [
-        ((["."], ["."]), ["."]),
-        ((["sql", "json"], ["sql", "json"]), ["sql", "json"]),
-        ((["sql/a"], ["sql/b", "sql/c/d"]), ["sql"]),
-        ((["sql/a"], ["json"]), ["."]),
-        ((["sql/a.queryeval.yaml"], ["sql"]), ["sql"]),
-        ((["/elsewhere/a"], ["sql"]), ["."]),
+        ([], "queryeval: the following arguments are required: COMMAND (`queryeval --help` lists the commands, "),
+        (
+            ["merge"],
+            "queryeval merge: the following arguments are required: PART.json (example: queryeval merge shard-1",
+        ),
+        (["merg", "a.json"], "queryeval: argument COMMAND: invalid choice: 'merg' (choose from "),
+        (
+            ["merge", "a.json", "--out-put", "b"],
+            "queryeval merge: unknown option '--out-put': did you mean '--output'?",
+        ),
     ],
 )
-def test_parts_are_taken_together_to_ask_for_all_of_the_folder_that_holds_them(asked, paths):
-    parts = [part(case(str(number)), requested_paths={"paths": own, "ignored": []}) for number, own in enumerate(asked)]
-
-    assert merged(*parts)["requested_paths"] == {"paths": paths, "ignored": []}
-
-
-def test_what_every_part_was_to_ignore_is_ignored():
-    ignored = (["a", "b"], ["b", "c"])
-    parts = [
-        part(case(str(number)), requested_paths={"paths": ["."], "ignored": own}) for number, own in enumerate(ignored)
-    ]
-
-    assert merged(*parts)["requested_paths"]["ignored"] == ["b"]
-
-
-def test_parts_tell_which_metrics_are_costs_that_are_known_only_where_they_ran():
-    first = part(case("a", scores={"edits": 3.0}))
-    first["metrics"]["edits"]["better"] = "lower"
-
-    assert merged(first, part(case("b", scores={"edits": 1.0})))["metrics"]["edits"]["better"] == "lower"
+def test_a_call_that_is_incomplete_is_a_usage_error(arguments, message):
+    assert refusal(*arguments).startswith(message)
