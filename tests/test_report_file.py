@@ -1,33 +1,50 @@
-"""What read_report takes, every format can show; what it refuses, it refuses in one line."""
+"""Reports read back: what is read, every format can show; what is refused, is refused in one line."""
 
+import io
 import json
+import os
 import random
-import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
+import jsonschema
 import pytest
-from report_maker import evaluate_gate, make_case, make_gate, report_of
-from samples import answer
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from report_maker import make_case, make_compared
+from report_parts import command, merge, part, refusal, report_of
+from samples import FINGERPRINT, answer, entry
 from samples import make_case as make_suite_case
+from trees import trees
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.cli import main
+from pytest_queryeval.core import report as report_types
 from pytest_queryeval.core.groups import GROUPS
-from pytest_queryeval.languages.sql.match import COMPONENTS
-from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import gate_text
-from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
-from pytest_queryeval.results.report_schema import problem_in
+from pytest_queryeval.core.report import SpiderLevel
 
 # The report of all parts has cases of JSON, and is written in all formats.
-pytestmark = pytest.mark.feature("ci", "excel", "json", "page", "sdmx")
+pytestmark = pytest.mark.feature("ci", "excel", "history", "json", "page", "report_files", "sdmx")
 
+TEXTS, VALUES = yaml.safe_load_all((Path(__file__).parent / "damaged_reports.yaml").read_text(encoding="utf-8"))
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
 # What stands right below these is called as one likes: one name of each is enough.
 NAMED = frozenset(("metrics", "measures", "dimensions", "spider_table", "scores", "thresholds", "groups", *GROUPS))
+COMPONENTS = [
+    name for name in SpiderLevel.__annotations__ if name not in ("count", "execution_accuracy", "exact_match")
+]
 SPIDER = {"hardness": "easy", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
+GATE = {"type": "limits", "folder": "suite", "metric": "pass_rate", "where": {}, "min": 0.5, "max": None}
+METRIC = {"better": "higher", "ci95": None, "n": 1, "std": None, "missed": 0}
+METRIC |= dict.fromkeys(("mean", "min", "median", "max"), 1.0) | {"mean_with_errors": None, "n_with_errors": None}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def full_cases():
@@ -48,39 +65,32 @@ def full_cases():
     return cases
 
 
-def full_report():
+@pytest.fixture(scope="module")
+def full():
     """A report with gates of every kind, a baseline, dimensions, trials, measures and Spider's table."""
     before, after = full_cases(), full_cases()
     after[0]["scores"] |= {"execution_accuracy": 0.0}
     after[0]["outcome"] = "failed"
-    earlier, run = report_of(before), report_of(after)
-    rules = {"no_regression": {"alpha": 0.05, "max_drop": 0.0}}
+    open_gate = GATE | {"min": None}
     gates = [
-        make_gate(),
-        make_gate(type="no_regression", min=None, metric="execution_accuracy", better="higher", **rules),
-        make_gate(type="max_regressions", min=None, max_regressions=0),
-        make_gate(folder="elsewhere", cases=1, where={"kind": "sql"}),
+        GATE,
+        open_gate
+        | {"type": "no_regression", "metric": "execution_accuracy", "better": "higher"}
+        | {"no_regression": {"alpha": 0.05, "max_drop": 0.0}},
+        open_gate | {"type": "max_regressions", "max_regressions": 0},
+        GATE | {"folder": "elsewhere", "cases": 1, "where": {"kind": "sql"}},
     ]
-    defaults = {
-        name: run[name]
-        for name in ("name", "created", "environment", "predictor", "requested_paths", "collected", "unreadable_files")
-    }
-    defaults |= {
-        "selected": False,
-        "stopped": False,
-        "interrupted": False,
-        "baseline": compare_reports(earlier, run, path="main.json"),
-    }
-    defaults["environment"] = defaults["environment"] | {"parts": [{"python": "3.11"}]}
-    return aggregate(after, gates=[evaluate_gate(gate, after, baseline=earlier) for gate in gates], about=defaults)
+    report = merge(part(*after, gates=gates), baseline=part(*before)).report
+    report["environment"]["parts"] = [{"python": "3.11"}]
+    return report
 
 
-def paths(value, path=()):
+def places(value, path=()):
     """The place of every value within a value, outer ones first."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
         yield (*path, name)
-        yield from paths(item, (*path, name))
+        yield from places(item, (*path, name))
 
 
 def shape(path):
@@ -102,89 +112,109 @@ def changed(report, path, value):
     return copy
 
 
-@pytest.fixture(scope="module")
-def full():
-    return full_report()
+def problem(report):
+    """What is said of a report, given as values or as text, when it is rendered."""
+    Path("report.json").write_text(report if isinstance(report, str) else json.dumps(report), encoding="utf-8")
+    return refusal("render", "report.json", "-o", "out.md").partition("report.json: ")[2]
 
 
-@pytest.fixture
-def read(tmp_path):
-    """A function that reads a report which it writes before, given as values or as text."""
-
-    def read_again(report):
-        path = tmp_path / "report.json"
-        path.write_text(report if isinstance(report, str) else json.dumps(report), encoding="utf-8")
-        return read_report(path)
-
-    return read_again
+def rendered(report, *suffixes):
+    """The status of rendering a report in these formats."""
+    Path("report.json").write_text(json.dumps(report), encoding="utf-8")
+    return command("render", "report.json", *(word for suffix in suffixes for word in ("-o", f"out.{suffix}"))).status
 
 
-def refusal(read, report):
-    with pytest.raises(ReportError) as caught:
-        read(report)
-    text = str(caught.value)
-    assert "\n" not in text
-    return text.partition("report.json: ")[2]
-
-
-def test_the_report_that_is_changed_has_every_part(full, read):
+def test_the_report_that_is_changed_has_every_part_and_is_read_as_it_is(full):
     assert {"dimensions", "trials", "measures", "spider_table", "baseline"} <= full.keys()
     assert [gate["ok"] for gate in full["gates"]].count(None) == 2
-    assert "detectable" in full["gates"][1]
-    assert read(full) == full
+    assert any("detectable" in gate for gate in full["gates"])
+    assert rendered(full, "json", "html", "xlsx") == 0
+    assert json.loads(Path("out.json").read_bytes()) == full
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
-def test_what_is_read_can_be_shown_and_all_else_is_refused_in_one_line(full, read, part):
+def test_what_is_read_can_be_shown_and_all_else_is_refused_in_one_line(full, part):
     """Put one of three values at each place: those of the first part in each run, the others where there is time."""
-    places = list({shape(path): path for path in reversed(list(paths(full)))}.values())
-    assert len(places) > 300
-    taken, chance = 0, random.Random(5)
-    for number, place in enumerate(places):
+    known = list({shape(path): path for path in reversed(list(places(full)))}.values())
+    assert len(known) > 300
+    read, chance = 0, random.Random(5)
+    for number, place in enumerate(known):
         value = (MISSING, *chance.sample(PUT[1:], 2))[(number + part) % 3]
-        try:
-            report = read(changed(full, place, value))
-        except ReportError as error:
-            assert "\n" not in str(error)  # noqa: PT017 - the other outcome is as good
-            continue
-        taken += 1
-        formats = (
-            "md",
-            "csv",
-            "json",
-            *(("xlsx",) if taken % 10 == 0 else ()),
-            *(("html",) if taken % 70 == 0 else ()),
-        )
-        for name in formats:
-            assert REPORTS[name].render(report), (place, value)
-    assert taken > 30
+        Path("report.json").write_text(json.dumps(changed(full, place, value)), encoding="utf-8")
+        formats = "md", "csv", *(("xlsx",) if number % 20 == 0 else ())
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as errors:
+            try:
+                status = main(["render", "report.json", *(word for name in formats for word in ("-o", f"out.{name}"))])
+            except SystemExit as stop:
+                status = stop.code
+        assert status == 0 or errors.getvalue().count("\n") == 1, (place, value)
+        assert status in (0, 2), (place, value)
+        read += status == 0
+    assert read > 30
 
 
-def test_a_table_that_would_leave_its_fence_in_markdown_is_refused(full, read):
-    taken = changed(full, ("spider_table", "all", "count"), "1\n```\n</details>\n# Passed @octocat")
-
-    added = changed(full, ("spider_table", "# Passed"), full["spider_table"]["all"])
-    assert refusal(read, taken) == "is not a report: spider_table.all.count: expected a whole number"
-    assert refusal(read, added) == "is not a report: spider_table: expected one of easy, medium, hard, extra, all"
+@pytest.mark.parametrize(("text", "said"), TEXTS, ids=lambda text: ascii(text)[:50])
+def test_a_text_that_is_no_report_is_refused(text, said):
+    assert problem(text).startswith(said)
 
 
-@pytest.mark.parametrize("schema", [True, 1, 2.0, "2", None, [2]])
-def test_a_schema_is_a_whole_number(full, read, schema):
-    assert refusal(read, full | {"schema": schema}).startswith("has schema ")
+@pytest.fixture(scope="module")
+def small_report():
+    case = entry(prediction={"source": "p", "seconds": 1.0, "metadata": {}})
+    return report_of(case, gates=[GATE]) | {"metrics": {"m": METRIC}}
 
 
-@pytest.mark.parametrize("place", [(), ("cases", 0), ("cases", 0, "scores")])
-def test_a_key_that_stands_twice_is_refused(full, read, place):
-    doubled = json.dumps(changed(full, (*place, "first"), 1)).replace('"first": 1', '"first": 1, "first": 2')
+@pytest.mark.parametrize("row", VALUES, ids=lambda row: f"{row[0]}={row[1]}"[:60])
+def test_a_value_of_another_type_is_refused_with_its_place(small_report, row):
+    place, value, said = row
+    path = tuple(int(step) if step.isdigit() else step for step in place.split("."))
+    value = MISSING if value == "MISSING" else value
 
-    assert refusal(read, doubled) == "is not a report: duplicate key 'first'"
+    assert problem(changed(small_report, path, value)).startswith(f"is not a report: {said}")
 
 
-def test_a_number_that_python_does_not_read_is_refused_with_its_line(full, read):
-    text = json.dumps(full | {"schema": "LONG"}, indent=1).replace('"LONG"', "9" * 100_000)
+@pytest.mark.parametrize(
+    ("scores", "changes", "said"),
+    [
+        ({"execution_accuracy": 99.0}, {}, "scores: execution_accuracy: 99 is outside its range, 0 to 1"),
+        ({"execution_accuracy": -1.0}, {}, "scores: execution_accuracy: -1 is outside its range, 0 to 1"),
+        ({"f1": 0.0}, {}, "the outcome is 'passed', and the scores do not meet the thresholds of the case"),
+        ({}, {}, "the outcome is 'passed', and the scores do not meet"),
+        ({"f1": 0.0}, {"outcome": "xpassed"}, "the outcome is 'xpassed', and the scores do not meet"),
+        ({"f1": 0.0}, {"outcome": "failed"}, ""),
+        ({"f1": 0.5}, {}, ""),
+        ({"f1": 0.0}, {"fingerprint": FINGERPRINT | {"thresholds": {}}}, ""),
+        ({"f1": 0.0}, {"review": {"decision": "wrong", "reviewers": [], "notes": []}}, ""),
+        ({"f1": 1.0}, {"error": "invalid"}, "the outcome is 'passed', and the scores do not meet"),
+        ({"f1": 0.5}, {"trials": [1.0, 0.0]}, ""),  # by the mean
+        ({"f1": 0.5}, {"trials": [1.0, 0.0], "rule": "any"}, ""),
+        ({"f1": 0.5}, {"trials": [0.0, 0.0], "rule": "any"}, "the outcome is 'passed', and the scores do not meet"),
+        ({"f1": 0.5}, {"trials": [1.0, 0.0], "rule": "all"}, "the outcome is 'passed', and the scores do not meet"),
+        ({"f1": 0.5}, {"trials": [1.0, 0.0], "rule": 0.5}, ""),
+        ({"f1": 0.5}, {"trials": [7.0], "metric": "soft_f1"}, "scores: soft_f1: 7 is outside its range, 0 to 1"),
+    ],
+)
+def test_an_outcome_that_its_scores_contradict_is_refused_in_a_report_of_this_version(scores, changes, said):
+    changes = dict(changes)
+    predicted = {"query": "q", "columns": None, "row_count": None, "sample": [], "seconds": 1.0, "error": None}
+    trial = {"passed": True, "violations": [], "predicted": {"query": "q", "error": None, "seconds": 1.0}}
+    trial |= {"prediction": {"source": "p", "seconds": 1.0, "metadata": {}}}
+    metric, rule = changes.pop("metric", "f1"), changes.pop("rule", "mean")
+    if error := changes.pop("error", None):
+        changes["predicted"] = predicted | {"error": {"kind": error, "message": "no"}}
+    changes["trials"] = [trial | {"scores": {metric: score}} for score in changes.get("trials", ())]
+    case = entry(**{"scores": scores, "fingerprint": FINGERPRINT | {"trials_rule": rule}} | changes)
+    current = evaluate([make_suite_case()])["environment"]
 
-    assert refusal(read, text) == "is not a report: a number of 100,000 digits is too large (line 2)"
+    report = part(case, environment=current)
+
+    if said:
+        assert problem(report).startswith(f"is not a report: cases[0]: {said}")
+    else:
+        assert rendered(report, "md") == 0
+    if "outcome" in said:  # reports of other versions may have other rules
+        assert rendered(report | {"environment": {}}, "md") == 0
 
 
 def nested(levels):
@@ -192,78 +222,138 @@ def nested(levels):
 
 
 @pytest.mark.parametrize("place", [("cases", 0, "details", "x"), ("environment", "x"), ("x",)])
-def test_what_is_nested_too_deep_is_refused(full, read, place):
+def test_what_is_nested_too_deeply_is_refused(full, place):
     # The value stands within the objects that its place names, and the report itself.
-    assert read(changed(full, place, nested(MAX_LEVELS - 2 * len(place))))
-    assert refusal(read, changed(full, place, nested(MAX_LEVELS))) == "is not a report: nested too deeply"
-    assert refusal(read, changed(full, place, nested(500))) == "is not a report: nested too deeply"
+    assert rendered(changed(full, place, nested(100 - 2 * len(place))), "md") == 0
+    assert problem(changed(full, place, nested(100))) == "is not a report: nested too deeply"
+    assert problem("[" * 100_000) == "is not a report: nested too deeply"
 
 
-def test_a_whole_number_that_no_cell_can_hold_is_refused(full, read):
-    number = int("9" * 400)
+def test_a_number_that_python_does_not_read_or_no_cell_can_hold_is_refused(full):
+    text = json.dumps(full | {"schema": "LONG"}, indent=1).replace('"LONG"', "9" * 100_000)
 
-    taken = changed(full, ("cases", 0, "gold", "row_count"), number)
+    assert problem(text) == "is not a report: a number of 100,000 digits is too large (line 2)"
+    wide = changed(full, ("cases", 0, "gold", "row_count"), int("9" * 400))
+    assert problem(wide) == "is not a report: a whole number is too large"
 
-    assert refusal(read, taken) == "is not a report: a whole number is too large"
 
-
-def test_a_file_that_takes_more_memory_than_there_is_is_refused(full, read, monkeypatch):
+def test_a_file_that_needs_more_memory_than_there_is_or_is_too_large_is_refused(full, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pytest_queryeval.results.report_file.StrictJson.read", fail)
-
-    assert refusal(read, full) == "cannot be read: there is not enough memory"
-
-
-def test_a_metric_that_no_case_has_a_score_of_can_be_drawn(full, read):
-    report = read(full | {"metrics": full["metrics"] | {"gone": full["metrics"]["valid_query"]}})
-
-    assert b"gone" in REPORTS["html"].render(report)
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_queryeval.results.report_file.StrictJson.read", fail)
+        assert problem(full) == "cannot be read: there is not enough memory"
+    monkeypatch.setattr("pytest_queryeval.results.report_file.MAX_BYTES", 2**20)
+    assert problem(" " * 2**20 + "{}") == "is not a report: larger than 1 MiB"
 
 
-def test_a_time_that_has_no_other_zone_is_refused(full, read):
-    said = "is not a report: created: expected a time in the form of ISO 8601"
-    assert refusal(read, full | {"created": "0001-01-01T00:00:00+14:00"}) == said
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["compare", "good.json", "BAD"],
+        ["merge", "good.json", "BAD", "-o", "out.json"],
+        ["render", "BAD", "-o", "out.md"],
+        ["merge", "good.json", "--baseline", "BAD"],
+    ],
+    ids=" ".join,
+)
+def test_each_command_names_what_is_no_report_in_one_line_that_is_no_command(call):
+    Path("good.json").write_text(json.dumps(part(entry())))
+    Path("binary.json").write_bytes(b"\xff\x00\xfe")
+    Path("::error::x.json").write_text("no JSON")
+    Path("\x1b[31m\n::error::x.json").write_text("no JSON")
+    Path("folder").mkdir()
+    os.mkfifo("pipe.json")
+
+    for name, said in {
+        "missing.json": "no such file: ",
+        "folder": "is a folder: name the report in it",
+        "binary.json": "is not a report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        "pipe.json": "is not a report: it is a pipe: write it to a file, and name that",
+        "::error::x.json": "is not a report: not JSON: ",
+        "\x1b[31m\n::error::x.json": "is not a report: not JSON: ",
+    }.items():
+        line = refusal(*(word.replace("BAD", name) for word in call))
+        assert said in line
+        assert not line.startswith("::")
+        assert "\x1b" not in line
+    assert not list(Path().glob("out.*"))
+
+
+def test_a_table_that_would_leave_its_fence_in_markdown_is_refused(full):
+    fence = changed(full, ("spider_table", "all", "count"), "1\n```\n</details>\n# Passed @octocat")
+    added = changed(full, ("spider_table", "# Passed"), full["spider_table"]["all"])
+
+    assert problem(fence) == "is not a report: spider_table.all.count: expected a whole number"
+    assert problem(added) == "is not a report: spider_table: expected one of easy, medium, hard, extra, all"
 
 
 @pytest.mark.parametrize("name", ["dimensions", "trials", "spider_table", "baseline"])
-def test_what_not_every_run_has_need_not_be_there(full, read, name):
-    without = changed(full, (name,), MISSING)
-
-    for format_name in ("md", "csv", "json"):
-        assert REPORTS[format_name].render(read(without))
+def test_what_not_every_run_has_need_not_be_there(full, name):
+    assert rendered(changed(full, (name,), MISSING), "md", "csv", "json") == 0
 
 
-def test_a_report_without_pytest_is_read(read):
+def test_a_metric_that_no_case_has_a_score_of_can_be_drawn(full):
+    assert rendered(full | {"metrics": full["metrics"] | {"gone": full["metrics"]["valid_query"]}}, "html") == 0
+
+
+@pytest.mark.parametrize("value", [10**190, "\ud800", [1.0, {"\ud800": None}]], ids=ascii)
+def test_what_is_any_json_has_no_limits(value):
+    assert rendered(part(entry(details={"x": value})), "json") == 0
+
+
+def test_a_report_without_pytest_is_read():
     report = evaluate([make_suite_case(), make_suite_case(id="b", predicted=answer((2,)))])
 
-    assert read(json.loads(json.dumps(report)))["metrics"] == report["metrics"]
+    assert merge(json.loads(json.dumps(report))).report["metrics"] == report["metrics"]
 
 
-def test_no_interrupt_is_lost_while_a_report_is_checked(full):
-    """A handler of a signal runs between two steps of Python code, of which a check has none that could lose it."""
-    assert problem_in(full, "Report") == ""
-    calls = []
+@given(st.data())
+def test_whatever_stands_in_a_report_it_is_merged_or_refused(small_report, data):
+    path = data.draw(st.sampled_from(list(places(small_report))))
+    Path("part.json").write_text(json.dumps(changed(small_report, path, data.draw(trees))))
 
-    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
     try:
-        problem_in(full, "Report")
-    finally:
-        sys.setprofile(None)
+        status = main(["merge", "part.json", "-o", "all.json", "-o", "all.md"])
+    except SystemExit as stop:
+        status = stop.code
 
-    assert calls == ["problem_in"]
+    assert status in (0, 1, 2, 5)
 
 
-def test_a_report_with_a_rule_that_is_not_known_here_is_read_and_its_gate_not_evaluated_again(tmp_path):
-    gate = make_gate(type="max_seconds", settings={"percentile": 95}, cases=1)
-    gate_result = evaluate_gate(gate, (), mode="off") | {"value": 0.25, "n": 1, "ok": True, "reason": "", "ran": 1}
-    path = tmp_path / "base.json"
-    path.write_text(json.dumps(report_of([]) | {"gates": [gate_result]}), encoding="utf-8")
+# The schema of reports
 
-    [read] = read_report(path)["gates"]
 
-    assert read == gate_result
-    assert gate_text(read) == "max_seconds of pass_rate in suite: 0.250 (1 case)"
-    merged = evaluate_gate(gate, [])
-    assert (merged["ok"], merged["reason"]) == (None, "unknown rule 'max_seconds': install the package that defines it")
+@pytest.fixture(scope="module")
+def schema():
+    return command("schema", "report").data
+
+
+def test_reports_keep_the_schema_of_the_package(schema):
+    stored = Path(report_types.__file__).parents[1] / "report.schema.json"
+    validator = jsonschema.Draft202012Validator(schema)
+
+    assert schema == json.loads(stored.read_bytes()), "write it again: make schemas"
+    validator.check_schema(schema)
+    assert not [*validator.iter_errors(make_compared(40))]
+    assert not [*validator.iter_errors(make_compared(40) | {"cases": [entry()]})]
+
+
+def test_docstrings_of_types_and_fields_are_descriptions(schema):
+    definitions = schema["$defs"]
+
+    assert definitions["GateReport"]["description"] == report_types.GateReport.__doc__
+    assert definitions["GateReport"]["properties"]["ran"]["description"] == "The number of its cases that ran."
+    # Fields of base classes come first, with what is said about them there.
+    assert definitions["MetricReport"]["properties"]["std"]["description"].startswith("The sample standard deviation")
+    assert [*definitions["Limits"]["properties"]] == ["min", "max"]
+
+
+def test_fields_that_need_not_be_there_are_not_required(schema):
+    definitions = schema["$defs"]
+
+    assert definitions["DimensionStatistics"]["required"] == []  # marked one by one
+    assert definitions["Environment"]["required"] == []  # the whole class
+    assert "ci95" in definitions["ScoreStatistics"]["required"]
+    assert "ci95_clustered" not in definitions["ScoreStatistics"]["required"]

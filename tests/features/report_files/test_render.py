@@ -1,4 +1,4 @@
-"""`queryeval render`: other formats, and runs of the same cases joined; what all commands on reports write, and where."""
+"""`queryeval render`: other formats, and runs of the same cases joined; where all commands on reports write."""
 
 import json
 import subprocess
