@@ -322,7 +322,7 @@ def test_no_process_outlives_its_run(reports, sort):
 
 @pytest.mark.feature("evaluate")
 @pytest.mark.parametrize("sort", sort_params([sort for sort in CALLING_SORTS if sort != "hook"]))
-def test_ctrl_c_ends_a_call_that_hangs_and_keeps_what_was_done(sort, tmp_path, register):
+def test_ctrl_c_ends_a_call_that_hangs_and_keeps_what_was_done(sort, tmp_path, register, capsys):
     is_scored = threading.Event()
     folder = tmp_path / sort.replace(" ", "-")
     folder.mkdir()
@@ -345,7 +345,8 @@ def test_ctrl_c_ends_a_call_that_hangs_and_keeps_what_was_done(sort, tmp_path, r
         interrupter.join()
         (folder / "over").touch()
 
-    assert (report["interrupted"], report["cases"][0]["id"]) == (True, "first")
+    assert (report["stopped"], report["interrupted"], report["cases"][0]["id"]) == (True, True, "first")
+    assert "queryeval: INTERRUPTED: " in capsys.readouterr().out
     assert "late" not in [case["id"] for case in report["cases"]]
     for thread in set(threading.enumerate()) - before:
         thread.join(10)

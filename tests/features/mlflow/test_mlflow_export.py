@@ -94,7 +94,7 @@ def problem(capsys, url, report=None):
     return capsys.readouterr().err
 
 
-def test_a_run_has_the_numbers_of_the_report(folder, capsys, url, client):
+def test_a_run_has_the_numbers_of_the_report_and_its_files(folder, capsys, url, client):
     report = make_report(40, name="model-b 1a2b3c4", predictor={"sources": ["python:predict.py:predict"]})
 
     status, printed = export(capsys, report, url)
@@ -118,13 +118,6 @@ def test_a_run_has_the_numbers_of_the_report(folder, capsys, url, client):
     assert run.data.tags["queryeval.summary"].startswith("FAILED: ")
     assert (run.info.run_name, run.info.status) == ("model-b 1a2b3c4", "FINISHED")
     assert client.get_experiment_by_name("pytest-queryeval").experiment_id == run.info.experiment_id
-
-
-def test_the_reports_are_artifacts_of_the_run(folder, capsys, url, client):
-    report = make_report(12, name="artifacts")
-
-    _, printed = export(capsys, report, url)
-
     names = [file.path for file in client.list_artifacts(printed["run_id"])]
     assert sorted(names) == ["report.html", "report.json"] == sorted(printed["files"])
     local = Path(client.download_artifacts(printed["run_id"], "", str(folder)))
@@ -144,32 +137,21 @@ def test_a_second_export_updates_the_run(folder, capsys, url, client):
     assert client.get_run(first["run_id"]).data.metrics["execution_accuracy"] == 0.25
 
 
-def test_another_run_of_the_same_suites_is_another_run(folder, capsys, url):
+def test_another_run_is_another_run_of_the_experiment_that_a_variable_names(folder, capsys, url, client, monkeypatch):
+    scores = {"recall[COUNTRY]": 0.5, "recall[=€]": 0.25, "recall[.]": 0.75, "recall[A/B]": 1.0}
+    later = report_of([entry(scores=scores)], name="nightly", created="2025-03-02T09:30:00+00:00", interrupted=True)
     _, first = export(capsys, make_report(12, name="nightly"), url)
-    _, second = export(capsys, make_report(12, name="nightly", created="2025-03-02T09:30:00+00:00"), url)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "text-to-sql")
+
+    _, second = export(capsys, later, url)
 
     assert second["created"]
     assert second["run_id"] != first["run_id"]
-
-
-def test_the_experiment_is_that_of_mlflows_own_variable(folder, capsys, url, client, monkeypatch):
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "text-to-sql")
-
-    _, printed = export(capsys, make_report(3), url)
-
-    experiment = client.get_experiment_by_name("text-to-sql")
-    assert client.get_run(printed["run_id"]).info.experiment_id == experiment.experiment_id
-
-
-def test_names_that_mlflow_does_not_allow_are_written_with_other_characters(folder, capsys, url, client):
-    scores = {"recall[COUNTRY]": 0.5, "recall[=€]": 0.25, "recall[.]": 0.75, "recall[A/B]": 1.0}
-    report = report_of([entry(scores=scores)], name="names")
-
-    _, printed = export(capsys, report, url)
-
-    metrics = client.get_run(printed["run_id"]).data.metrics
-    names = ("recall/COUNTRY", "recall/_3d__20ac_", "recall/_2e_", "recall/A_2f_B")
-    assert [metrics[name] for name in names] == [0.5, 0.25, 0.75, 1.0]
+    run = client.get_run(second["run_id"])
+    assert run.info.experiment_id == client.get_experiment_by_name("text-to-sql").experiment_id
+    assert run.info.status == "KILLED"
+    names = ("recall/COUNTRY", "recall/_3d__20ac_", "recall/_2e_", "recall/A_2f_B")  # other characters are not allowed
+    assert [run.data.metrics[name] for name in names] == [0.5, 0.25, 0.75, 1.0]
 
 
 def test_a_thousand_cases_and_metrics_are_a_few_requests(folder, capsys):
@@ -182,12 +164,6 @@ def test_a_thousand_cases_and_metrics_are_a_few_requests(folder, capsys):
     paths = [request.path.rpartition("/")[2] for request in service.asked]
     assert paths.count("log-batch") == 1 + len(run_metrics(report)) // 1000 + 1
     assert len(paths) < 20
-
-
-def test_an_interrupted_run_is_not_a_finished_one(folder, capsys, url, client):
-    _, printed = export(capsys, make_report(3, name="interrupted", interrupted=True), url)
-
-    assert client.get_run(printed["run_id"]).info.status == "KILLED"
 
 
 def test_the_page_of_the_run_is_printed(folder, capsys):
@@ -206,63 +182,56 @@ def test_the_page_of_the_run_is_printed(folder, capsys):
     ]
 
 
-def test_a_server_that_does_not_answer_is_named_without_its_password(folder, capsys):
-    port = free_port()
-
-    text = problem(capsys, f"http://me:pw@{HOST}:{port}")
-
-    remedy = "start one with `mlflow server`, or correct the address"
-    assert text == f"mlflow:http://{HOST}:{port}: no server answers there: {remedy}\n"
-
-
-@pytest.mark.parametrize("status", [200, 404])
-def test_a_server_that_is_not_of_mlflow_is_told(folder, capsys, status):
-    with serving(lambda _: Said("<html>Welcome</html>", status, "text/html"), path="") as service:
-        text = problem(capsys, service.url)
-
-    remedy = "correct it to that of `mlflow server`"
-    assert text == f"mlflow:{service.url}: the server there has none of MLflow's addresses: {remedy}\n"
-
-
-def test_a_store_that_is_unknown_is_told_with_what_installs_databases(folder, capsys):
-    text = problem(capsys, "htp://localhost:5000")
-
-    assert text.startswith("mlflow:htp://localhost:5000: MLflow has no such store here: a server is http://…")
-    assert text.endswith("needs pip install mlflow\n")
-
-
-def test_what_a_server_refuses_is_told_in_its_words_without_secrets(folder, capsys, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "swordfish-swordfish")
-    refusal = {"error_code": "PERMISSION_DENIED", "message": "swordfish-swordfish may not\nwrite"}
-
-    with serving(lambda _: Said(refusal, 403), path="") as service:
-        text = problem(capsys, service.url)
-
-    assert text == (
-        f"mlflow:{service.url}: the server refuses the run: PERMISSION_DENIED: [redacted] may not write: {LOGIN}\n"
-    )
+REFUSAL = {"error_code": "PERMISSION_DENIED", "message": "swordfish-swordfish may not\nwrite"}
+NOT_OF_MLFLOW = "the server there has none of MLflow's addresses: correct it to that of `mlflow server`"
 
 
 @pytest.mark.parametrize(
-    ("status", "problem_of_server"),
+    ("said", "message"),
     [
-        (401, f"the server refuses the run: error 401: {LOGIN}"),
-        (403, f"the server refuses the run: error 403: {LOGIN}"),
-        (500, "the server answers with errors: its log says why"),
+        (Said("<html>Welcome</html>", 200, "text/html"), NOT_OF_MLFLOW),
+        (Said("<html>Welcome</html>", 404, "text/html"), NOT_OF_MLFLOW),
+        (Said(REFUSAL, 403), f"the server refuses the run: PERMISSION_DENIED: [redacted] may not write: {LOGIN}"),
+        (Said("<html>Sorry</html>", 401, "text/html"), f"the server refuses the run: error 401: {LOGIN}"),
+        (Said("<html>Sorry</html>", 403, "text/html"), f"the server refuses the run: error 403: {LOGIN}"),
+        (Said("<html>Sorry</html>", 500, "text/html"), "the server answers with errors: its log says why"),
     ],
 )
-def test_a_server_that_answers_with_an_error_is_told_with_what_to_do(folder, capsys, status, problem_of_server):
-    with serving(lambda _: Said("<html>Sorry</html>", status, "text/html"), path="") as service:
-        text = problem(capsys, service.url)
+def test_a_server_that_takes_no_run_is_told_with_what_to_do_and_without_secrets(
+    folder, capsys, monkeypatch, said, message
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "swordfish-swordfish")
+    with serving(lambda _: said, path="") as service:
+        assert problem(capsys, service.url) == f"mlflow:{service.url}: {message}\n"
 
-    assert text == f"mlflow:{service.url}: {problem_of_server}\n"
+
+ADDRESS = "expected the address of a server, as in mlflow:http://localhost:5000"
 
 
-def test_a_folder_is_no_store_any_more(folder, capsys):
-    remedy = "name a server, or a database as in mlflow:sqlite:///mlflow.db"
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (
+            f"http://me:pw@{HOST}:PORT",
+            "no server answers there: start one with `mlflow server`, or correct the address",
+        ),
+        ("file:///runs", "MLflow no longer writes runs to folders: name a server, or a database as in mlflow:sqlite:"),
+        ("htp://localhost:5000", "MLflow has no such store here: a server is http://…"),
+        *((address, ADDRESS) for address in ("localhost:5000", "mlruns", "./mlruns")),
+    ],
+)
+def test_an_address_of_no_server_is_refused_without_its_password(folder, capsys, address, message):
+    address = address.replace("PORT", str(free_port()))
 
-    assert (
-        problem(capsys, "file:///runs") == f"mlflow:file:///runs: MLflow no longer writes runs to folders: {remedy}\n"
+    assert problem(capsys, address).startswith(f"mlflow:{address.replace('me:pw@', '')}: {message}")
+
+
+@pytest.mark.parametrize("package", ["mlflow", "jinja2"])
+def test_a_missing_package_is_named_with_its_extra(folder, capsys, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+
+    assert problem(capsys, "http://localhost:5000") == (
+        f"--to mlflow needs {package}: pip install 'pytest-queryeval[mlflow]'\n"
     )
 
 
@@ -290,22 +259,6 @@ def test_a_run_whose_artifacts_cannot_be_stored_is_failed_until_an_export_succee
 
     assert text.startswith(f"mlflow:{service.url}: the server refuses the run: ")
     assert (statuses, printed["created"]) == (["FAILED", "FINISHED", "FINISHED"], False)
-
-
-@pytest.mark.parametrize("address", ["localhost:5000", "mlruns", "./mlruns"])
-def test_an_address_that_is_not_of_a_server_is_refused(folder, capsys, address):
-    expected = "expected the address of a server, as in mlflow:http://localhost:5000"
-
-    assert problem(capsys, address) == f"mlflow:{address}: {expected}\n"
-
-
-@pytest.mark.parametrize("package", ["mlflow", "jinja2"])
-def test_a_missing_package_is_named_with_its_extra(folder, capsys, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-
-    text = problem(capsys, "http://localhost:5000")
-
-    assert text == f"--to mlflow needs {package}: pip install 'pytest-queryeval[mlflow]'\n"
 
 
 @pytest.mark.process

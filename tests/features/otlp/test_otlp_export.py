@@ -54,7 +54,7 @@ def received(*cases, status=0, **about):
 
 def problem(capsys, address):
     """What an export that fails prints."""
-    write(make_report(3))
+    write(report_of([entry(id=str(number), scores={"valid_query": 1.0}) for number in range(600)]))
     with pytest.raises(SystemExit) as ended:
         main(["export", "report.json", "--to", f"otlp:{address}"])
     assert ended.value.code == 2
@@ -139,19 +139,19 @@ def test_the_scores_of_the_events_are_those_of_the_report():
     }
 
 
-def test_an_event_belongs_to_the_call_that_the_system_names():
-    (event,) = received(entry(scores={"valid_query": 1.0}, prediction=PREDICTION))
-
-    assert (event.trace_id, event.span_id) == (TRACE, SPAN)
-
-
-@pytest.mark.parametrize("parent", [None, "", 7, "nonsense", f"00-{'0' * 32}-{SPAN}-01", ["a"]])
-def test_without_a_call_that_is_named_an_event_belongs_to_none(parent):
+@pytest.mark.parametrize(
+    ("parent", "call"),
+    [
+        (PREDICTION["metadata"]["traceparent"], (TRACE, SPAN)),
+        *((parent, ("", "")) for parent in (None, "", 7, "nonsense", f"00-{'0' * 32}-{SPAN}-01", ["a"])),
+    ],
+)
+def test_an_event_belongs_to_the_call_that_the_system_names(parent, call):
     prediction = PREDICTION | {"metadata": {"traceparent": parent}}
 
     (event,) = received(entry(scores={"valid_query": 1.0}, prediction=prediction))
 
-    assert (event.trace_id, event.span_id) == ("", "")
+    assert (event.trace_id, event.span_id) == call
     assert "gen_ai.response.id" not in event.attributes
 
 
@@ -188,9 +188,7 @@ def test_a_case_in_error_has_an_event_without_a_score_for_each_metric():
         assert event.attributes["gen_ai.evaluation.explanation"] == "the source does not open"
         assert "gen_ai.evaluation.score.value" not in event.attributes
 
-
-def test_a_case_that_did_not_run_has_no_event():
-    assert received(entry(outcome="skipped", scores={}, fingerprint=REQUIRED)) == []
+    assert received(entry(outcome="skipped", scores={}, fingerprint=REQUIRED)) == []  # it did not run
 
 
 def test_events_are_sent_in_batches(capsys):
@@ -205,13 +203,52 @@ def test_events_are_sent_in_batches(capsys):
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1/logs", "/v1/logs/"])
-def test_the_address_is_that_of_the_collector_or_of_its_logs(capsys, path):
-    write(report_of([entry(scores={"valid_query": 1.0})]))
+def test_the_address_is_that_of_the_collector_or_of_its_logs_and_rejected_events_are_counted(capsys, path):
+    write(report_of([entry(scores={"valid_query": 1.0, "soft_f1": 0.5})]))
 
-    with serving(Collector(), path=path) as service:
-        assert main(["export", "report.json", "--to", f"otlp:{service.url}"]) == 0
+    for collector, status, lines in (
+        (Collector(), 0, []),
+        (Collector(rejected=1, reason="too\nlarge"), 1, ["the collector rejected 1 of them: too large"]),
+    ):
+        with serving(collector, path=path) as service:
+            assert main(["export", "report.json", "--to", f"otlp:{service.url}"]) == status
+        assert capsys.readouterr().out.splitlines() == ["otlp: 2 events sent", *lines]
 
-    assert capsys.readouterr().out == "otlp: 1 event sent\n"
+
+GOOD = Said("", content_type="application/x-protobuf")
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([Said("no", 401)], "the collector answered 401 Unauthorized"),
+        ([Said("<html>Welcome</html>")], "the answer is not that of a collector"),
+        ([GOOD, Said("", 400)], "the collector answered 400 Bad Request; 512 events were sent before"),
+    ],
+)
+def test_a_collector_that_takes_no_events_is_told(capsys, answers, message):
+    replies = iter(answers)
+    with serving(lambda _: next(replies), path="") as service:
+        assert problem(capsys, service.url) == f"otlp:{service.url}: {message}\n"
+
+
+NO_COLLECTOR = "no collector answers there: it has to receive OTLP over HTTP, by default on port 4318"
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (f"http://me:pw@{HOST}:PORT", NO_COLLECTOR),
+        *(
+            (address, "expected a URL, as in otlp:http://localhost:4318")
+            for address in ("localhost:4318", "grpc://localhost:4317", "collector")
+        ),
+    ],
+)
+def test_an_address_of_no_collector_is_refused_without_its_password(capsys, address, message):
+    address = address.replace("PORT", str(free_port()))
+
+    assert problem(capsys, address) == f"otlp:{address.replace('me:pw@', '')}: {message}\n"
 
 
 def test_the_variables_of_opentelemetry_name_the_service_and_add_headers(monkeypatch):
@@ -229,58 +266,6 @@ def test_the_variables_of_opentelemetry_name_the_service_and_add_headers(monkeyp
         "deployment.environment.name": "staging",
     }
     assert service.asked[0].headers["authorization"] == "Bearer swordfish"
-
-
-def test_rejected_events_are_counted_with_the_reason(capsys):
-    write(report_of([entry(scores={"valid_query": 1.0, "soft_f1": 0.5})]))
-
-    with serving(Collector(rejected=1, reason="too\nlarge"), path="") as service:
-        status = main(["export", "report.json", "--to", f"otlp:{service.url}"])
-
-    assert status == 1
-    assert capsys.readouterr().out.splitlines()[1] == "the collector rejected 1 of them: too large"
-
-
-def test_a_collector_that_does_not_answer_is_named_without_its_password(capsys):
-    port = free_port()
-
-    text = problem(capsys, f"http://me:pw@{HOST}:{port}")
-
-    problem_text = "no collector answers there: it has to receive OTLP over HTTP, by default on port 4318"
-    assert text == f"otlp:http://{HOST}:{port}: {problem_text}\n"
-
-
-def test_the_status_of_a_collector_that_refuses_is_told(capsys):
-    with serving(lambda _: Said("no", 401), path="") as service:
-        text = problem(capsys, service.url)
-
-    assert text == f"otlp:{service.url}: the collector answered 401 Unauthorized\n"
-
-
-def test_an_answer_that_is_not_of_a_collector_is_told(capsys):
-    with serving(lambda _: Said("<html>Welcome</html>"), path="") as service:
-        text = problem(capsys, service.url)
-
-    assert text == f"otlp:{service.url}: the answer is not that of a collector\n"
-
-
-def test_events_that_were_sent_before_a_failure_are_counted(capsys):
-    write(report_of([entry(id=str(number), scores={"valid_query": 1.0}) for number in range(600)]))
-    answers = iter([Said("", content_type="application/x-protobuf"), Said("", 400)])
-
-    with serving(lambda _: next(answers), path="") as service, pytest.raises(SystemExit):
-        main(["export", "report.json", "--to", f"otlp:{service.url}"])
-
-    assert capsys.readouterr().err == (
-        f"otlp:{service.url}: the collector answered 400 Bad Request; 512 events were sent before\n"
-    )
-
-
-@pytest.mark.parametrize("address", ["localhost:4318", "grpc://localhost:4317", "collector"])
-def test_an_address_that_is_not_of_http_is_refused(capsys, address):
-    text = problem(capsys, address)
-
-    assert text == f"otlp:{address}: expected a URL, as in otlp:http://localhost:4318\n"
 
 
 @pytest.mark.process
