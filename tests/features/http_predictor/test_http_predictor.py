@@ -17,7 +17,7 @@ import http_predictor_faults as services
 import pytest
 import servers
 import yaml
-from http_predictor_faults import CAP, FINAL, GOOD, TEMPORARY, answers
+from http_predictor_faults import CAP, GOOD, answers
 from http_services import Said, serving
 from hypothesis import given
 from hypothesis import strategies as st
@@ -447,24 +447,29 @@ def test_a_ca_file_that_holds_none_is_named(tmp_path, name):
         opened("https://127.0.0.1/", tmp_path, verify=name)
 
 
-@pytest.mark.parametrize(("behaviour", "words"), TEMPORARY.values(), ids=TEMPORARY)
-def test_what_may_pass_is_temporary(behaviour, words):
-    with FaultServer(behaviour) as server:
+FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", [*FAULTS["temporary"], *FAULTS["final"]], ids=repr)
+def test_what_is_wrong_with_a_service_is_temporary_or_final(row):
+    types = {"json": "application/json", "text": "text/plain"}
+    kind = next((kind for kind in types if kind in row), None)
+    body = {"body": row[kind], "headers": {"Content-Type": types[kind], **row.get("headers", {})}} if kind else {}
+
+    with FaultServer(faults.behaviour_of(row | body)) as server:
         error = fault(server.url)
 
-    assert re.search(rf"^POST {server.url}:? .*{words}", str(error))
-    assert error.temporary
+    assert re.search(rf"^POST {server.url}:? .*(?:{row['said']})", str(error))
+    assert error.temporary is (row in FAULTS["temporary"])
     assert len(str(error)) < 700
 
 
-@pytest.mark.parametrize(("behaviour", "words"), FINAL.values(), ids=FINAL)
-def test_what_will_not_pass_is_final(behaviour, words):
-    with FaultServer(behaviour) as server:
-        error = fault(server.url)
-
-    assert re.search(rf"^POST {server.url}:? .*(?:{words})", str(error))
-    assert not error.temporary
-    assert len(str(error)) < 700
+def test_a_compressed_answer_that_is_broken_is_temporary():
+    for encoding, problem, body, reason in faults.broken_compression(GOOD.encode()):
+        with FaultServer(answers(body, Content_Encoding=encoding)) as server:
+            error = fault(server.url)
+        assert re.search(f"cannot be decompressed .{encoding}: {reason}", str(error)), problem
+        assert error.temporary
 
 
 NOW = 1_700_000_000
