@@ -52,7 +52,7 @@ def without_search() -> Iterator[None]:
 
     search = COUNTEREXAMPLE_SEARCHES["small_databases"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=refuse))
+        patch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=refuse, refute=refuse))
         yield
 
 

@@ -197,6 +197,26 @@ def test_what_differs_is_in_the_report_by_its_path():
     assert result["difference"]["changed"] == [{"gold": ["$.a", "1"], "predicted": ["$.a", "2"]}]
 
 
+@pytest.mark.parametrize(
+    ("gold", "predicted", "cause"),
+    [
+        ({"a": 1}, {"a": 1}, None),
+        ({"a": 1, "b": 2}, {"a": 1}, "missing-member $.b nothing → 2"),
+        ({"a": 1}, {"a": 1, "b": None}, "extra-member $.b null → nothing"),
+        ({"a": [1, 2]}, {"a": [1, 3]}, "wrong-value $.a[1] 3 → 2"),
+        ({"a": 1}, {"a": "1"}, 'wrong-type $.a "1" → 1'),
+        ({"a": True}, {"a": False}, "wrong-value $.a false → true"),
+        ({"a": -1}, {"a": 1}, "wrong-value $.a 1 → -1"),
+        ({"a": 1}, [], 'wrong-type $ [] → {"a":1}'),
+    ],
+)
+def test_the_cause_is_the_first_difference(gold, predicted, cause):
+    result = evaluated(f"gold: {json.dumps(gold)}", f"predicted: {json.dumps(predicted)}")
+
+    edits = (result["cause"] or {"edits": []})["edits"]
+    assert [f"{edit['label']} {edit['clause']} {edit['change']}" for edit in edits] == [cause] * bool(cause)
+
+
 def test_options_of_the_kind_hold_for_each_metric_that_has_them():
     head = f"{HEAD}options: {{json: {{at: $.q}}}}\nmetrics: [structural_similarity]\nthresholds: {{}}\n"
 

@@ -103,6 +103,55 @@ def test_a_threshold_may_ask_for_one_dimension():
     assert [missed["metric"] for missed in result["violations"]] == ["recall[INDICATOR]"]
 
 
+GOLD = {"COUNTRY": [("MEX", "Mexican Republic")], "FREQ": [("A", None)]}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "cause"),
+    [
+        ("A:B", {}, None),
+        ("A:B", {"FREQ": [("M", None)]}, "wrong-code FREQ M → A"),
+        ("A:B", {"FREQ": [("A", None), ("M", None)]}, "wrong-code FREQ M → nothing"),
+        ("A:B", {"FREQ": []}, "missing-dimension FREQ nothing → A"),
+        ("A:B", {"SEX": [("F", None)]}, "extra-dimension SEX F → nothing"),
+        ("A:C", {}, "wrong-dataset A:C → A:B"),
+        # Names of terms with the same id.
+        ("A:B", {"COUNTRY": [("MEX", "Mexico")]}, "wrong-code COUNTRY MEX (Mexico) → MEX (Mexican Republic)"),
+        ("A:B", {"COUNTRY": [("MEX", None)]}, "wrong-code COUNTRY MEX → MEX (Mexican Republic)"),
+        (
+            "A:B",
+            {"COUNTRY": [("MEX", "Mexico"), ("USA", "United States")]},
+            "wrong-code COUNTRY MEX (Mexico), USA → MEX (Mexican Republic)",
+        ),
+        ("A:B", {"COUNTRY": [("CAN", "Mexican Republic")]}, "wrong-code COUNTRY CAN → MEX"),
+    ],
+)
+def test_the_cause_is_the_dataset_or_dimension_that_differs(dataset, changes, cause):
+    def stated(dataset, dimensions):
+        return json.dumps(
+            [
+                {
+                    "dataset_id": dataset,
+                    "dimensions": [
+                        {
+                            "dimension_name": name,
+                            "values": [{"id": code, **({"name": text} if text else {})} for code, text in terms],
+                        }
+                        for name, terms in dimensions.items()
+                        if terms
+                    ],
+                }
+            ]
+        )
+
+    result = one(stated("A:B", GOLD), stated(dataset, {**GOLD, **changes}))
+
+    edits = (result["cause"] or {"edits": []})["edits"]
+    assert [" ".join(filter(None, (edit["label"], edit["clause"], edit["change"]))) for edit in edits] == [
+        cause
+    ] * bool(cause)
+
+
 def test_a_family_of_metrics_needs_its_dimension():
     (line,) = problems(f"kind: sdmx\nmetrics: [precision]\ncases:\n  - {{id: a, gold: {LP}, predicted: []}}\n")
 

@@ -283,7 +283,7 @@ def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.E
     inner = parts.without_not(condition)
     if type(inner) is not operator:
         inner = operator(this=inner.this, expression=inner.expression)
-    condition.replace(exp.Not(this=inner) if isinstance(gold, exp.Not) else inner)
+    condition.replace(exp.Not(this=inner.copy()) if isinstance(gold, exp.Not) else inner)
 
 
 def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None:
