@@ -116,6 +116,7 @@ class PredictionsFile:
         self._missing_count = 0
         self._suites: dict[tuple[str, str], dict[Path, None]] = {}  # those of the cases of each entry
         self._trials: dict[tuple[str, str], int] = {}  # that the cases of each entry ask for
+        self._single_trials: list[int] = []  # that each case asks for whose only entry serves all
         self._databases = OtherDatabases(file.shown)
         self._comparisons = MAX_COMPARISONS
 
@@ -128,6 +129,8 @@ class PredictionsFile:
             if suite is not None:
                 self._suites.setdefault((key, suite), {})[_suite_path(case)] = None
                 self._trials[key, suite] = max(case.settings.trials, self._trials.get((key, suite), 1))
+                if case.settings.trials > 1 and 0 in self._entries[key][suite]:
+                    self._single_trials.append(case.settings.trials)
                 database = next(iter(self._entries[key][suite].values())).database
                 self._databases.add(case.id, database, _database_names(case))
             self._missing_count += suite is None
@@ -136,9 +139,10 @@ class PredictionsFile:
         ]
 
     def remarks(self) -> tuple[str, ...]:
-        """Return sentences on entries that belong to no case, to trials that no case has, and to other databases."""
+        """Return sentences on entries of no case, of further and of single trials, and for other databases."""
         unused = self._unused(self._spare) if self._case_count else ""
-        return tuple(filter(None, (unused, self._unused_trials(), self._databases.remark())))
+        single = single_trials(self._file, self._single_trials, self._case_count)
+        return tuple(filter(None, (unused, self._unused_trials(), single, self._databases.remark())))
 
     def _unused_trials(self) -> str:
         unused = [
@@ -297,6 +301,7 @@ class PredictedLines:
         self._databases = OtherDatabases(file.shown)
         self._places: dict[tuple[Path, str], int] = {}
         self._counts: dict[Path, int] = {}
+        self._trials: list[int] = []  # that each case asks for
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Take all cases of the suite, in whose order the lines are."""
@@ -304,12 +309,17 @@ class PredictedLines:
             suite = case.location.path
             place = self._places[suite, case.id] = self._counts.get(suite, 0)
             self._counts[suite] = place + 1
+            self._trials.append(case.settings.trials)
             if place < len(self._lines):
                 self._databases.add(case.id, self._lines[place][1], _database_names(case))
 
     def remarks(self) -> tuple[str, ...]:
-        """Return a sentence on lines for other databases; there are as many lines as cases, or no case is answered."""
-        return tuple(filter(None, [self._databases.remark()]))
+        """Return sentences on trials, and on lines for other databases.
+
+        There are as many lines as cases, or no case is answered.
+        """
+        several = [trials for trials in self._trials if trials > 1]
+        return tuple(filter(None, (single_trials(self._file, several, len(self._trials)), self._databases.remark())))
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the line of the case; raises `PredictorError` if there are not as many lines as cases."""
@@ -324,6 +334,15 @@ class PredictedLines:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def single_trials(file: File, asked: Sequence[int], case_count: int) -> str:
+    """Return a sentence on cases that ask for several trials, as many as `asked` says, and have one answer."""
+    if not asked:
+        return ""
+    cases = f"{len(asked):,} of {pluralize(case_count, 'case')} {'has' if len(asked) == 1 else 'have'}"
+    remedy = "write `trials: 1`, or an entry with `trial` for each"
+    return f"{file.shown}: {cases} 1 of {max(asked)} trials: {remedy}"
 
 
 def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
