@@ -37,7 +37,7 @@ def plain(value):
     if isinstance(value, Location):
         return str(value)
     if is_dataclass(value):
-        stated = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
+        stated = {field.name: getattr(value, field.name) for field in fields(value) if field.compare and field.init}
         return {name: plain(inner) for name, inner in stated.items() if inner != default(value, name)}
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}

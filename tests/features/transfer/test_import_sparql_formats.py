@@ -55,19 +55,8 @@ def solutions(*iris):
 
 
 def qald(**question):
-    texts = [{"language": "en", "string": "Which cities?"}, {"language": "de", "string": "Welche Städte?"}]
+    texts = [{"language": "en", "string": "Which cities?"}]
     return {"id": 7, "question": texts, "query": {"sparql": SIZES}, "answers": solutions("ulm"), **question}
-
-
-def test_qald_takes_the_question_in_the_language_and_the_query(capsys):
-    source = write("qald.json", {"questions": [qald(), qald(id="8b", query={})]})
-
-    cases, skipped = imported(capsys, "qald", source, "--source", "g.ttl", "--language", "de")
-
-    assert skipped == {}
-    assert cases["7"].question == "Welche Städte?"
-    assert cases["7"].golds[0].query == SIZES
-    assert [len(gold.answer.rows) for gold in cases["8b"].golds] == [1]  # without a query, the stored answer
 
 
 def test_stored_answers_of_qald_can_be_preferred_to_queries(capsys):
@@ -80,43 +69,6 @@ def test_stored_answers_of_qald_can_be_preferred_to_queries(capsys):
     assert outcomes(cases) == {"7": "failed", "8": "passed"}
 
 
-@pytest.mark.parametrize("options", [[], ["--map", "gold=answers"]])
-def test_questions_of_qald_without_a_source_are_not_imported(capsys, options):
-    source = write("qald.json", {"questions": [qald()]})
-
-    said = refusal(capsys, "import", "qald", source, *options, "-o", "out")
-
-    assert "its queries have nowhere to run: add --source, a path or a URL" in said
-    assert not Path("out/qald.queryeval.yaml").exists()
-
-
-def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
-    questions = [
-        qald(id=1, question=[{"language": "en", "string": ""}, {"language": "fr", "string": "Où ?"}]),
-        qald(id=2, query=None, answers=[]),
-        qald(id=3, query={"sparql": " "}, answers=[{"head": {}}]),
-        "text",
-        qald(id=5),
-        qald(id=6, query=None, answers=solutions("\ud800")),
-    ]
-
-    cases, skipped = imported(capsys, "qald", write("qald.json", {"questions": questions}), "--source", "g.ttl")
-
-    assert list(cases) == ["5"]
-    assert skipped["1"] == "it has no question in 'en': it is in fr"
-    assert skipped["2"] == "it has 0 stored answers: expected one"
-    assert skipped["3"].startswith("its stored answer is not a SPARQL JSON result")
-    assert skipped["question-4"] == "it has no question in 'en'"
-    assert "half of a surrogate pair" in skipped["6"]
-
-
-@pytest.mark.parametrize("content", [[], {"questions": {}}, "[", {"question": []}])
-def test_a_file_that_is_not_of_qald_is_refused(capsys, content):
-    said = refusal(capsys, "import", "qald", write("qald.json", content), "-o", "out")
-
-    assert "qald.json" in said
-
-
 # TEXT2SPARQL
 
 QUESTIONS = f"""
@@ -124,26 +76,11 @@ dataset: {{id: https://e/2025/towns/, prefix: t25}}
 questions:
   - id: 1
     question: {{en: Which cities?, de: Welche Städte?}}
-    features: [ORDER BY, RESULT_ORDER_MATTERS]
     query: {{sparql: "{SIZES}"}}
-  - id: 2
-    question: {{de: Wo?}}
-    query: {{sparql: "ASK {{}}"}}
   - id: 3
     question: {{en: Any?}}
     query: {{sparql: "ASK {{ ?s ?p ?o }}"}}
-  - {{id: 4, question: {{en: No query?}}}}
 """
-
-
-def test_text2sparql_keeps_the_names_and_the_order_of_the_published_tool(capsys):
-    cases, skipped = imported(capsys, "text2sparql", write("q.yaml", QUESTIONS), "--source", "g.ttl")
-
-    assert list(cases) == ["t25:1-en", "t25:3-en"]
-    assert cases["t25:1-en"].settings.policy.row_order == "strict"
-    assert cases["t25:1-en"].tags == ("ORDER-BY", "RESULT_ORDER_MATTERS")
-    assert cases["t25:3-en"].settings.policy.row_order == "auto"
-    assert skipped == {"t25:2-en": "it has no question in 'en': it is in de", "t25:4-en": "it has no query.sparql"}
 
 
 def test_answers_of_text2sparql_go_in_and_come_out_as_the_published_tool_has_them(capsys):
@@ -177,11 +114,6 @@ def test_a_report_of_other_cases_is_no_export_of_text2sparql(capsys):
     said = refusal(capsys, "export", "report.json", "-f", "text2sparql")
 
     assert "1 of 1 cases are of other kinds than sparql (the first is 'a' of the kind 'json'): run suites" in said
-
-
-@pytest.mark.parametrize("content", ["questions: []", "dataset: x\nquestions: []", "- 1", "", "a: [", "dataset: {}"])
-def test_a_file_that_is_not_of_text2sparql_is_refused(capsys, content):
-    assert "q.yaml" in refusal(capsys, "import", "text2sparql", write("q.yaml", content), "-o", "out")
 
 
 # W3C
