@@ -49,37 +49,93 @@ def python(*arguments, cwd):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def test_members_of_another_package_evaluate_a_suite(tmp_path):
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A run of the suite with gates, reports in all formats, and what it printed."""
+    folder = tmp_path_factory.mktemp("extension")
+    gates = [{"max_errors": 0}, {"metric": "key_overlap", "min": 0.9, "where": {"first_word": "GET"}}]
+    (folder / "queryeval.yaml").write_text(json.dumps({"gates": gates, "owner": "ann"}), encoding="utf-8")
+    suite = {**SUITE, "cases": [*SUITE["cases"], {"id": "two", "owner": 5, "question": "pears", "gold": "ALL"}]}
+    (folder / "a.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    reports = [f"--queryeval-report=report.{suffix}" for suffix in ("json", "tex", "csv", "md", "html")]
 
-    done = run("--queryeval-report=report.json", "--queryeval-report=report.tex", cwd=tmp_path)
+    done = run("-v", "--queryeval-cause=full", *reports, cwd=folder)
 
     assert done.returncode == 1, done.stdout + done.stderr
-    cases = json.loads((tmp_path / "report.json").read_bytes())["cases"]
-    assert {case["id"]: (case["outcome"], *case["scores"].values()) for case in cases} == {
+    return folder, done.stdout
+
+
+def text_of(ran, suffix):
+    return (ran[0] / f"report.{suffix}").read_text(encoding="utf-8")
+
+
+def test_members_of_another_package_evaluate_a_suite(ran):
+    cases = {case["id"]: case for case in json.loads(text_of(ran, "json"))["cases"]}
+
+    assert {id_: (case["outcome"], *case["scores"].values()) for id_, case in cases.items()} == {
         "right": ("passed", 1.0, 1.0, 1.0),
         "wrong": ("failed", 0.0, 0.5, 2 / 3),
         "fails": ("failed", 0.0, 0.0, 0.0),
+        "two": ("failed", 0.0, 1 / 3, 0.5),
     }
-    assert "key overlap & 0.5" in (tmp_path / "report.tex").read_text(encoding="utf-8")
+    assert re.search(r"key overlap & 0\.4[56]", text_of(ran, "tex"))
+    assert cases["wrong"]["cause"]["edits"][0]["label"] == "wrong-value"
+    assert cases["wrong"]["cause"]["repaired_query"] == "GET pears, apples"
+    assert cases["right"]["cause"] is None
 
 
-def test_a_rule_and_a_group_of_another_package_are_those_of_gates(tmp_path):
-    gates = [{"max_errors": 0}, {"metric": "key_overlap", "min": 0.9, "where": {"first_word": "GET"}}]
-    (tmp_path / "queryeval.yaml").write_text(json.dumps({"gates": gates, "on_miss": "xfail"}), encoding="utf-8")
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
-
-    done = run("-v", "--queryeval-report=report.json", "--queryeval-report=report.csv", cwd=tmp_path)
-    merged = queryeval("merge", "report.json", "--baseline", "report.json", cwd=tmp_path)
+def test_a_rule_and_a_group_of_another_package_are_those_of_gates(ran):
+    folder, output = ran
+    merged = queryeval("merge", "report.json", "--baseline", "report.json", cwd=folder)
 
     lines = [
-        "gate met: cases in error: 0, at most 0 allowed (3 cases)",
+        "gate met: cases in error: 0, at most 0 allowed (4 cases)",
         "gate MISSED: key_overlap of cases beginning with GET: 0.750, needs at least 0.9 (2 cases)",
     ]
-    for output in (done.stdout, merged.stdout):
-        assert GATE.findall(output) == lines, done.stdout + done.stderr + merged.stderr
+    for text in (output, merged.stdout):
+        assert GATE.findall(text) == lines, merged.stderr
     assert "changed besides the system" not in merged.stdout
-    assert ",first word," in (tmp_path / "report.csv").read_text(encoding="utf-8")
+    assert ",first word," in text_of(ran, "csv")
+
+
+def test_a_section_of_another_package_is_in_each_report_for_people(ran):
+    output, markdown, page = ran[1], text_of(ran, "md"), text_of(ran, "html")
+
+    assert "\nKeys\n" in output
+    assert "<summary>Keys</summary>" in markdown
+    assert '<a href="#case=a.queryeval.yaml%3A%3Afails">a.queryeval.yaml::fails</a></th><td>ALL</td>' in page
+    assert all("A section that fails" in text for text in (output, markdown, page))
+    assert "cannot be made: ValueError: <b>" in output
+    assert "cannot be made: `ValueError: <b>`" in markdown
+    assert "cannot be made: ValueError: &lt;b&gt;" in page
+
+
+def test_another_package_adds_commands_and_targets_of_exports(ran):
+    folder = ran[0]
+    counted = queryeval("count", "report.json", cwd=folder)
+    help_text = queryeval("--help", cwd=folder)
+    broken = queryeval("uncounted", "report.json", cwd=folder)
+    sent = queryeval("export", "report.json", "--to", "outcomes:kept.txt", cwd=folder)
+
+    assert (counted.returncode, counted.stdout) == (0, "4 cases\n"), counted.stderr
+    assert "count the cases of a report" in help_text.stdout
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("command 'uncounted' cannot be imported from queryeval_lookup.uncounted:COUNT: ")
+    assert broken.stderr.count("\n") == 1
+    assert (sent.returncode, sent.stdout) == (0, "outcomes: kept.txt\n"), sent.stderr
+    kept = (folder / "kept.txt").read_text(encoding="utf-8")
+    assert kept == "fails failed\nright passed\ntwo failed\nwrong failed\n"
+
+
+def test_another_package_adds_a_key(ran, tmp_path):
+    program = "from pytest_queryeval import load_cases; print([case.extra['owner'] for case in load_cases('.')])"
+
+    owners = python("-c", program, cwd=ran[0])
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps({**SUITE, "owner": ["ann"]}), encoding="utf-8")
+    refused = run(cwd=tmp_path)
+
+    assert owners.stdout == "['ann', 'ann', 'ann', '5']\n", owners.stderr
+    assert "owner: expected text, found a list" in refused.stdout, refused.stderr
 
 
 def named_blocks(page, section):
@@ -125,39 +181,6 @@ def test_the_section_of_the_docs_is_in_each_report_for_people(tmp_path):
     assert [line for line in shown if line] == printed[start : start + 4], done.stdout + done.stderr
 
 
-def test_a_section_of_another_package_is_in_each_report_for_people(tmp_path):
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
-
-    done = run("-v", "--queryeval-report=reports", cwd=tmp_path)
-
-    texts = {suffix: (tmp_path / f"reports/report.{suffix}").read_text(encoding="utf-8") for suffix in ("md", "html")}
-    assert "\nKeys\n" in done.stdout, done.stdout + done.stderr
-    assert "<summary>Keys</summary>" in texts["md"]
-    assert '<a href="#case=a.queryeval.yaml%3A%3Afails">a.queryeval.yaml::fails</a></th><td>ALL</td>' in texts["html"]
-    assert all("A section that fails" in text for text in (done.stdout, *texts.values()))
-    assert "cannot be made: ValueError: <b>" in done.stdout
-    assert "cannot be made: `ValueError: <b>`" in texts["md"]
-    assert "cannot be made: ValueError: &lt;b&gt;" in texts["html"]
-
-
-def test_another_package_adds_a_key_and_the_causes_of_its_kind(tmp_path):
-    suite = {**SUITE, "owner": "ann", "cases": [*SUITE["cases"], {"id": "two", "owner": 5, "gold": "ALL"}]}
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
-    program = "from pytest_queryeval import load_cases; print([case.extra['owner'] for case in load_cases('.')])"
-
-    owners = python("-c", program, cwd=tmp_path)
-    run("--queryeval-report=report.json", "--queryeval-cause=full", cwd=tmp_path)
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps({**SUITE, "owner": ["ann"]}), encoding="utf-8")
-    refused = run(cwd=tmp_path)
-
-    assert owners.stdout == "['ann', 'ann', 'ann', '5']\n", owners.stderr
-    cases = {case["id"]: case for case in json.loads((tmp_path / "report.json").read_bytes())["cases"]}
-    assert cases["wrong"]["cause"]["edits"][0]["label"] == "wrong-value"
-    assert cases["wrong"]["cause"]["repaired_query"] == "GET pears, apples"
-    assert cases["right"]["cause"] is None
-    assert "owner: expected text, found a list" in refused.stdout, refused.stderr
-
-
 def test_formats_of_another_package_are_imported_and_exported(tmp_path):
     (tmp_path / "set.txt").write_text("How many?\tGET pears\nWhich?\nAll?\tALL\n", encoding="utf-8")
 
@@ -169,31 +192,6 @@ def test_formats_of_another_package_are_imported_and_exported(tmp_path):
     assert "2 cases, 1 skipped" in imported.stdout, imported.stderr
     assert "1 failed, 1 passed" in ran.stdout, ran.stderr
     assert (exported.returncode, (tmp_path / "queries.txt").read_text()) == (0, "GET pears\nGET pears\n")
-
-
-def test_a_report_is_sent_to_the_target_of_another_package(tmp_path):
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
-    run("--queryeval-report=report.json", cwd=tmp_path)
-
-    sent = queryeval("export", "report.json", "--to", "outcomes:kept.txt", cwd=tmp_path)
-
-    assert (sent.returncode, sent.stdout) == (0, "outcomes: kept.txt\n"), sent.stderr
-    assert (tmp_path / "kept.txt").read_text(encoding="utf-8") == "fails failed\nright passed\nwrong failed\n"
-
-
-def test_another_package_adds_a_command(tmp_path):
-    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
-    run("--queryeval-report=report.json", cwd=tmp_path)
-
-    counted = queryeval("count", "report.json", cwd=tmp_path)
-    process = queryeval("--help", cwd=tmp_path)
-    broken = queryeval("uncounted", "report.json", cwd=tmp_path)
-
-    assert (counted.returncode, counted.stdout) == (0, "3 cases\n"), counted.stderr
-    assert "count the cases of a report" in process.stdout
-    assert broken.returncode == 2
-    assert broken.stderr.startswith("command 'uncounted' cannot be imported from queryeval_lookup.uncounted:COUNT: ")
-    assert broken.stderr.count("\n") == 1
 
 
 def test_members_of_another_package_are_covered_by_the_contract_tests():

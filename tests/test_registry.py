@@ -4,8 +4,6 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-import pytest_queryeval.core.registry as registry_module
-from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import (
     MissingFeatureError,
     QueryEvalError,
@@ -15,12 +13,13 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
-from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.registry import Registry  # white box: a registry without the members that are installed
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, MetricRegistry
 
 GROUP = "pytest_queryeval.tested"
+ENTRY_POINTS = "pytest_queryeval.core.registry.installed_entry_points"
 
 
 def make(**members):
@@ -46,34 +45,28 @@ def install(monkeypatch):
             calls.append(name)
             return EntryPoints([EntryPoint(name=name, value=value, group=GROUP)])
 
-        monkeypatch.setattr(registry_module, "installed_entry_points", installed_entry_points)
+        monkeypatch.setattr(ENTRY_POINTS, installed_entry_points)
         return calls
 
     return add
 
 
-def test_a_member_is_imported_when_it_is_asked_for_and_not_before(module):
-    registry = make(late=f"{module}:thing")
+@pytest.mark.parametrize("way", ["member", "nested", "registered", "entry point", "entry point with extras"])
+def test_a_member_is_imported_once_when_it_is_asked_for_and_not_before(module, install, way):
+    place = f"{module}:Home.thing" if way in ("nested", "entry point with extras") else f"{module}:thing"
+    if way.startswith("entry point"):
+        install("late", f"{place} [fast]" if way.endswith("extras") else place)
+    registry = make(sqlite=1, **({"late": place} if way in ("member", "nested") else {}))
+    if way == "registered":
+        registry.register("late", place)
 
     assert "late" in registry
-    assert registry.names() == ("late",)
+    assert registry.names() == ("sqlite", "late")
     assert module not in sys.modules
-
-    thing = registry["late"]
-
-    assert thing is sys.modules[module].thing
-
-
-def test_a_member_is_imported_once(module):
-    registry = make(late=f"{module}:thing")
     first = registry["late"]
+    assert first is sys.modules[module].thing
     del sys.modules[module]
-
     assert registry["late"] is first
-
-
-def test_an_attribute_may_be_nested(module):
-    assert make(late=f"{module}:Home.thing")["late"] is sys.modules[module].thing
 
 
 @pytest.mark.parametrize(
@@ -137,29 +130,6 @@ def test_an_object_can_be_registered_and_replaced():
     assert registry.names() == ("sqlite", "ours")
 
 
-def test_a_place_can_be_registered(module):
-    registry = make()
-
-    registry.register("late", f"{module}:thing")
-
-    assert module not in sys.modules
-    assert registry["late"] is sys.modules[module].thing
-
-
-def test_an_entry_point_is_a_member(module, install):
-    install("theirs", f"{module}:thing")
-    registry = make(sqlite=1)
-
-    assert registry.names() == ("sqlite", "theirs")
-    assert registry["theirs"] is sys.modules[module].thing
-
-
-def test_an_entry_point_with_extras_is_a_member(module, install):
-    install("theirs", f"{module}:Home.thing [fast]")
-
-    assert make()["theirs"] is sys.modules[module].thing
-
-
 def test_an_entry_point_does_not_replace_a_member_of_its_name(install):
     install("sqlite", "no_such_module:thing")
     registry = make(sqlite=1)
@@ -171,7 +141,7 @@ def test_an_entry_point_does_not_replace_a_member_of_its_name(install):
 def test_no_package_replaces_a_feature_by_an_entry_point_of_its_name(monkeypatch):
     feature = EntryPoint(name="csv", value="pytest_queryeval.core.errors:did_you_mean", group=GROUP)
     points = [EntryPoint(name=name, value="no_such_module:thing", group=GROUP) for name in ("aaa", "csv")]
-    monkeypatch.setattr(registry_module, "installed_entry_points", lambda: EntryPoints([*points, feature]))
+    monkeypatch.setattr(ENTRY_POINTS, lambda: EntryPoints([*points, feature]))
     registry = make()
 
     assert registry.names() == ("csv", "aaa")
@@ -287,22 +257,6 @@ def test_a_metric_itself_can_be_registered():
     registry.register("ours", described)
 
     assert registry["ours"] is described
-
-
-@pytest.mark.parametrize("run", ["first", "second"])
-def test_each_test_imports_the_conftest_of_a_folder_anew(run, tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp() / "registering"
-    folder.mkdir(exist_ok=True)
-    register = (
-        "from pytest_queryeval import METRICS\nMETRICS.register('of_the_conftest', lambda gold, predicted: 1.0)\n"
-    )
-    (folder / "conftest.py").write_text(register)
-    (folder / "s.queryeval.yaml").write_text("")
-    assert "of_the_conftest" not in METRICS
-
-    import_conftests(folder, folder)
-
-    assert "of_the_conftest" in METRICS
 
 
 def test_a_member_of_a_feature_that_is_not_installed_is_named_with_it_and_not_available():
