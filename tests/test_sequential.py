@@ -7,10 +7,10 @@ from itertools import permutations, product
 import pytest
 
 from pytest_queryeval.core.model import Threshold
-from pytest_queryeval.evaluation.trials import MeanTest
+from pytest_queryeval.evaluation.trials import MeanTest  # white box: how often a decision is wrong, over all orders
 
 ALPHA = 0.05
-RUNS = 150
+RUNS = 60
 
 
 def decide(scores, *, minimum=None, maximum=None, alpha=ALPHA):
@@ -37,30 +37,17 @@ def simulate(scores, seed, **limits):
 @pytest.mark.parametrize(
     ("right", "limits", "is_met"),
     [
-        (70, {"minimum": 0.8}, False),
         (79, {"minimum": 0.8}, False),
         (80, {"minimum": 0.8}, True),
-        (81, {"minimum": 0.8}, True),
-        (90, {"minimum": 0.8}, True),
-        (20, {"maximum": 0.2}, True),
         (21, {"maximum": 0.2}, False),
         (50, {"minimum": 0.4, "maximum": 0.6}, True),
-        (61, {"minimum": 0.4, "maximum": 0.6}, False),
     ],
 )
 def test_decisions_are_rarely_wrong(right, limits, is_met):
     results, _ = simulate([1.0] * right + [0.0] * (100 - right), right, **limits)
-    # At most 5 % for each limit; this many of 150 are wrong by chance in 1 of 1,000 tests at most.
-    assert results.count(not is_met) <= 17 * len(limits)
+    # At most 5 % for each limit; this many of 60 are wrong by chance in 1 of 1,000 tests at most.
+    assert results.count(not is_met) <= 10 * len(limits)
     assert None not in results
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("mean", "is_met"), [(0.79, False), (0.8, True), (0.81, True)])
-def test_decisions_on_scores_between_0_and_1_are_rarely_wrong(mean, is_met):
-    scores = [1.0] * 40 + [0.0] * 3 + [(mean * 100 - 40) / 57] * 57
-    results, _ = simulate(scores, 3, minimum=0.8)
-    assert results.count(not is_met) <= 17
 
 
 @pytest.mark.long
@@ -74,7 +61,7 @@ def test_of_all_orders_of_few_scores_no_more_than_alpha_are_decided_wrongly(scor
     limits = {side: mean + distance}
     is_met = Threshold(**limits).admits(mean)
 
-    results = [decide(order, **limits, alpha=alpha)[0] for order in permutations(scores)]
+    results = [decide(order, **limits, alpha=alpha)[0] for order in {*permutations(scores)}]
 
     assert 0 < results.count(not is_met) / len(results) <= alpha
     assert None not in results

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sysconfig
 from pathlib import Path
 
 import pytest
-from singers import INVALID, WRONG, case, unpredicted
+from singers import INVALID, WRONG, case
 
 from pytest_queryeval.cli import main
 
@@ -124,7 +121,7 @@ def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report
 
 
 @pytest.mark.feature("report_files", "sdmx")
-@pytest.mark.parametrize("selection", [(), ("-m", "nightly"), ("--queryeval-limit=4",), ("a/a.queryeval.yaml::good",)])
+@pytest.mark.parametrize("selection", [(), ("--queryeval-limit=4",)])
 def test_one_shard_alone_is_judged_as_its_run(suites, run_and_parse, shard, report_of, tmp_path, selection):
     first = run_and_parse(*selection)
 
@@ -149,16 +146,6 @@ def test_gates_of_folders_that_no_shard_looked_into_are_not_there(suites, shard,
 
 
 @pytest.mark.feature("report_files")
-def test_a_gate_on_what_the_shards_left_out_is_not_judged(suites, shard, report_of, tmp_path):
-    parts = shard(1, "b", "-k", "day"), shard(2, "b", "-k", "known")
-
-    _, report = merged(report_of, tmp_path, *parts)
-
-    assert [gate["ok"] for gate in report["gates"] if gate["folder"] == "b"] == [None]
-    assert report["selected"] is True
-
-
-@pytest.mark.feature("report_files")
 def test_a_file_that_one_shard_could_not_read_misses_the_gates_above_it(suites, shard, write, report_of, tmp_path):
     good = shard(1, "b")
     write("a/broken.queryeval.yaml", "cases: 3")
@@ -179,16 +166,6 @@ def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(suites,
     assert (status, report["stopped"]) == (1, True)
     assert [gate["ok"] for gate in report["gates"]] == [None, False, False, True, False, None, False, False, True]
     assert f"stopped before its end: {stopped}" in capsys.readouterr().out
-
-
-@pytest.mark.feature("report_files")
-def test_missed_cases_that_xfail_do_not_fail_a_merge(suite, run, shard, report_of, tmp_path):
-    suite(case("good"), name="a/a.queryeval.yaml")
-    suite(case("missed", WRONG), name="b/b.queryeval.yaml", on_miss="xfail")
-
-    status, report = merged(report_of, tmp_path, shard(1, "a"), shard(2, "b"))
-
-    assert (status, report["totals"]["missed"]) == (0, 1)
 
 
 @pytest.mark.feature("report_files")
@@ -223,25 +200,6 @@ def test_the_summary_of_a_merge_is_that_of_a_run(suites, run, shard, capsys, tmp
     assert [line for line in said if line.startswith("gate")] == [line for line in lines if line.startswith("gate")]
 
 
-@pytest.mark.feature("report_files")
-def test_the_script_says_which_part_is_no_report(pytester, suite, shard):
-    suite(case("good"))
-    good = shard(1)
-    cut = pytester.path / "cut.json"
-    shutil.copy(good, cut)
-    cut.write_bytes(cut.read_bytes()[:-20])
-
-    result = pytester.run(
-        Path(sysconfig.get_path("scripts")) / "queryeval", "merge", good, "cut.json", "-o", "all.json"
-    )
-
-    assert result.ret == 2
-    (line,) = result.errlines
-    assert line.startswith("cut.json: is not a report: ")
-    assert result.outlines == []
-    assert not (pytester.path / "all.json").exists()
-
-
 def test_hosts_with_folders_of_their_own_meet_each_gate_once(suite, write, run_and_parse, pytester):
     write("suites/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
     suite(case("good"), name="suites/a.queryeval.yaml")
@@ -251,68 +209,6 @@ def test_hosts_with_folders_of_their_own_meet_each_gate_once(suite, write, run_a
     run = run_and_parse(f"--rsyncdir={pytester.path}/suites", f"{pytester.path}/suites", "-d", *hosts)
 
     assert [(gate["folder"], gate["n"], gate["ok"]) for gate in run.report["gates"]] == [("suites", 2, True)]
-
-
-@pytest.mark.feature("sdmx")
-def test_gates_on_a_tag_that_no_case_has_name_the_nearest(suites, run):
-    result = run()
-
-    result.stdout.fnmatch_lines(
-        ["gate MISSED: *: no case in this run has the tag 'nigthly': did you mean 'nightly'[?]"]
-    )
-
-
-def _of_first_case(**changes):
-    return lambda report: report["cases"][0].update(changes)
-
-
-def _with_passed_trials(report):
-    for wrong_case in report["cases"][1:]:
-        wrong_case["outcome"] = "passed"
-        for trial in wrong_case["trials"]:
-            trial["passed"] = True
-
-
-@pytest.mark.parametrize(
-    ("edit", "problem"),
-    [
-        (
-            _of_first_case(scores={"execution_accuracy": 99.0}),
-            "cases[0]: scores: execution_accuracy: 99 is outside its range, 0 to 1",
-        ),
-        (_of_first_case(scores={"execution_accuracy": -1.0}), "-1 is outside its range"),
-        (
-            _of_first_case(scores={"execution_accuracy": 0.0}),
-            "cases[0]: the outcome is 'passed', and the scores do not",
-        ),
-        (_of_first_case(scores={}), "cases[0]: the outcome is 'passed'"),
-        (_of_first_case(outcome="xpassed", scores={"execution_accuracy": 0.0}), "the outcome is 'xpassed'"),
-        (_with_passed_trials, "cases[1]: the outcome is 'passed', and the scores do not"),
-        (
-            lambda report: report["cases"][1]["trials"][0]["scores"].update(soft_f1=7.0),
-            "cases[1]: scores: soft_f1: 7 is",
-        ),
-        (lambda report: report["metrics"]["execution_accuracy"].update(mean=2.0), "metrics: execution_accuracy: 2 is"),
-    ],
-)
-@pytest.mark.feature("report_files")
-def test_an_edited_report_is_refused_with_its_place(pytester, write, suite, run, capsys, edit, problem):
-    write("queryeval.yaml", "on_miss: xfail\ngates: [{metric: execution_accuracy, min: 0.9}]")
-    write("p.py", f"def predict(case):\n    return {WRONG!r}\n")
-    suite(case("a"), unpredicted("b", trials=2, trials_rule="any"), case("c", WRONG), predictor="p.py:predict")
-    run("--queryeval-report=report.json")
-    report = json.loads(Path("report.json").read_text(encoding="utf-8"))
-    edit(report)
-    Path("edited.json").write_text(json.dumps(report), encoding="utf-8")
-
-    with pytest.raises(SystemExit) as exit_:
-        main(["merge", "edited.json"])
-
-    assert exit_.value.code == 2
-    message = capsys.readouterr().err
-    assert "edited.json: is not a report: " in message
-    assert problem in message
-    assert main(["merge", "report.json"]) == 1  # which misses its gate
 
 
 @pytest.mark.parametrize(
