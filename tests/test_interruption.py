@@ -1,72 +1,52 @@
-"""What is an interruption, who handles it, and who leaves it to others; processes are in the tests of those."""
+"""What is an interruption and passes through code of users, and what is their error."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
+from pathlib import Path
 
 import pytest
+from samples import make_case
 
-from pytest_queryeval.core.errors import TimeLimitExceeded
-from pytest_queryeval.core.process import SigtermHandler, is_interruption, uninterrupted
+from pytest_queryeval import evaluate
+from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 ONE_CASE = "{kind: json, cases: [{id: one, question: '?', gold: 1, predicted: 1}]}"
 
 
-@pytest.fixture(autouse=True)
-def default():
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGTERM, before)
+class Raising:
+    """A system that raises an error."""
+
+    concurrency = 1
+    retries = 0
+
+    def __init__(self, error):
+        self._error = error
+
+    def predict(self, case, trial):
+        raise self._error
+
+    def close(self):
+        pass
 
 
-def test_sigterm_interrupts_as_ctrl_c_does():
-    handler = SigtermHandler()
-    handler.begin()
-
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    handler.end()
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+def message_of(error):
+    """The message of a case whose system raises this."""
+    PREDICTORS.register("raising", PredictorType(opener=lambda spec: Raising(error)))
+    spec = PredictorSpec(kind="raising", settings={}, folder=Path())
+    (case,) = evaluate([make_case(predictor=spec, predicted=None, question="q")])["cases"]
+    return case["message"]
 
 
-def test_the_handler_of_somebody_else_stays():
-    signal.signal(signal.SIGTERM, print)
-    handler = SigtermHandler()
-
-    handler.begin()
-    handler.end()
-
-    assert signal.getsignal(signal.SIGTERM) is print
-
-
-def test_other_threads_set_no_handler():
-    thread = threading.Thread(target=SigtermHandler().begin)
-    thread.start()
-    thread.join()
-
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_ctrl_c_is_ignored_where_nothing_may_be_left_half_done():
-    before = signal.getsignal(signal.SIGINT)
-
-    with uninterrupted():
-        os.kill(os.getpid(), signal.SIGINT)
-
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), TimeLimitExceeded(), pytest.exit.Exception("enough")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), pytest.exit.Exception("enough")])
 def test_interruptions_pass_through_code_of_users(error):
-    assert is_interruption(error)
+    with pytest.raises(type(error)):
+        message_of(error)
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), ValueError(), pytest.skip.Exception("no")])
 def test_everything_else_that_users_raise_is_their_error(error):
-    assert not is_interruption(error)
+    assert message_of(error).startswith(f"the predictor raised {type(error).__name__}")
 
 
 @pytest.mark.process

@@ -46,27 +46,6 @@ def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytest
 
 @pytest.mark.feature("json")
 @pytest.mark.model
-def test_a_second_run_finds_every_text_and_loads_no_model(pytester, run, model):
-    options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
-    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
-    pytester.makeconftest(FORBIDDEN)
-
-    first = run("-q", "-s", "--queryeval-report=first.json")
-    second = pytester.runpytest_subprocess("-q", "-s", "--queryeval-report=second.json")
-
-    assert first.ret == second.ret == 0
-    first.stdout.fnmatch_lines(["*embedding model*", "*LOADED *torch*"])
-    second.stdout.fnmatch_lines(["*LOADED []*"])
-    second.stdout.no_fnmatch_line("*embedding model*")
-    scores = [
-        json.loads((pytester.path / name).read_text())["cases"][0]["scores"] for name in ("first.json", "second.json")
-    ]
-    assert scores[0] == scores[1]
-    assert 0.5 < scores[0]["semantic_similarity"] < 1
-
-
-@pytest.mark.feature("json")
-@pytest.mark.model
 def test_the_example_of_a_semantic_metric_passes(pytester, run, model, monkeypatch):
     monkeypatch.setenv("EMBEDDING_MODEL", str(model))
     shutil.copytree(EXAMPLE, pytester.path / "example_suite", ignore=shutil.ignore_patterns("reports", "__pycache__"))

@@ -175,19 +175,6 @@ def test_a_warning_of_a_suite_is_shown_once(suite, run):
     assert result.stdout.str().count("rename it to") == 1
 
 
-@pytest.mark.feature("http_predictor")
-def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run):
-    with Answering(lambda request: GOLD) as service:
-        suite(unpredicted("a"), unpredicted("b"), predictor={"http": service.url, "concurrency": 1})
-
-        result = run("-n2", "--queryeval-concurrency=1")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "takes 1 call at once, and -n 2 would make 2: write `predictor: {http: http://*, concurrency: 2}`, or --*"
-    result.stdout.fnmatch_lines([f"*the predictor 'http' of a.queryeval.yaml:* {said}*"])
-    assert service.asked == []
-
-
 @pytest.mark.feature("command_predictor", "json")
 @pytest.mark.parametrize(
     ("arguments", "refusal"),

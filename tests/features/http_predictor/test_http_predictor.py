@@ -3,21 +3,22 @@
 import asyncio
 import base64
 import gc
+import gzip
 import json
 import logging
 import re
 import shutil
 import ssl
+import subprocess
 import tracemalloc
 from email.utils import formatdate
+from http.client import responses
 from pathlib import Path
 
 import endpoint_faults as faults
-import http_predictor_faults as services
 import pytest
 import servers
 import yaml
-from http_predictor_faults import CAP, GOOD, answers
 from http_services import Said, serving
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,40 @@ HOSTILE = [
 CREDENTIALS = {"basic": "me:pass word é", "bearer": "t0ken=of-mine", "digest": "me:s3cret:pass"}
 
 
+CAP = 16 * 2**20  # bytes that an answer may have
+GOOD = '{"predicted": "SELECT 1"}'
+
+
+def answers(body=GOOD, status=200, content_type="application/json", **headers):
+    return faults.says(body, f"{status} {responses[status]}", Content_Type=content_type, **headers)
+
+
+def bomb():
+    """Blanks for many times the cap, in some hundred kilobytes."""
+    return gzip.compress(b" " * (12 * CAP), 1)
+
+
+def echoes(status):
+    """Repeat the credentials and the key that came."""
+
+    def behave(exchange):
+        headers = exchange.request.headers
+        message = f"you sent {headers.get('authorization')} {headers.get('x-api-key')}"
+        exchange.reply(message, f"{status} {responses[status]}", Content_Type="text/plain")
+
+    return behave
+
+
+def make_certificate(folder):
+    """A key and a certificate for 127.0.0.1 that nobody signed but itself, and the certificate alone as ca.pem."""
+    path = folder / "server.pem"
+    command = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -keyout {path} -out {folder / 'ca.pem'}"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", *command.split(), *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + (folder / "ca.pem").read_text())
+    return path
+
+
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
@@ -57,7 +92,7 @@ def no_proxies(monkeypatch):
 def certificate(tmp_path_factory):
     if not shutil.which("openssl"):
         pytest.skip("openssl makes the certificate")
-    return services.make_certificate(tmp_path_factory.mktemp("tls"))
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture
@@ -397,7 +432,7 @@ def test_who_is_refused_is_told_what_was_sent_and_not_its_value(status, settings
 def test_what_a_service_repeats_of_secrets_is_known_to_the_redaction():
     from pytest_queryeval.text.redaction import redact
 
-    with FaultServer(services.echoes(400)) as server:
+    with FaultServer(echoes(400)) as server:
         error = fault(server.url, auth={"basic": "me:s3cret-pass"}, headers={"X-Api-Key": "k3y-of-mine"})
 
     assert "you sent" in redact(str(error))
@@ -550,7 +585,7 @@ def _end_of(connection):
 @pytest.mark.long
 @pytest.mark.parametrize("encoded", [False, True], ids=["50 MB", "gzip bomb"])
 def test_a_huge_answer_is_not_read_to_its_end(encoded):
-    body = services.bomb() if encoded else b" " * 50_000_000
+    body = bomb() if encoded else b" " * 50_000_000
     behaviour = answers(body, **({"Content_Encoding": "gzip"} if encoded else {}))
 
     with FaultServer(behaviour) as server:
