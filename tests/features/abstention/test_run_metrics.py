@@ -1,179 +1,143 @@
 """Coverage, the accuracy of what is answered, and wrong decisions to answer or to abstain."""
 
-import random
-
 import pytest
-import samples
-from samples import entry, make_case
+from hypothesis import given
+from hypothesis import strategies as st
+from report_parts import command, merge, part, report_of, write
+from samples import FINGERPRINT, entry
 
-from pytest_queryeval.core.metric import RUN_METRICS
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import evaluate_gates
-from pytest_queryeval.runs.evaluate import NamedCase
-from pytest_queryeval.runs.stopping import EarlyStop
+from pytest_queryeval.core.groups import group_values
+
+pytestmark = pytest.mark.feature("report_files")
 
 NAMES = ("coverage", "selective_accuracy", "answered_unanswerable", "abstained_answerable")
-GATE = {"type": "limits", "folder": "", "where": {}, "min": 0.0, "max": None, "cases": None}
+LOWER = NAMES[2:]
+GATES = [
+    {"type": "limits", "folder": "", "metric": name, "where": {}, "min": 0.5, "max": None, "cases": 0} for name in NAMES
+]
+PREDICTION = {"source": "p", "seconds": 0.0, "metadata": {}}
 
 
 def answered(*, answerable=True, abstained=False, missing=False, outcome="passed", **fields):
     """The report of a case."""
-    prediction = {"source": "p", "seconds": 0.0, "metadata": {}, **({"abstained": True} if abstained else {})}
-    prediction |= {"missing": True} if missing else {}
+    prediction = PREDICTION | ({"abstained": True} if abstained else {}) | ({"missing": True} if missing else {})
     scores = {"execution_accuracy": float(outcome == "passed")} if answerable else {"abstention": float(abstained)}
-    return entry(
-        outcome=outcome,
-        prediction=prediction,
-        scores=scores,
-        **({} if answerable else {"answerable": False}),
-        **fields,
-    )
+    fields |= {} if answerable else {"answerable": False}
+    return entry(**{"outcome": outcome, "prediction": prediction, "scores": scores} | fields)
 
 
 def trial(passed, **prediction):
-    fields = {"source": "p", "seconds": 0.0, "metadata": {}, **prediction}
-    return {"passed": passed, "scores": {}, "violations": [], "predicted": {"seconds": 0.0}, "prediction": fields}
+    predicted = {"query": "q", "error": None, "seconds": 0.0}
+    return {
+        "passed": passed,
+        "scores": {},
+        "violations": [],
+        "predicted": predicted,
+        "prediction": PREDICTION | prediction,
+    }
 
 
-def metrics_of(cases):
-    return {name: stats["mean"] for name, stats in report_of(cases)["metrics"].items() if name in NAMES}
+def shares_of(report):
+    return {name: report["metrics"][name]["mean"] for name in NAMES if name in report["metrics"]}
 
 
-def report_of(cases):
-    return aggregate(cases, gates=(), about=samples.HEAD)
-
-
-def defined_metrics(outcomes):
+def defined(cases):
     """The metrics by their definitions, from (answerable, abstained, right) of each case."""
-    answers = [(answerable, right) for answerable, abstained, right in outcomes if not abstained]
-    unanswerable = [abstained for answerable, abstained, _ in outcomes if not answerable]
-    answerable_abstained = [abstained for answerable, abstained, _ in outcomes if answerable]
+    answers = [(answerable, right) for answerable, abstained, right in cases if not abstained]
+    unanswerable = [abstained for answerable, abstained, _ in cases if not answerable]
+    answerable_abstained = [abstained for answerable, abstained, _ in cases if answerable]
     definitions = {
-        "coverage": (len(answers), len(outcomes)),
+        "coverage": (len(answers), len(cases)),
         "selective_accuracy": (sum(answerable and right for answerable, right in answers), len(answers)),
         "answered_unanswerable": (unanswerable.count(False), len(unanswerable)),
         "abstained_answerable": (answerable_abstained.count(True), len(answerable_abstained)),
     }
-    return {name: count / of for name, (count, of) in definitions.items() if of}
+    return pytest.approx({name: count / of for name, (count, of) in definitions.items() if of})
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
-def test_the_metrics_are_those_of_their_definitions(seed):
-    chance = random.Random(seed)
-    outcomes = [(chance.random() < 0.8, chance.random() < 0.3, chance.random() < 0.6) for _ in range(1_000)]
-    tags = [chance.choice(["joins", "dates"]) for _ in outcomes]
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), st.sampled_from("xy")), min_size=1, max_size=12))
+def test_the_metrics_are_those_of_their_definitions_for_the_run_its_groups_and_gates(drawn):
+    facts = [(answerable, abstained, right and not abstained) for answerable, abstained, right, _ in drawn]
     cases = []
-    for number, ((answerable, abstained, right), tag) in enumerate(zip(outcomes, tags, strict=True)):
-        is_right = right and not abstained if answerable else abstained
-        outcome = "passed" if is_right else chance.choice(["failed", "missed"])
-        fields = {"id": f"c{number}", "tags": [tag]}
-        cases.append(answered(answerable=answerable, abstained=abstained, outcome=outcome, **fields))
-    report = report_of(cases)
+    for (answerable, abstained, right), (*_, tag) in zip(facts, drawn, strict=True):
+        outcome = "passed" if (right if answerable else abstained) else "failed"
+        cases.append(answered(answerable=answerable, abstained=abstained, outcome=outcome, tags=[tag]))
 
-    assert metrics_of(cases) == pytest.approx(defined_metrics(outcomes))
+    report = report_of(*cases, gates=GATES)
+
+    concerned = any(abstained or not answerable for answerable, abstained, _ in facts)
+    assert shares_of(report) == (defined(facts) if concerned else {})
+    assert {gate["metric"]: gate["value"] for gate in report["gates"] if gate["value"] is not None} == defined(facts)
     for tag, group in report["groups"]["tag"].items():
-        of_tag = [outcome for outcome, other_tag in zip(outcomes, tags, strict=True) if other_tag == tag]
-        means = {name: group["metrics"][name]["mean"] for name in NAMES}
-        assert means == pytest.approx(defined_metrics(of_tag))
-    gates = evaluate_gates([{**GATE, "metric": name} for name in NAMES], cases)
-    assert {gate["metric"]: gate["value"] for gate in gates} == pytest.approx(defined_metrics(outcomes))
+        own = [fact for fact, case in zip(facts, cases, strict=True) if tag in group_values(case, "tag")]
+        if any(abstained or not answerable for answerable, abstained, _ in own):
+            assert shares_of(group) == defined(own)
+    assert all(report["metrics"][name]["better"] == "lower" for name in LOWER if name in report["metrics"])
 
 
-def test_a_run_without_abstentions_and_such_cases_does_not_report_them():
-    cases = [answered(), answered(id="b", outcome="failed")]
-    report = report_of(cases)
-
-    assert metrics_of(cases) == {}
-    assert compare_reports(report, report, path="r.json")["metrics"].keys() == {"pass_rate", "execution_accuracy"}
-    assert evaluate_gates([{**GATE, "metric": "coverage"}], cases)[0]["value"] == 1.0
+def free(score, **fields):
+    """A case in which nothing is required."""
+    return answered(fingerprint=FINGERPRINT | {"thresholds": {}}, **fields) | {"scores": score}
 
 
-def test_an_abstention_is_a_reason_to_report_them():
-    cases = [answered(), answered(id="b", abstained=True, outcome="failed")]
-
-    assert metrics_of(cases) == {"coverage": 0.5, "selective_accuracy": 1.0, "abstained_answerable": 0.5}
-    assert report_of(cases)["metrics"]["abstained_answerable"]["better"] == "lower"
+LEFT_OUT = [answered(outcome=outcome) for outcome in ("error", "skipped", "not_run")]
+TRIALS = [trial(True), trial(False), trial(True), trial(False, abstained=True)]
+ABSTAINED = answered(answerable=False, abstained=True)
 
 
-def test_an_answer_to_a_question_without_an_answer_is_wrong_whatever_is_required():
-    case = answered(answerable=False, outcome="passed")  # as with `thresholds: {}` in the case
+@pytest.mark.parametrize(
+    ("cases", "shares"),
+    [
+        # an answer to a question without an answer is wrong, whatever is required
+        ([answered(answerable=False)], {"coverage": 1.0, "selective_accuracy": 0.0, "answered_unanswerable": 1.0}),
+        # where nothing is required, the default thresholds decide
+        ([free({"execution_accuracy": 0.0}), ABSTAINED], {"selective_accuracy": 0.0}),
+        ([free({"execution_accuracy": 1.0}), ABSTAINED], {"selective_accuracy": 1.0}),
+        ([free({"soft_f1": 1.0}), ABSTAINED], {"selective_accuracy": None}),
+        # cases without an answer yet do not count
+        (
+            [*LEFT_OUT, answered(abstained=True)],
+            {"coverage": 0.0, "selective_accuracy": None, "abstained_answerable": 1.0},
+        ),
+        # each of several trials counts for its share
+        (
+            [answered(trials=TRIALS)],
+            {"coverage": 3 / 4, "selective_accuracy": 2 / 3, "abstained_answerable": 1 / 4},
+        ),
+        # a prediction that a file lacks is no answer
+        ([answered(missing=True, outcome="failed"), ABSTAINED], {"coverage": 0.0, "selective_accuracy": 0.0}),
+    ],
+)
+def test_what_counts_as_an_answer_and_as_right(cases, shares):
+    found = shares_of(report_of(*cases))
 
-    assert metrics_of([case]) == {"coverage": 1.0, "selective_accuracy": 0.0, "answered_unanswerable": 1.0}
-
-
-def test_where_nothing_is_required_the_default_thresholds_tell_what_is_right():
-    fingerprint = {"thresholds": {}, "trials": 1}
-    wrong = answered(fingerprint=fingerprint) | {"scores": {"execution_accuracy": 0.0}}
-    unknown = answered(id="b", fingerprint=fingerprint) | {"scores": {"soft_f1": 1.0}}
-
-    assert metrics_of([wrong, answered(id="c", answerable=False, abstained=True)])["selective_accuracy"] == 0.0
-    assert "selective_accuracy" not in metrics_of([unknown, answered(id="c", answerable=False, abstained=True)])
-
-
-def test_cases_that_have_no_answer_yet_do_not_count():
-    left_out = [answered(id=outcome, outcome=outcome) for outcome in ("error", "skipped", "not_run")]
-
-    assert metrics_of([*left_out, answered(id="b", abstained=True, outcome="failed")]) == {
-        "coverage": 0.0,
-        "abstained_answerable": 1.0,
-    }
-
-
-def test_each_of_several_trials_counts_for_its_share_of_the_case():
-    trials = [trial(True), trial(False), trial(True), trial(False, abstained=True)]
-
-    assert metrics_of([answered(trials=trials)]) == pytest.approx(
-        {"coverage": 3 / 4, "selective_accuracy": 2 / 3, "abstained_answerable": 1 / 4}
-    )
+    assert {name: found.get(name) for name in shares} == pytest.approx(shares)
 
 
 def test_a_baseline_names_what_became_unanswerable_and_compares_the_metrics():
-    before = report_of([answered(), answered(id="b")])
-    after = report_of([answered(), answered(id="b", answerable=False, abstained=True)])
-    baseline = compare_reports(before, after, path="r.json")
+    before = part(answered(), answered(id="b"))
+    after = part(answered(), answered(id="b", answerable=False, abstained=True))
+
+    baseline = merge(after, baseline=before).report["baseline"]
 
     assert baseline["changes"] == [{"what": "answerable edited", "cases": ["music/s.queryeval.yaml::b"]}]
     assert baseline["metrics"]["coverage"]["after"] == 0.5
     assert baseline["metrics"]["selective_accuracy"]["n"] == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_they_are_shares(name):
-    assert 0.0 <= RUN_METRICS[name].score(answered(answerable=name != "answered_unanswerable")) <= 1.0
-
-
-def test_a_prediction_that_counts_as_failed_where_a_file_has_none_is_no_answer():
-    scores = [{name: RUN_METRICS[name].score(answered(missing=True, outcome="failed"))} for name in NAMES]
-
-    assert scores[:2] == [{"coverage": 0.0}, {"selective_accuracy": 0.0}]
+    assert merge(before, baseline=before).report["baseline"]["metrics"].keys() == {"pass_rate", "execution_accuracy"}
 
 
 @pytest.mark.feature("history")
-def test_what_a_comparison_of_systems_keeps_of_a_case_is_enough_for_them():
-    from pytest_queryeval.features.history.compare_command import _without_answers
+def test_comparisons_and_histories_of_runs_have_the_same_means(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    named = [("b", {"abstained": True, "outcome": "failed"}), ("c", {"answerable": False, "outcome": "failed"})]
+    named += [("d", {"outcome": "error"}), ("e", {"trials": TRIALS}), ("f", {"missing": True, "outcome": "failed"})]
+    cases = [answered(), *(answered(id=id_, **fields) for id_, fields in named)]
+    paths = [write(f"{name}.json", *cases, name=name, created=f"2024-05-0{name}T10:00:00Z") for name in "12"]
 
-    cases = [
-        answered(),
-        answered(id="b", abstained=True, outcome="failed"),
-        answered(id="c", answerable=False, outcome="failed"),
-        answered(id="d", outcome="error"),
-        answered(id="f", missing=True, outcome="failed"),
-        answered(id="e", trials=[trial(True), trial(False, abstained=True), trial(False)]),
-    ]
-    scores = [{name: RUN_METRICS[name].score(case) for name in NAMES} for case in cases]
+    shares = shares_of(report_of(*cases))
+    past = command("history", *paths).data["runs"][0]
 
-    assert [{name: RUN_METRICS[name].score(_without_answers(case)) for name in NAMES} for case in cases] == scores
-
-
-def test_gates_of_them_are_decided_early():
-    path = "a/s.queryeval.yaml"
-    cases = [NamedCase(make_case(id=f"c{number}"), f"{path}::c{number}", path) for number in range(200)]
-    gates = [{**GATE, "folder": "a", "metric": "coverage", "min": 0.5, "cases": 200}]
-    early = EarlyStop(0, gates, cases, mode="complete", has_baseline=False)
-    for number in range(40):
-        early.add(answered(id=f"c{number}", path=path, abstained=number % 8 == 0))
-
-    decision = early.decision(gates[0])
-    assert (early.problem, early.is_decided, decision.is_met, decision.of) == ("", True, True, 200)
+    assert {name: past["metrics"][name]["mean"] for name in NAMES} == shares
+    for name in NAMES:
+        systems = command("compare", *paths, "--by", name).data["systems"]
+        assert [system["score"]["mean"] for system in systems] == pytest.approx([shares[name]] * 2)

@@ -9,16 +9,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from report_maker import HEAD
+from report_parts import merge, part, report_of
 from samples import FINGERPRINT, entry
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.features.conversations import NAME, interaction_matches
-from pytest_queryeval.results.aggregation import aggregate, with_joint_scores
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import evaluate_gates, gate_text, rule_of
 
+pytestmark = pytest.mark.feature("report_files")
+
+NAME = "interaction_match"
 SCRIPT = """
 CREATE TABLE bike (id INTEGER, colour TEXT, price REAL);
 INSERT INTO bike VALUES (1, 'red', 300), (2, 'red', 450.5), (3, 'blue', 120), (4, 'green', 800), (5, 'blue', 99);
@@ -49,57 +48,68 @@ def turn(number, of=3, outcome="passed", conversation="talk", suite="s", **chang
     return entry(id=nodeid, nodeid=nodeid, path=suite, line=number, outcome=outcome, turn=of_turn, **changes)
 
 
-def match(*cases):
-    return interaction_matches(cases)
+def matches(*cases):
+    """The score of each conversation, by the node id of its last turn; None of one without a verdict."""
+    found = report_of(*cases)["cases"]
+    return {case["nodeid"]: case["joint_scores"][NAME] for case in found if "joint_scores" in case}
 
 
-def test_a_conversation_matches_if_all_of_its_turns_are_right():
-    assert match(turn(1), turn(2), turn(3, outcome="xpassed")) == {"s::talk.3": 1.0}
-    for wrong in ("failed", "missed", "xfailed"):
-        assert match(turn(1), turn(2, outcome=wrong), turn(3)) == {"s::talk.3": 0.0}
+def outcomes(*names, **fields):
+    return [turn(number, outcome=name, **fields) for number, name in enumerate(names, 1)]
 
 
-def test_a_conversation_without_a_verdict_on_each_turn_is_left_out():
-    for outcome in ("error", "skipped", "not_run"):
-        assert match(turn(1, outcome="failed"), turn(2, outcome=outcome), turn(3)) == {"s::talk.3": None}
-        assert match(turn(1), turn(2), turn(3, outcome=outcome)) == {"s::talk.3": None}
-    assert match(turn(1), turn(3)) == {"s::talk.3": None}
-    assert match(turn(1), turn(2)) == {}
+FREE = {"fingerprint": FINGERPRINT | {"thresholds": {}}, "of": 1}
+TRIAL = {"passed": None, "violations": [], "predicted": {"query": "q", "error": None, "seconds": 0.0}}
+TRIAL |= {"prediction": {"source": "p", "seconds": 0.0, "metadata": {}}}
+RIGHT, WRONG = ({"scores": {"execution_accuracy": score}} for score in (1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("cases", "score"),
+    [
+        (outcomes("passed", "passed", "xpassed"), 1.0),
+        (outcomes("passed", "failed", "passed"), 0.0),
+        (outcomes("passed", "missed", "passed"), 0.0),
+        (outcomes("xfailed", "passed", "passed"), 0.0),
+        (outcomes("failed", "error", "passed"), None),
+        (outcomes("passed", "skipped", "passed"), None),
+        (outcomes("passed", "passed", "not_run"), None),
+        ([turn(1), turn(3)], None),
+        # where nothing is required, each trial has to meet the default thresholds
+        ([turn(1, **FREE, **RIGHT)], 1.0),
+        ([turn(1, **FREE, **WRONG)], 0.0),
+        ([turn(1, **FREE, **WRONG, trials=[TRIAL | RIGHT, TRIAL | RIGHT])], 1.0),
+        ([turn(1, **FREE, **RIGHT, trials=[TRIAL | RIGHT, TRIAL | WRONG])], 0.0),
+    ],
+)
+def test_a_conversation_matches_if_each_of_its_turns_is_right_and_none_is_without_a_verdict(cases, score):
+    assert [*matches(*cases).values()] == [score]
 
 
 def test_turns_are_told_apart_by_suite_and_conversation_in_any_order():
     cases = [
         *(turn(n, suite="s") for n in (3, 1, 2)),
         *(turn(n, suite="t", outcome="failed") for n in (1, 2, 3)),
-        *(turn(n, of=1, conversation="short") for n in (1,)),
+        turn(1, of=1, conversation="short"),
+        *(turn(n, conversation="cut") for n in (1, 2)),  # whose last turn is not there
         entry(id="single", nodeid="s::single"),
     ]
     Random(3).shuffle(cases)
 
-    assert match(*cases) == {"s::talk.3": 1.0, "t::talk.3": 0.0, "s::short.1": 1.0}
-
-
-def test_without_thresholds_a_turn_is_right_if_each_trial_meets_those_of_its_kind():
-    free = {"fingerprint": FINGERPRINT | {"thresholds": {}}, "kind": "sql"}
-    right, wrong = ({"scores": {"execution_accuracy": score}} for score in (1.0, 0.0))
-    trials = {"trials": [{"passed": None, **right}, {"passed": None, **wrong}]}
-
-    assert match(turn(1, of=1, **free, **right)) == {"s::talk.1": 1.0}
-    assert match(turn(1, of=1, **free, **wrong)) == {"s::talk.1": 0.0}
-    assert match(turn(1, of=1, **free, **wrong, **trials)) == {"s::talk.1": 0.0}
+    assert matches(*cases) == {"s::talk.3": 1.0, "t::talk.3": 0.0, "s::short.1": 1.0}
 
 
 def test_the_metric_is_reported_per_run_and_group_over_conversations():
     cases = [
-        *(turn(n, tags=["fleet"], groups={"tag": ["fleet"]}) for n in (1, 2, 3)),
-        *(turn(n, conversation="other", outcome="failed" if n == 1 else "passed") for n in (1, 2, 3)),
-        *(turn(n, conversation="cut", outcome="error" if n == 3 else "passed") for n in (1, 2, 3)),
+        *(turn(n, tags=["fleet"]) for n in (1, 2, 3)),
+        *outcomes("failed", "passed", "passed", conversation="other"),
+        *outcomes("passed", "passed", "error", conversation="cut"),
     ]
-    report = aggregate(with_joint_scores(cases), gates=[], about=dict(HEAD))
+    report = report_of(*cases)
 
     assert (report["metrics"][NAME]["mean"], report["metrics"][NAME]["n"]) == (0.5, 2)
     assert report["groups"]["tag"]["fleet"]["metrics"][NAME]["mean"] == 1.0
-    again = aggregate(with_joint_scores(report["cases"][:-1]), gates=[], about=dict(HEAD))
+    again = report_of(*(case for case in report["cases"] if case["nodeid"] != "s::talk.1"))
     assert again["metrics"][NAME]["n"] == 1  # scores of a report of before do not stay
 
 
@@ -245,28 +255,22 @@ def test_an_answer_that_is_asked_for_without_a_user_is_no_part_of_its_conversati
     assert [message.content for message in second.conversation] == ["s", "SELECT 1"]
 
 
-def report_with_gate(*cases, minimum):
-    gate = {"type": "limits", "folder": "", "metric": NAME, "where": {}, "min": minimum, "max": None, "cases": 6}
-    (result,) = evaluate_gates([gate], with_joint_scores(cases))
-    return result
-
-
 def test_a_gate_counts_conversations_and_is_decided_only_if_the_rest_cannot_change_it():
-    right = [turn(n) for n in (1, 2, 3)]
-    cut = [turn(n, conversation="cut", outcome="not_run" if n > 1 else "passed") for n in (1, 2, 3)]
+    gate = {"type": "limits", "folder": "", "metric": NAME, "where": {}, "max": None, "cases": 6}
+    right, wrong = outcomes(*["passed"] * 3), outcomes(*["failed"] * 3, conversation="b")
+    cut = outcomes("passed", "not_run", "not_run", conversation="cut")
 
-    complete = report_with_gate(*right, *(turn(n, conversation="b", outcome="failed") for n in (1, 2, 3)), minimum=0.5)
-    assert gate_text(complete) == "interaction_match: 0.500, needs at least 0.5 (2 conversations)"
-    assert [report_with_gate(*right, *cut, minimum=least)["ok"] for least in (0.3, 0.5)] == [True, None]
-    assert "several cases decide it together" in rule_of(complete).why_all(complete)
+    complete = merge(part(*right, *wrong, gates=[gate | {"min": 0.5}]))
+    open_ = merge(part(*right, *cut, gates=[gate | {"min": least} for least in (0.3, 0.5)]))
+
+    assert "gate met: interaction_match: 0.500, needs at least 0.5 (2 conversations)" in complete.lines
+    assert [own["ok"] for own in open_.report["gates"]] == [True, None]
 
 
 def test_a_baseline_pairs_conversations():
-    def run(outcome):
-        cases = [turn(n, conversation=name) for name in "ab" for n in (1, 2)]
-        last = [turn(3, conversation="a"), turn(3, conversation="b", outcome=outcome)]
-        return aggregate(with_joint_scores([*cases, *last]), gates=[], about=dict(HEAD))
+    both = [*outcomes(*["passed"] * 3), *outcomes("passed", "passed", conversation="b")]
+    before, after = (report_of(*both, turn(3, conversation="b", outcome=own)) for own in ("passed", "failed"))
 
-    change = compare_reports(run("passed"), run("failed"), path="base.json")["metrics"][NAME]
+    change = merge(after, baseline=before).report["baseline"]["metrics"][NAME]
 
     assert (change["n"], change["before"], change["after"]) == (2, 1.0, 0.5)
