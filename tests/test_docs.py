@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from editor_schemas import schema
 
-from pytest_queryeval.cli import COMMANDS
+from pytest_queryeval.cli import COMMANDS, main
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import FailureKind, Outcome
 from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Policy
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.transfer.exporters import EXPORTERS
-from pytest_queryeval.features.transfer.importers import IMPORTERS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.suites.keys import COMPARE, KEYS
-from pytest_queryeval.suites.metric_keys import gate_keys
+from pytest_queryeval.suites.keys import COMPARE, KEYS  # white box: how each key is inherited
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
@@ -74,7 +72,7 @@ def test_what_gates_can_ask_for_is_documented(group):
     assert f"`{group}`" in PAGES["suites"].partition("A gate is")[2]
 
 
-@pytest.mark.parametrize("key", gate_keys())
+@pytest.mark.parametrize("key", schema("settings")["definitions"]["gates"]["items"]["properties"])
 def test_every_key_of_gates_is_documented(key):
     section = PAGES["suites"].partition("### Gates")[2].partition("\n### ")[0]
 
@@ -114,11 +112,16 @@ def test_every_setting_of_a_sparql_source_is_documented(engine):
     assert [name for name in settings if f"`{name}`" not in text] == []
 
 
-@pytest.mark.parametrize(("registry", "heading"), [(IMPORTERS, "## Formats"), (EXPORTERS, "## Exporting predictions")])
-def test_every_format_of_import_and_export_is_documented(registry, heading):
+@pytest.mark.parametrize(("command", "heading"), [("import", "## Formats"), ("export", "## Exporting predictions")])
+def test_every_format_of_import_and_export_is_documented(command, heading, capsys):
+    arguments = ["x", "x", "-o", "x"] if command == "import" else ["x", "-f", "x"]
+    with pytest.raises(SystemExit):
+        main([command, *arguments])
+    formats = re.findall(r"'([\w-]+)'", capsys.readouterr().err.partition("choose from")[2].partition(")")[0])
     section = (DOCS / "import.md").read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
 
-    assert set(registry.names()) <= set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
+    assert formats
+    assert set(formats) <= set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
 
 
 def test_every_outcome_and_failure_and_the_exit_statuses_of_every_command_are_documented():

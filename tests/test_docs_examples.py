@@ -14,7 +14,7 @@ import yaml
 from editor_schemas import objections
 
 from pytest_queryeval import cli, plugin
-from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.output import Result  # white box: commands that are not run
 from pytest_queryeval.core.errors import QueryEvalError
 
 ROOT = Path(__file__).parent.parent

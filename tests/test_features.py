@@ -4,8 +4,6 @@ import pytest
 from samples import answer, make_case, query
 
 from pytest_queryeval.languages import features_of
-from pytest_queryeval.languages.sparql.tree_facts import query_features as sparql_features
-from pytest_queryeval.languages.sql import parse_query
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,7 @@ from pytest_queryeval.languages.sql import parse_query
     ],
 )
 def test_the_features_of_sql(text, features):
-    assert parse_query(text, "sqlite").features == tuple(features.split())
+    assert features_of(make_case(golds=(query(text),))) == tuple(features.split())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_the_features_of_sql(text, features):
     ],
 )
 def test_the_features_of_other_dialects(text, dialect, features):
-    assert parse_query(text, dialect).features == tuple(features.split())
+    assert features_of(make_case(golds=(query(text),), dialect=dialect)) == tuple(features.split())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ def test_the_features_of_other_dialects(text, dialect, features):
     ],
 )
 def test_the_features_of_sparql(text, features):
-    assert sparql_features(text) == tuple(features.split())
+    assert features_of(make_case(kind="sparql", golds=(query(text),))) == tuple(features.split())
 
 
 def test_the_features_of_a_case_are_those_of_its_first_gold():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from json_values import VALUES
 from jsonpath import JSONPathEnvironment
 
-from pytest_queryeval.documents.json_path import names_one, selected
+from pytest_queryeval.documents.json_path import names_one, selected  # white box: what a path selects of any value
 
 STEPS = st.sampled_from([".a", ".b", ".__proto__", "[*]", ".*", "[0]", "['a']", "..b"])
 

@@ -7,9 +7,9 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql import parse_query
-from pytest_queryeval.languages.sql.match import match_queries
-from pytest_queryeval.languages.sql.parsing import (
+from pytest_queryeval.languages.sql import parse_query  # white box: what is read of a text
+from pytest_queryeval.languages.sql.match import match_queries  # white box: how long two texts are compared
+from pytest_queryeval.languages.sql.parsing import (  # white box: the limits
     MAX_CHARACTERS,
     MAX_NESTING,
     MAX_OPEN_JOINS,

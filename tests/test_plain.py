@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
-from pytest_queryeval.results.case_json import report_cell
-from pytest_queryeval.text.formatting import (
+from pytest_queryeval.results.case_json import report_cell  # white box: cells that no engine gives
+from pytest_queryeval.text.formatting import (  # white box: texts of every sort, for all surfaces
     CELL_CHARACTERS,
     escape_invisible,
     one_line,

@@ -1,42 +1,42 @@
 """What the declarations of options have to agree with."""
 
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-import pytest_queryeval
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.cause import CauseMode
-from pytest_queryeval.reports import LAYOUTS
-from pytest_queryeval.results.gates import GateMode
-from pytest_queryeval.runs import options as runs_options
-from pytest_queryeval.runs.option_table import OPTIONS
 
-PACKAGE = Path(pytest_queryeval.__file__).parent
 SCALE = Path(__file__).parent.parent / "docs" / "scale.md"
 
 
-def test_choices_are_all_modes():
-    choices = {option.name: option.choices for option in OPTIONS if option.choices}
-
-    assert choices == {"cause": get_args(CauseMode), "gates": get_args(GateMode), "excel_layout": LAYOUTS}
-
-
-def test_every_option_is_read():
-    texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
-    read_names = {name for text in texts for name in re.findall(r"\b(?:options|option_values)\.(\w+)", text)}
-    read_names |= {*re.findall(r"\bself\.(\w+)", Path(runs_options.__file__).read_text(encoding="utf-8"))}
-
-    assert [option.name for option in OPTIONS if option.name not in read_names] == []
-
-
-def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest():
+def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest(pytestconfig, capsys):
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--help"])
+    flags = {*re.findall(r"--([a-z]+(?:-[a-z]+)*)", capsys.readouterr().out)}
+    settings = {name.removeprefix("queryeval_").replace("_", "-") for name in pytestconfig._parser._inidict}
     sentence = re.search(r"their options are (.+?)\.\s", SCALE.read_text(encoding="utf-8"), re.DOTALL)[1]
 
-    assert {*re.findall(r"`--([a-z-]+)`", sentence)} == {option.flag for option in OPTIONS if option.setting}
+    assert {*re.findall(r"`--([a-z-]+)`", sentence)} == flags & settings
+
+
+@pytest.mark.feature("evaluate")
+def test_samples_of_other_seeds_differ_and_every_case_may_be_chosen(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = "{columns: [n], rows: [[1]]}"
+    cases = "".join(f"- {{id: c{n}, gold_table: {table}, predicted_table: {table}}}\n" for n in range(8))
+    for name in "ab":
+        Path(f"{name}.queryeval.yaml").write_text(f"kind: sql\ncases:\n{cases}")
+    samples = []
+    for seed in range(30):
+        main(["evaluate", ".", "--sample", f"4:{seed}", "--json"])
+        samples.append([case["nodeid"] for case in json.loads(capsys.readouterr().out)["cases"]])
+
+    assert len({*map(tuple, samples)}) > 20
+    assert len({nodeid for sample in samples for nodeid in sample}) == 16
+    assert all([nodeid[0] for nodeid in sample] == ["a", "a", "b", "b"] for sample in samples)
 
 
 SUITE = """kind: sql

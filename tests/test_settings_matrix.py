@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
+from editor_schemas import schema
 from features.sdmx import sdmx_messages
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS
+from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS  # white box: no model is loaded
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.runs.option_table import OPTIONS
-from pytest_queryeval.suites.keys import COMPARE, KEYS
+from pytest_queryeval.runs.option_table import OPTIONS  # white box: which options are settings only
 
 FEATURES = (
     "check",
@@ -72,6 +72,16 @@ GOLDS = {kind: answers["gold"] for kind, answers in WRONG.items()}
 RIGHT = {kind: {"gold": gold, "predicted": gold} for kind, gold in GOLDS.items()}
 SOURCES = {"sql": {"sqlite": {"script": "shop.sql"}}, "sparql": {"rdf": "g.ttl"}}
 OTHERS = {"sql": {"sqlite": {"script": "other.sql"}}, "sparql": {"rdf": "h.ttl"}}
+
+
+SUITE, FOLDER = schema("suite"), schema("settings")
+OF_CASES = SUITE["definitions"]["case"]
+COMPARE = SUITE["definitions"]["compare"]["properties"]
+LEVELS = {
+    "folder": set(FOLDER["properties"]),
+    "file": set(SUITE["properties"]),
+    "case": {*OF_CASES["else"]["properties"], *({"conversation"} & OF_CASES["then"]["properties"].keys())},
+}
 
 
 class ByKind(dict):
@@ -304,7 +314,7 @@ RUN_OPTIONS = {
 
 def declared() -> set[str]:
     """Every setting of suites by its path, except the mappings that only hold others."""
-    keys = {*KEYS.available()} - {"compare", "options"}
+    keys = set().union(*LEVELS.values()) - {"compare", "options"}
     of_metrics = {
         f"options.{name}.{option}" for name, metric in METRICS.available().items() for option in metric.options
     }
@@ -380,7 +390,7 @@ def test_a_setting_has_an_effect_or_is_reported(name, capsys):
     example, (key, *_) = EXAMPLES[name], name.split(".")
     silent = []
     for kind in KINDS.available():
-        for level in KEYS[key].levels:
+        for level in [level for level, keys in LEVELS.items() if key in keys]:
             without = outcome(example, kind, key, level, of_kind(example.otherwise, kind), capsys)
             with_it = outcome(example, kind, key, level, of_kind(example.value, kind), capsys)
             if with_it == without and f"`{name.replace('.', ': ')}" not in str(with_it):

@@ -10,8 +10,8 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sql.kind import nearest_name
+from pytest_queryeval.evaluation.session import Session  # white box: one session for all cases of a source
+from pytest_queryeval.languages.sql.kind import nearest_name  # white box: messages that servers word otherwise
 
 pytest_plugins = ["postgres", "mariadb"]
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from singers import case
 
-from pytest_queryeval.runs.option_table import OPTIONS
+from pytest_queryeval.runs.option_table import OPTIONS  # white box: which options are settings only
 
 RUN = """
 import sys, pytest

@@ -9,8 +9,8 @@ from suites import load, problems
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.dbt.connection import DATABASES, Target, connection_of
-from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.features.dbt.connection import DATABASES, Target, connection_of  # white box: URLs have secrets
+from pytest_queryeval.text.redaction import redact  # white box: what is a secret
 
 SUITE = "kind: sql\nsource: {dbt: %s}\ncases:\n  - {id: a, gold: SELECT 1, predicted: SELECT 1}\n"
 POSTGRES = """\

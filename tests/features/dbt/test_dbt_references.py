@@ -5,9 +5,9 @@ from bakery import manifest_of, project_in, write_manifest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.features.dbt.connection import DATABASES
-from pytest_queryeval.features.dbt.project import DIALECTS
-from pytest_queryeval.languages.sql.dialects import quote_in
+from pytest_queryeval.features.dbt.connection import DATABASES  # white box: every adapter
+from pytest_queryeval.features.dbt.project import DIALECTS  # white box: every adapter
+from pytest_queryeval.languages.sql.dialects import quote_in  # white box: every adapter
 
 SALES = '"fct_sales"'
 

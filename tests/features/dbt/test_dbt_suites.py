@@ -8,10 +8,10 @@ from bakery import EXAMPLE, MADE, edit_later
 from suites import write
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.challenge.challenger import challenge_answer
+from pytest_queryeval.evaluation.session import Session  # white box: the schema that systems are given
+from pytest_queryeval.features.challenge.challenger import challenge_answer  # white box: on this source alone
 from pytest_queryeval.features.recording import Recording
-from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.features.strength.case_strength import measure_strength  # white box: on this source alone
 from pytest_queryeval.languages import difficulty_of, features_of
 
 pytestmark = pytest.mark.feature("duckdb", "challenge", "recording", "strength")

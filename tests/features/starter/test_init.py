@@ -10,12 +10,11 @@ import pytest
 import yaml
 from editor_schemas import objections
 
+import pytest_queryeval
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.starter.init_command import CHOICES
+from pytest_queryeval.features.starter.init_command import CHOICES  # white box: every choice is tried
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.results.report_schema import report_schema
-from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
-from pytest_queryeval.text import redaction
+from pytest_queryeval.text import redaction  # white box: secrets that other tests have registered
 
 KINDS, PREDICTORS, SERVICES = CHOICES.values()
 CASES = {"sql": 3, "sparql": 3, "json": 3, "sdmx": 2}
@@ -37,6 +36,11 @@ def refusal(capsys, *arguments):
         init(*arguments)
     assert stopped.value.code == 2
     return capsys.readouterr().err
+
+
+def stored(name):
+    """The schema in the package."""
+    return Path(pytest_queryeval.__file__).with_name(f"{name}.schema.json").read_text(encoding="utf-8")
 
 
 def contents(folder):
@@ -85,7 +89,7 @@ def test_the_schemas_are_beside_the_files_that_name_them():
         first, second, *_ = path.read_text(encoding="utf-8").splitlines()
         assert first == f"# yaml-language-server: $schema={name}.schema.json"
         assert second == f"# $schema: {name}.schema.json"
-        assert (path.parent / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name)
+        assert (path.parent / f"{name}.schema.json").read_text(encoding="utf-8") == stored(name)
 
 
 def test_files_that_exist_are_kept_and_missing_ones_are_written(working_folder, capsys):
@@ -293,22 +297,16 @@ def test_json_lists_the_files(capsys):
     assert sorted(output["files"]) == sorted([*names, "pytest.ini"])
 
 
-@pytest.mark.parametrize("name", ["suite", "settings"])
+@pytest.mark.parametrize("name", ["suite", "settings", "report"])
 def test_schema_prints_the_schema(name, capsys, monkeypatch):
     monkeypatch.setattr(
         redaction, "_known_secrets", type(redaction._known_secrets)()
     )  # secrets of other tests may be words of it
     assert main(["schema", name]) == 0
-    assert capsys.readouterr().out == schema_text(name)
+    assert capsys.readouterr().out == stored(name)
 
     main(["schema", name, "--json"])
-    assert json.loads(capsys.readouterr().out) == editor_schema(name)
-
-
-def test_schema_prints_the_schema_of_reports(capsys, monkeypatch):
-    monkeypatch.setattr(redaction, "_known_secrets", type(redaction._known_secrets)())
-    assert main(["schema", "report"]) == 0
-    assert json.loads(capsys.readouterr().out) == report_schema()
+    assert json.loads(capsys.readouterr().out) == json.loads(stored(name))
 
 
 def test_schema_has_what_a_conftest_registers(monkeypatch, capsys):
