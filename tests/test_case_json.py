@@ -30,28 +30,6 @@ from pytest_queryeval.text.redaction import MARK
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
 FAILURE = Failure(kind="invalid", message="no such table")
 MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
-KEYS = {
-    "depends_on_tie",
-    "scoring",
-    *(
-        "id",
-        "nodeid",
-        "path",
-        "line",
-        "kind",
-        "tags",
-        "difficulty",
-        "source",
-        "groups",
-        "question",
-        "outcome",
-        "scores",
-    ),
-    *("violations", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
-    "fingerprint",
-    "cause",
-    "evidence",
-}
 HOSTILE_CELLS = [
     b"\x00\xff" * 500,
     float("nan"),
@@ -99,26 +77,6 @@ def is_plain(made):
     return plain_types and json.loads(json.dumps(made, allow_nan=False).encode()) == made
 
 
-def test_a_case_without_a_result_has_every_key_and_no_scores():
-    case = make_case(tags=("nightly",), difficulty="hard", question="how many", source=fake_source("concerts.db"))
-
-    entry = case_json(case, **PLACE, outcome="error", message="the database is locked")
-
-    assert set(entry) == KEYS
-    assert is_plain(entry)
-    assert {name: entry[name] for name in ("id", "line", "kind", "tags", "difficulty", "source", "question")} == {
-        "id": "a",
-        "line": 4,
-        "kind": "sql",
-        "tags": ["nightly"],
-        "difficulty": "hard",
-        "source": "concerts.db",
-        "question": "how many",
-    }
-    assert (entry["outcome"], entry["message"], entry["scores"]) == ("error", "the database is locked", {})
-    assert entry["gold"] is entry["predicted"] is entry["difference"] is None
-
-
 def test_a_case_has_its_groups_as_a_report_without_them_tells_them():
     gold = query("SELECT a.x FROM a JOIN b ORDER BY a.x")
     case = make_case(golds=(gold,), tags=("x", "y", "x"), difficulty="hard", source=fake_source("concerts.db"))
@@ -140,21 +98,6 @@ def test_secrets_are_removed_from_groups_but_for_names_of_cases(group, is_hidden
     assert ("hunter2" not in str(redact_case(case)["groups"])) is is_hidden
 
 
-def test_a_case_has_the_features_of_its_gold_where_it_has_any():
-    joined = make_case(golds=(query("SELECT a.x FROM a JOIN b ORDER BY a.x"),))
-
-    assert case_json(joined, **PLACE, outcome="skipped")["features"] == ["join", "order"]
-    assert "features" not in case_json(make_case(golds=(query("SELECT 1"),)), **PLACE, outcome="skipped")
-
-
-def test_a_result_has_the_same_keys_and_the_scores():
-    entry = scored(table((1,)), table((2,)), scores={"execution_accuracy": 0.0, "never": None})
-
-    assert set(entry) == KEYS
-    assert entry["scores"] == {"execution_accuracy": 0.0, "never": None}
-    assert entry["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
-
-
 def test_an_execution_says_its_query_shape_and_time():
     gold = Execution(query="SELECT 1", answer=table((1, "x"), (2, "y")), seconds=0.25)
 
@@ -168,17 +111,6 @@ def test_an_execution_says_its_query_shape_and_time():
         "seconds": 0.25,
         "index": 2,
     }
-
-
-def test_a_failed_prediction_has_its_error_and_no_table():
-    failed = Execution(query="SELEC 1", error=Failure(kind="invalid", message="near \ud800"))
-
-    entry = executed(predicted=failed)
-
-    assert entry["predicted"]["error"] == {"kind": "invalid", "message": "near \\ud800"}
-    assert entry["predicted"]["row_count"] is entry["predicted"]["columns"] is None
-    assert entry["predicted"]["sample"] == []
-    assert entry["difference"] is None
 
 
 @pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)
@@ -297,11 +229,6 @@ def test_what_was_said_before_the_question_is_in_the_report_in_part_where_it_is_
         ("assistant", 4_000),
     ]
     assert "conversation" not in scored(table((1,)), table((1,)))
-
-
-def test_a_difference_is_made_only_where_a_threshold_is_missed():
-    assert scored(table((1,)), table((2,)), violations=())["difference"] is None
-    assert scored(table((1,)), table((2,)))["difference"]["missing"] == [[1]]
 
 
 NAMES = {"id", "tags", "kind", "metric", "engine", "language", "rdf_terms", "predictor_spec"}  # which tell the case
