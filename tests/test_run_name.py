@@ -8,14 +8,7 @@ from samples import make_case
 
 from pytest_queryeval import evaluate
 
-COMMIT_VARIABLES = [
-    "GITHUB_SHA",
-    "CI_COMMIT_SHA",
-    "BUILD_SOURCEVERSION",
-    "BITBUCKET_COMMIT",
-    "CIRCLE_SHA1",
-    "GIT_COMMIT",
-]
+OF_CI = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
