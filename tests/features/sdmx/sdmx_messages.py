@@ -166,5 +166,25 @@ def shop_document():
     }
 
 
+def structure_document(datasets, codes):
+    """An SDMX-JSON document of data structures, each an agency, an id, a version and dimensions; some have codes."""
+
+    def represented(name):
+        coded = {"enumeration": urn("Codelist", f"CL_{name}(1.0)")}
+        return _json_dimension(name, localRepresentation=coded if name in codes else {"textFormat": {}})
+
+    structures = [
+        {"id": name, "agencyID": agency, "version": version}
+        | {"dataStructureComponents": {"dimensionList": {"dimensions": [*map(represented, dimensions)]}}}
+        for agency, name, version, dimensions in datasets
+    ]
+    return {
+        "data": {
+            "dataStructures": structures,
+            "codelists": [_json_list(f"CL_{name}", of) for name, of in codes.items()],
+        }
+    }
+
+
 def shop_json():
     return json.dumps(shop_document()).encode()
