@@ -143,8 +143,8 @@ def test_graphs_and_prefixes_that_cannot_be_are_named(run, settings, problem):
         ("SELECT ?s { ?s rdfs:label ?o }", "add `PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>` to the query"),
         ("PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }", "the prefix : is not declared: add `PREFIX : <…>`"),
         ("PREFIX ex: <http://e/> ASK { ?s exx:p ?o }", "the prefix exx: is not declared: did you mean 'ex:'?"),
-        ("SELET ?s { ?s ?p ?o }", "a query begins with SELECT, ASK, CONSTRUCT or DESCRIBE, this text with 'SELET ?s"),
-        ("```sparql\nSELECT ?s {}\n```", "this text with '```sparql SELECT"),
+        ("SELET ?s { ?s ?p ?o }", "expected SELECT, ASK, CONSTRUCT or DESCRIBE, found 'SELET ?s"),
+        ("```sparql\nSELECT ?s {}\n```", "found '```sparql SELECT"),
         (f"ASK {'{' * 600}{'}' * 600}", "the query nests brackets more than 500 deep"),
     ],
 )

@@ -128,7 +128,7 @@ _LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, 
 _SYNTAX = {
     "Expecting property name": "write the name in double quotes",
     "Expecting value": "expected a value: write texts in double quotes",
-    "Expecting ',' delimiter": "add a comma before this, or `\\` before each double quote in a text",
+    "Expecting ',' delimiter": 'a value ends before this: add a comma, or write `\\"` for a double quote within a text',
     "Expecting ':' delimiter": "add a `:` after the name",
     "Extra data": "more text after the end of the value",
     "Unterminated string": "this text has no closing double quote: add it",

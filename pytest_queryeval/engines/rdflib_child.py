@@ -216,7 +216,7 @@ def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindin
 
 def refuse_service(*_: Any) -> None:
     """Raise PermissionError in place of rdflib's SERVICE."""
-    raise PermissionError("a query may only ask its own source: SERVICE")
+    raise PermissionError("SERVICE is refused, because a query may only ask its own source")
 
 
 def refuse_network(event: str, _: Any) -> None:

@@ -251,9 +251,10 @@ def _question_remedy(node: Node, cases: Node | None) -> str:
     header = likely_header("question", (header for header in file.headers if header.lower() not in COLUMNS))
     shown_header = header if _PLAIN_HEADER.fullmatch(header) else json.dumps(header, ensure_ascii=False)
     columns = f"columns: {{question: {shown_header if header else 'HEADER'}}}"
+    remedy = f"`{columns}` next to `file`"
     if cases is None or not isinstance(cases.value, dict):
-        columns = f"cases: {{file: {file.shown.name}, {columns}}}"
-    return f"{missing}; did you mean '{header}'? Write {columns}" if header else f"{missing}: write {columns}"
+        remedy = f"`cases: {{file: {file.shown.name}, {columns}}}`"
+    return f"{missing}: did you mean '{header}'? Write {remedy}" if header else f"{missing}: write {remedy}"
 
 
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:

@@ -78,7 +78,7 @@ def read_predictor(node: Node) -> PredictorSpec:
     if kind is None:
         source_text = mask_credentials(str(node.value))
         if source_text in PREDICTORS:
-            raise node.problem(f"'{source_text}' needs settings: write {_FORMS}")
+            raise node.problem(f"'{source_text}' alone names no predictor: write {_FORMS}")
         hint = _hint(source_text, node.file.folder)
         if not hint:
             near = nearest(source_text, PREDICTORS.names())

@@ -318,7 +318,7 @@ def _bad_row(text: str, delimiter: str) -> BadRow | None:
     """Return the first double quote in the text of a row that neither opens nor ends a cell; None if there is none.
 
     >>> _bad_row('a,"SELECT "name" FROM t",b', ",")
-    BadRow(problem='write a double quote within a cell in quotes twice, as in ""name""', column=2)
+    BadRow(problem='a double quote ends this cell too early: double each one within it, as in ""name""', column=2)
     """
     place, column = 0, 1
     while place < len(text):
@@ -328,7 +328,9 @@ def _bad_row(text: str, delimiter: str) -> BadRow | None:
                 return BadRow("the double quote that opens this cell is not closed: add one at its end", column)
             place = cell.end()
             if text[place : place + 1] not in (delimiter, "\r", "\n", ""):
-                return BadRow('write a double quote within a cell in quotes twice, as in ""name""', column)
+                return BadRow(
+                    'a double quote ends this cell too early: double each one within it, as in ""name""', column
+                )
         place = text.find(delimiter, place) + 1 or len(text)
         column += 1
     return None

@@ -34,6 +34,7 @@ from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.text.formatting import one_line
 
 MAX_BYTES = 32 * MEBIBYTE
 WRAPPER_KEY = "indicator_selection"
@@ -157,7 +158,7 @@ def _term(node: Node) -> Term:
     entries = known_entries(node, _VALUE)
     term = Term(id=entries.get("id"), name=entries.get("name"))
     if term.id is None and term.name is None:
-        raise node.problem("a value needs `id` or `name`: write {id: CODE}")
+        raise node.problem("an item of `values` has neither `id` nor `name`: write {id: CODE}")
     return term
 
 
@@ -205,7 +206,7 @@ def _data_query(text: str, structure: Structure | None) -> Selection:
     query = data_query_in(text)
     if not is_data_query(query):
         form = f", which is {FORMS}" if structure else ": write [{dataset_id: ID, dimensions: […]}]"
-        raise ValueError(f"the text is neither JSON nor an SDMX data query{form}")
+        raise ValueError(f"'{one_line(text.strip(), 40)}' is neither JSON nor an SDMX data query{form}")
     try:
         return read_data_query(query.strip(), structure)
     except ValueError:

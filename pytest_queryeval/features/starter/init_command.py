@@ -198,8 +198,8 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         name = str(start.relative_to(root))
         if not _CI_FOLDER.fullmatch(name):
             raise QueryEvalError(
-                f"'{name}': the folder of a CI workflow has letters, digits, dots, _ and - only: "
-                "rename it, or use --ci none"
+                f"'{name}': init also writes a CI workflow, for which a folder's name may have only letters, digits, "
+                "dots, _ and -: rename it, or add --ci none"
             )
         path = root / CI_FILES[choices.ci]
         contents[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))

@@ -119,13 +119,13 @@ def _refusal(query: QueryOutline) -> Failure | None:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
         forms = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
-        unknown = f"a query begins with {forms}, this text with '{one_line(query.text.strip(), 20)}'"
+        unknown = f"expected {forms}, found '{one_line(query.text.strip(), 20)}'"
         mistake = known_mistake(query)
         return Failure(kind="invalid", message=_placed(mistake, query.text) if mistake else unknown)
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service:
-        return Failure(kind="unsafe", message="a query may only ask its own source: SERVICE")
+        return Failure(kind="unsafe", message="SERVICE is refused, because a query may only ask its own source")
     return None
 
 

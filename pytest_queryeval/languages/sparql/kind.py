@@ -45,7 +45,7 @@ class Sparql(QueryLanguage):
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
         if "service: true" in message or not read_query(query).calls_service:
             return super().refusal_remedy(query, message, case)
-        return "leave it out, or run the query on an endpoint that allows it: {endpoint: {url: URL, service: true}}"
+        return "leave it out, or use an endpoint that allows it, `source: {endpoint: {url: URL, service: true}}`"
 
     def parses(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sparql.tree_reader import in_other_words

@@ -338,8 +338,9 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
             row = value if is_row else {answer: value}
             yield file, line, {**row, columns.name(columns.key or "id"): key}
     else:
-        remedy = 'write [{"id": …, "predicted": …}], or {ID: QUERY}; write queries alone, one a line, in a file .txt'
-        raise scanner.problem(f"expected a list of predictions, or a mapping from ids to answers: {remedy}")
+        forms = 'write [{"id": …, "predicted": …}] or {ID: QUERY}'
+        remedy = f"{forms}; if each line is a query, rename the file to {file.path.stem}.txt"
+        raise scanner.problem(f"neither a list nor a mapping of predictions in JSON: {remedy}")
     scanner.end()
 
 
@@ -396,7 +397,7 @@ def _check_header(table: Table, columns: Columns) -> None:
         raise table.file.problem(problem, table.header_row)
     add = "" if has_key else "add a header above the first row, or "
     short = f"{table.file.path.name}?delimiter={quote(table.likely_delimiter, safe='')}"
-    setting = f'write `delimiter: "{{}}"` next to `path`, or in short `{short}`'
+    setting = f'write `{short}`, or `delimiter: "{{}}"` next to `path`'
     remedy = "" if columns.names else _naming(PREDICTED, table, add)
     raise table.missing_column(missing_columns[0], remedy, setting=setting)
 

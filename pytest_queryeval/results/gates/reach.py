@@ -107,9 +107,10 @@ def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
     for case in cases:
         by_place[case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")].append(case)
     for (place, silenced), ungated in by_place.items():
-        number = pluralize(len(ungated), "case")
-        verb, whose = ("is", "its") if len(ungated) == 1 else ("are", "their")
-        problem = f"with `on_miss: xfail`, {number} {verb} in no gate, so {whose} failures decide nothing"
+        some, whose = f"case '{ungated[0].id}' is", "its"
+        if len(ungated) > 1:
+            some, whose = f"{pluralize(len(ungated), 'case')} are", "their"
+        problem = f"with `on_miss: xfail`, {some} in no gate, so {whose} failures decide nothing"
         message = f"{problem}: {gate_remedy(shared_metric(ungated) or PASS_RATE)}"
         yield Finding(rule=RULE, location=place or ungated[0].location, message=message, silenced=silenced)
 
@@ -130,4 +131,4 @@ def shared_metric(cases: Sequence[Case]) -> str:
 
 def gate_remedy(metric: str) -> str:
     """Return how to add a gate on a metric."""
-    return f"add `gates: [{{metric: {metric}, min: 0.9}}]` to a queryeval.yaml"
+    return f"add `{{metric: {metric}, min: 0.9}}` to the `gates` of a queryeval.yaml"

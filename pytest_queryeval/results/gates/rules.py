@@ -190,7 +190,8 @@ class NoRegression(GateRule):
         if greatest is not None and settings.get("max_drop", 0.0) >= greatest:
             change = "drop" if better_of(metric) == "higher" else "rise"
             raise problem(
-                f"this gate cannot be missed: no {change} of '{metric}' is above {greatest:g}: lower max_drop"
+                f"this gate is always met, because no {change} of '{metric}' is above {greatest:g}: write a max_drop"
+                f" below {greatest:g}"
             )
         return {
             **requirement(metric),

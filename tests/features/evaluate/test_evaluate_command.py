@@ -372,7 +372,7 @@ def test_what_weakens_a_suite_is_told(folder, evaluate):
 
     assert status == 0
     assert output.err.startswith(
-        "queryeval evaluate: s.queryeval.yaml:4: nothing-required: with `on_miss: xfail`, 1 case is in "
+        "queryeval evaluate: s.queryeval.yaml:4: nothing-required: with `on_miss: xfail`, case "
     )
 
 

@@ -8,7 +8,7 @@ from suites import case, load, problem, problems, write
 from pytest_queryeval import evaluate
 
 HEAD = "kind: json\n"
-NO_COMMA = "add a comma before this, or `\\` before each double quote in a text"
+NO_COMMA = 'a value ends before this: add a comma, or write `\\"` for a double quote within a text'
 
 
 @pytest.fixture(autouse=True)

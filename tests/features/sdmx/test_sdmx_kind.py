@@ -83,7 +83,7 @@ def test_predicted_may_be_the_text_of_a_model():
     [
         ("'[{\"dataset\": 1}]'", "unknown key 'dataset'"),
         ('\'{"dataset_id": "A:B"}\'', "expected a list of datasets, found one: put it into brackets"),
-        ("I cannot tell you that", "the text is neither JSON nor an SDMX data query"),
+        ("I cannot tell you that", "'I cannot tell you that' is neither JSON nor an SDMX data query"),
         ("'[1]'", "expected an object"),
         ("data/A,B/LP", "structure"),
         ('"[" ', "not JSON"),
@@ -311,7 +311,7 @@ def test_another_id_and_another_name_are_wrong_with_a_structure_as_without(struc
 def test_prose_is_told_what_a_data_query_is_where_one_could_be_read(structure):
     result = one(areas("{id: NO}"), "All of the north", top=structure)
 
-    said = "the text is neither JSON nor an SDMX data query, which is data/AGENCY,ID,VERSION/KEY or "
+    said = "'All of the north' is neither JSON nor an SDMX data query, which is data/AGENCY,ID,VERSION/KEY or "
     assert result["predicted"]["error"]["message"].startswith(said)
 
 

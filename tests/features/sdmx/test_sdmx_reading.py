@@ -160,7 +160,7 @@ def test_all_problems_of_values_are_reported_at_once():
 
     assert lines.splitlines() == [
         "a.yaml:5: unknown key 'ids': did you mean 'id'?",
-        "a.yaml:6: a value needs `id` or `name`: write {id: CODE}",
+        "a.yaml:6: an item of `values` has neither `id` nor `name`: write {id: CODE}",
         "a.yaml:7: item of values: expected a mapping, found 'USA': write {KEY: VALUE}",
         "a.yaml:8: id: expected text, found a list: write a",
     ]

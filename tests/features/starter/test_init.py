@@ -245,7 +245,7 @@ def test_the_workflow_of_gitlab_and_none(working_folder):
 
 @pytest.mark.parametrize("folder", ["a b", "a;b", "${{ github.token }}", "a'b", "ä", "a: b"])
 def test_a_folder_whose_name_could_be_more_than_a_name_has_no_workflow(folder, working_folder, capsys):
-    assert "use --ci none" in refusal(capsys, folder)
+    assert "add --ci none" in refusal(capsys, folder)
     assert contents(working_folder) == {}
     assert init(folder, "--ci", "none") == 0
 

@@ -224,7 +224,7 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
             problem = "has no case: name a file with questions"
             if written_suites.skipped:
                 id_, reason = written_suites.skipped[0]
-                problem = f"no case could be imported: {id_}: {reason}"
+                problem = f"no case could be imported, such as '{id_}': {reason}"
             raise QueryEvalError(f"{imported.source or imported.name}: {problem}")
         written_suites.suites = files.finish()
     predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"

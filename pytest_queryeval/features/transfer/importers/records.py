@@ -436,7 +436,7 @@ class Databases:
     def check_shared(self, kind: str) -> None:
         """Raise `RecordError` unless cases of a kind that name no source of their own have what they need."""
         if KINDS[kind].has_queries and "source" not in self.settings:
-            raise RecordError("its queries have nowhere to run: add --source, a path or a URL")
+            raise RecordError("no --source says where its queries run: add it with a path or a URL")
         if not KINDS[kind].has_queries and "source" in self.settings:
             raise RecordError(f"--source is for queries, and it is of the kind '{kind}': import it without")
 
