@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
-from selections import dataset, selected, selection
+from hypothesis import given
+from samples import make_case
+from selections import dataset, selected, selection, selections
 
+from pytest_queryeval import METRICS
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Term
-from pytest_queryeval.features.sdmx.details import MAX_DIMENSIONS, MAX_TERMS, details_text
-from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall
+from pytest_queryeval.languages import KINDS
 
 GDP, GDPPC, GDP_CONST = (
     "GDP: gross domestic product",
@@ -28,7 +30,7 @@ False Positives [1]
 
 
 def details(gold, predicted, **options):
-    return macro_precision(gold, predicted, **options).details
+    return METRICS["macro_precision"].function(gold, predicted, **options).details
 
 
 def text(gold, predicted, **options):
@@ -139,18 +141,18 @@ def test_long_lists_are_cut_and_their_counts_are_right():
 
     listing = details(gold, selection())
 
-    assert len(listing["dimensions"]["I"]["false_negatives"]) == MAX_TERMS
+    assert len(listing["dimensions"]["I"]["false_negatives"]) == 1_000
     assert listing["dimensions"]["I"]["counts"]["false_negatives"] == 2500
     assert "False Negatives [2500]\n" in listing["indicator_selection"]
     assert listing["indicator_selection"].endswith("  … 1,500 more\nFalse Positives [0]")
 
 
 def test_of_very_many_dimensions_gold_s_are_listed_and_a_note_says_so():
-    gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(MAX_DIMENSIONS)})
+    gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(1_000)})
 
     listing = details(gold, predicted)
 
-    assert len(listing["dimensions"]) == MAX_DIMENSIONS
+    assert len(listing["dimensions"]) == 1_000
     assert next(iter(listing["dimensions"])) == "I"
     assert listing["notes"] == ["only 1,000 of 1,001 dimensions are listed"]
 
@@ -180,19 +182,68 @@ def test_each_dimension_has_its_counts():
     }
 
 
-def test_the_text_can_be_rendered_from_a_stored_report():
+def test_details_are_stored_as_they_are():
     gold, predicted = selected(I=("A", "B")), selected(I=("B",), F=("M: monthly",))
 
     listing = details(gold, predicted)
-    stored = json.loads(json.dumps(listing))
 
-    assert to_jsonable(listing) == listing == stored
-    assert details_text(stored["dimensions"]) == listing["indicator_selection"]
+    assert to_jsonable(listing) == listing == json.loads(json.dumps(listing))
 
 
 def test_the_three_metrics_say_the_same():
     gold, predicted = selected(I=("A", "B")), selected(I=("B",))
 
-    scores = [score(gold, predicted, macro="target") for score in (macro_precision, macro_recall, macro_f1)]
+    names = ("macro_precision", "macro_recall", "macro_f1")
+    scores = [METRICS[name].function(gold, predicted, macro="target") for name in names]
 
     assert scores[0].details == scores[1].details == scores[2].details
+
+
+# What a failed case says of two selections.
+
+
+def difference(gold, predicted, limit=8):
+    return KINDS["sdmx"].difference(gold, predicted, make_case(kind="sdmx"), limit=limit)
+
+
+def test_missing_and_extra_terms_are_rows():
+    gold = selected(INDICATOR=("A: a", ": b"), COUNTRY=("MEX: Mexico",))
+    predicted = selected(INDICATOR=("A: a",), COUNTRY=("USA",))
+
+    lines = difference(gold, predicted, limit=8)
+
+    assert lines.columns == ("dimension", "id", "name")
+    assert lines.missing == (("INDICATOR", None, "b"), ("COUNTRY", "MEX", "Mexico"))
+    assert lines.extra == (("COUNTRY", "USA", None),)
+    assert lines.counts == (2, 1)
+    assert lines.summary == "missing 2 of 3 terms, 1 extra"
+
+
+def test_rows_are_cut_and_counts_are_not():
+    lines = difference(selected(I=tuple(f"i{n}" for n in range(20))), selected(I=("x",)), limit=8)
+
+    assert len(lines.missing) == 8
+    assert lines.counts == (20, 1)
+
+
+def test_datasets_that_differ_are_named():
+    gold = selection(dataset("A:B", I=("1",)), dataset("A:C"))
+    predicted = selection(dataset("A:B(9.0)", I=("1",)), dataset("A:D(1.0)"), dataset("A\n:E"))
+
+    lines = difference(gold, predicted, limit=8)
+
+    assert lines.summary == "missing datasets A:C, extra datasets A:D(1.0), A :E"
+
+
+def test_many_datasets_are_counted():
+    lines = difference(selection(), selection(*(dataset(f"A:{n}") for n in range(1500))), limit=8)
+
+    assert lines.summary.endswith("extra datasets A:0, A:1, A:2, A:3 and 1,496 more")
+
+
+@given(selections())
+def test_gold_does_not_differ_from_itself(gold):
+    lines = difference(gold, gold, limit=8)
+
+    assert (lines.missing, lines.extra, lines.counts) == ((), (), (0, 0))
+    assert lines.summary == ""

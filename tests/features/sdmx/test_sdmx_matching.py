@@ -6,18 +6,37 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import permutations
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selections import FULL_TERMS, ID_TERMS, NAME_TERMS, TERMS, terms
 
-from pytest_queryeval.core.table import Term
-from pytest_queryeval.features.sdmx.scores import MatchedTerms, match_terms
+from pytest_queryeval import METRICS
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 
 
-def matched(tp=(), fn=(), fp=()) -> MatchedTerms:
-    return MatchedTerms(true_positives=terms(*tp), false_negatives=terms(*fn), false_positives=terms(*fp))
+class Matched(NamedTuple):
+    """Terms as details have them: pairs of id and name."""
+
+    true_positives: list
+    false_negatives: list
+    false_positives: list
+
+
+def matched(tp=(), fn=(), fp=()) -> Matched:
+    return Matched(*([[term.id, term.name] for term in terms(*of)] for of in (tp, fn, fp)))
+
+
+def match_terms(gold, predicted, *, by_id: bool = False) -> Matched:
+    """What the details of a metric say of the terms of one dimension."""
+    selections = [
+        Selection((DatasetSelection("A:B", (DimensionSelection("I", tuple(of)),)),), by_id=by_id)
+        for of in (gold, predicted)
+    ]
+    dimension = METRICS["macro_recall"].function(*selections).details["dimensions"].get("I", {})
+    return Matched(*(dimension.get(name, []) for name in Matched._fields))
 
 
 @pytest.mark.parametrize(
@@ -81,10 +100,10 @@ def test_a_name_that_the_structure_told_is_the_one_that_gold_says(gold, expected
     code, *remaining = terms(*said)
     term = replace(code, label="All  Items ")
 
-    matching = match_terms(terms(*gold), [term])
+    shown = Matched(*([[id_, name or term.label] for id_, name in of] for of in expected))
 
-    assert matching == expected
-    if expected.true_positives == terms("A: All Items"):
+    assert match_terms(terms(*gold), [term]) == shown
+    if expected.true_positives == [["A", "All Items"]]:
         assert match_terms(terms(*gold), [term, *remaining]) == expected
 
 
@@ -99,7 +118,7 @@ def test_labels_are_shown_and_not_compared():
 
     matching = match_terms([gold], [predicted])
 
-    assert [term.label for term in matching.true_positives] == ["in gold"]
+    assert matching.true_positives == [["A", "in gold"]]
 
 
 def said(gold: Term, predicted: Term) -> bool:
@@ -129,7 +148,7 @@ def test_there_are_as_many_pairs_as_any_choice_gives(gold, predicted):
 def test_gold_matches_itself(gold, by_id):
     matching = match_terms(gold, gold, by_id=by_id)
 
-    assert (matching.false_negatives, matching.false_positives) == ((), ())
+    assert (matching.false_negatives, matching.false_positives) == ([], [])
     assert bool(matching.true_positives) == bool(gold)
 
 
@@ -137,9 +156,9 @@ def test_gold_matches_itself(gold, by_id):
 def test_full_terms_match_as_sets(gold, predicted):
     matching = match_terms(gold, predicted)
 
-    assert set(matching.true_positives) == set(gold) & set(predicted)
-    assert set(matching.false_negatives) == set(gold) - set(predicted)
-    assert set(matching.false_positives) == set(predicted) - set(gold)
+    golds, others = set(gold), set(predicted)
+    for found, expected in zip(matching, (golds & others, golds - others, others - golds), strict=True):
+        assert sorted(found) == sorted([term.id, term.name] for term in expected)
 
 
 @given(st.lists(TERMS), st.lists(TERMS), st.booleans(), st.randoms(use_true_random=False))
@@ -156,26 +175,26 @@ def test_a_chain_of_ten_thousand_names_and_ids_is_matched_in_full():
     gold = terms(*(f"i{n}" for n in range(5000)), *(f": n{n}" for n in range(1, 5000)))
     predicted = terms(*(f"i{n}: n{n}" for n in range(5000)), *(f"i{n}: n{n + 1}" for n in range(4999)))
 
-    matching = match_terms(gold, predicted)
+    selections = [Selection((DatasetSelection("A:B", (DimensionSelection("I", of),)),)) for of in (gold, predicted)]
 
-    assert len(matching.true_positives) == len(gold) == 9999
-    assert matching.false_positives == ()
+    assert (
+        METRICS["precision[I]"].function(*selections).value == METRICS["recall[I]"].function(*selections).value == 1.0
+    )
 
 
 @pytest.mark.parametrize(
     ("gold", "codes", "loaded"),
     [
-        pytest.param("Term('A', 'x')", 2, set(), id="full terms"),
-        pytest.param("Term('A', None), Term('B', None)", 2, set(), id="ids only"),
         pytest.param("Term('A', None), Term(None, 'x')", 6, set(), id="six terms that fit an id or a name"),
         pytest.param("Term('A', None), Term(None, 'x')", 7, {"numpy", "scipy"}, id="seven of them"),
     ],
 )
 def test_numpy_and_scipy_are_loaded_only_where_many_terms_fit_two_of_gold_s(gold, codes, loaded):
     lines = (
-        "from pytest_queryeval.features.sdmx.scores import match_terms",
-        "from pytest_queryeval.core.table import Term",
-        f"match_terms([{gold}], [Term('A', name) for name in 'xyzuvwt'[:{codes}]])",
+        "from pytest_queryeval import METRICS",
+        "from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term",
+        "def of(*terms): return Selection((DatasetSelection('A:B', (DimensionSelection('I', terms),)),))",
+        f"METRICS['macro_f1'].function(of({gold}), of(*(Term('A', name) for name in 'xyzuvwt'[:{codes}])))",
         "import sys; print(*sys.modules)",
     )
 

@@ -7,21 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selections import FULL_TERMS, dataset, selected, selection, selections
 
+from pytest_queryeval import METRICS
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.core.metric import Metric, describe_metric
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection
-from pytest_queryeval.features.sdmx.metrics import (
-    dataset_precision,
-    dataset_recall,
-    macro_f1,
-    macro_precision,
-    macro_recall,
-    precision,
-    recall,
-)
-from pytest_queryeval.features.sdmx.scores import check_options
 
-METRICS = (macro_precision, macro_recall, macro_f1, dataset_precision, dataset_recall, precision, recall)
+macro_precision, macro_recall, macro_f1, dataset_precision, dataset_recall = FIGURES = [
+    METRICS[name].function
+    for name in ("macro_precision", "macro_recall", "macro_f1", "dataset_precision", "dataset_recall")
+]
+
+
+def precision(gold, predicted, *, dimension, **options):
+    return METRICS[f"precision[{dimension}]"].function(gold, predicted, **options)
+
+
+def recall(gold, predicted, *, dimension, **options):
+    return METRICS[f"recall[{dimension}]"].function(gold, predicted, **options)
+
+
 GDP, GDPPC, GDP_CONST = (
     "GDP: gross domestic product",
     "GDPPC: GDP per capita",
@@ -155,43 +158,61 @@ def test_where_a_side_is_stated_in_codes_ids_are_compared(sides):
 
 @pytest.mark.parametrize(
     ("options", "setting"),
-    [({"by_dataset": "yes"}, "by_dataset"), ({"by_dataset": 1}, "by_dataset"), ({"macro": "micro"}, "macro")],
+    [
+        ({"by_dataset": "yes"}, "by_dataset"),
+        ({"by_dataset": 1}, "by_dataset"),
+        ({"macro": "micro"}, "macro"),
+        ({"macro": ["union"]}, "macro"),
+    ],
 )
 def test_options_that_cannot_be_right_are_refused(options, setting):
     with pytest.raises(SettingError) as caught:
-        check_options(options)
+        METRICS["macro_f1"].check(options)
 
     assert caught.value.setting == setting
 
 
-def test_an_option_of_any_type_is_refused_in_words():
-    with pytest.raises(SettingError, match="`macro` must be union or target"):
-        check_options({"macro": ["union"]})
-
-
-def test_options_that_can_be_right_are_not_refused():
-    check_options({})
-    check_options({"by_dataset": True, "macro": "target"})
-
-
-@pytest.mark.parametrize("score", METRICS)
-def test_all_are_metrics_of_the_kind_sdmx(score):
-    described: Metric = describe_metric(score)
-
-    assert described.answers is Selection
-    assert described.options <= {"by_dataset", "macro"}
-
-
-def test_the_family_is_named_by_its_dimension():
-    assert [describe_metric(score).parameter for score in (precision, recall)] == ["dimension"] * 2
+@pytest.mark.parametrize("name", ["macro_precision", "macro_f1", "dataset_recall", "precision[A]", "recall[A]"])
+def test_all_are_metrics_of_the_kind_sdmx(name):
+    assert METRICS[name].answers is Selection
+    assert METRICS[name].options <= {"by_dataset", "macro"}
 
 
 def values(gold: Selection, predicted: Selection) -> list[float | None]:
     both = [{}, {"by_dataset": True}, {"macro": "target"}]
-    figures = [score(gold, predicted, **options).value for score in METRICS[:3] for options in both]
-    figures += [score(gold, predicted) for score in METRICS[3:5]]
-    named = [(score, name) for score in METRICS[5:] for name in ("COUNTRY", "FREQ")]
+    figures = [score(gold, predicted, **options).value for score in FIGURES[:3] for options in both]
+    figures += [score(gold, predicted) for score in FIGURES[3:]]
+    named = [(score, name) for score in (precision, recall) for name in ("COUNTRY", "FREQ")]
     return figures + [score(gold, predicted, dimension=name).value for score, name in named]
+
+
+def by_dimension(stated: Selection) -> dict[str, set]:
+    """The terms of each dimension of all datasets, without dimensions that have none."""
+    pooled: dict[str, set] = {}
+    for dimension in (dimension for of in stated.datasets for dimension in of.dimensions):
+        pooled.setdefault(dimension.name, set()).update(dimension.terms)
+    return {name: of for name, of in pooled.items() if of}
+
+
+def reference(gold: Selection, predicted: Selection, macro: str) -> tuple[float, float]:
+    """Mean precision and recall over dimensions, by the rules for a side that is silent."""
+    golds, others = by_dimension(gold), by_dimension(predicted)
+    names = golds.keys() | (others.keys() if macro == "union" else ())
+    precisions = [
+        len(golds.get(name, set()) & others.get(name, set())) / (len(others.get(name, ())) or 1) for name in names
+    ]
+    recalls = [len(of & others.get(name, set())) / len(of) for name, of in golds.items()]
+    if not golds:
+        return float(not others), 1.0
+    return sum(precisions) / len(precisions), sum(recalls) / len(recalls)
+
+
+@given(selections(FULL_TERMS), selections(FULL_TERMS), st.sampled_from(["union", "target"]))
+def test_full_terms_are_counted_as_sets_in_each_dimension(gold, predicted, macro):
+    precision_, recall_ = reference(gold, predicted, macro)
+    both = 2 * precision_ * recall_ / (precision_ + recall_) if precision_ + recall_ else 0.0
+
+    assert macros(gold, predicted, macro=macro) == (precision_, recall_, both)
 
 
 @given(selections())
@@ -224,12 +245,3 @@ def shuffled(stated: Selection, chance) -> Selection:
 @given(selections(), selections(), st.randoms(use_true_random=False))
 def test_the_order_of_datasets_dimensions_and_values_does_not_matter(gold, predicted, chance):
     assert values(shuffled(gold, chance), shuffled(predicted, chance)) == values(gold, predicted)
-
-
-@given(selections(FULL_TERMS), selections(FULL_TERMS))
-def test_precision_is_recall_with_both_sides_swapped(gold, predicted):
-    for dimension in ("INDICATOR", "COUNTRY", "FREQ"):
-        forth = precision(gold, predicted, dimension=dimension).value
-        back = recall(predicted, gold, dimension=dimension).value
-
-        assert forth == (0.0 if back is None and forth is not None else back)
