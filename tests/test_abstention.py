@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from suites import case, load, problems
 
-from pytest_queryeval import Abstention, Prediction, evaluate
-from pytest_queryeval.core.model import Execution, Failure, QueryOrAnswer, Threshold
-from pytest_queryeval.evaluation.scoring import Scoring
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval import Abstention, evaluate
+from pytest_queryeval.core.model import QueryOrAnswer, Threshold
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, applies_to
 
@@ -64,31 +62,34 @@ def test_abstaining_from_a_question_with_an_answer_has_the_worst_scores_and_says
     assert "answerable" not in report
 
 
+GOLDS = {
+    "sql": "gold: SELECT 1 AS a ORDER BY 1 LIMIT 1",
+    "sparql": "gold: 'SELECT ?a { ?a ?b ?c FILTER(?a != 1) } ORDER BY ?a'",
+    "json": "gold: {a: [1, {b: x}]}",
+    "sdmx": "gold: [{dataset_id: a, dimensions: [{dimension_name: d, values: [{id: x, name: y}]}]}]",
+}
+SOURCES = {"sql": "source: {sqlite: {script: s.sql}}\n", "sparql": "source: a.ttl\n"}
+
+
 @pytest.mark.parametrize("kind", KINDS.available())
 def test_an_abstention_never_has_a_better_score_than_the_worst_one(kind):
-    golds = {
-        "sql": "gold: SELECT 1 AS a ORDER BY 1 LIMIT 1",
-        "sparql": "gold: 'SELECT ?a { ?a ?b ?c FILTER(?a != 1) } ORDER BY ?a'",
-        "json": "gold: {a: [1, {b: x}]}",
-        "sdmx": "gold: [{dataset_id: a, dimensions: [{dimension_name: d, values: [{id: x, name: y}]}]}]",
-    }
-    scored = case(
-        golds[kind],
-        "predicted: x",
-        head=f"kind: {kind}\n" + "source: a.db\n" * (kind == "sql") + "source: a.ttl\n" * (kind == "sparql"),
-    )
-    gold = Execution(query=scored.golds[0].query, answer=scored.golds[0].answer or KINDS[kind].empty_answer)
-    abstained = Execution(query="", error=Failure(kind="abstained", message="why"))
-    prediction = Prediction(Abstention("why"), predictor="mine")
-    with Session() as session:
-        scoring = Scoring(scored, gold, abstained, prediction, session)
-        for name in METRICS.available():
-            metric = METRICS[name]
-            if metric.parameter or metric.input == "predictions" or not applies_to(name, kind, answerable=True):
-                continue
-            if metric.injected & {"schema", "timer", "similarity"}:
-                continue  # which need a source or a model
-            assert scoring.value(name) in (None, metric.worst_score), name
+    Path("a.ttl").write_text("<urn:a> <urn:b> <urn:c> .")
+    names = [
+        name
+        for name in METRICS.available()
+        if applies_to(name, kind, answerable=True)
+        and not METRICS[name].parameter
+        and METRICS[name].input != "predictions"
+        and not METRICS[name].injected & {"schema", "timer", "similarity"}  # which need a source or a model
+    ]
+    head = f"kind: {kind}\n{SOURCES.get(kind, '')}metrics: [{', '.join(names)}]\nthresholds: {{}}\n"
+
+    (report,) = evaluate(
+        [case(GOLDS[kind], "predicted: {abstained: true}" if kind != "json" else "predicted: x", head=head)]
+    )["cases"]
+
+    assert {*names} <= report["scores"].keys()
+    assert [name for name in names if report["scores"][name] not in (None, METRICS[name].worst_score)] == []
 
 
 def test_a_case_may_state_that_it_abstains():
@@ -98,13 +99,6 @@ def test_a_case_may_state_that_it_abstains():
     assert report["prediction"]["reason"] == "because"
 
 
-@pytest.mark.parametrize("name", ["abstain", "abstains", "Abstained"])
-def test_a_misspelt_abstention_is_no_query(name):
-    assert problems(f"{HEAD}cases:\n  - id: a\n    gold: SELECT 1\n    predicted: {{{name}: true}}\n") == [
-        f"s.queryeval.yaml:6: unknown key '{name}': did you mean 'abstained'?"
-    ]
-
-
 @pytest.mark.feature("json")
 def test_a_json_answer_may_have_members_of_these_names():
     loaded = case("predicted: {abstained: false, reason: x}", "gold: {a: 1}", head="kind: json\n")
@@ -112,10 +106,47 @@ def test_a_json_answer_may_have_members_of_these_names():
     assert case("predicted: {abstained: true}", "gold: {a: 1}", head="kind: json\n").predicted == Abstention()
 
 
-def test_gold_beside_answerable_false_is_one_error_at_its_place():
-    assert problems(
-        f"{HEAD}cases:\n  - id: a\n    answerable: false\n    gold: SELECT 1\n    predicted: SELECT 1\n"
-    ) == ["s.queryeval.yaml:6: 'gold' next to `answerable: false`: no answer is right, remove one of them"]
+@pytest.mark.parametrize(
+    ("settings", "fields", "message"),
+    [
+        *(
+            ("", f"gold: SELECT 1, predicted: {{{name}: true}}", f"unknown key '{name}': did you mean 'abstained'?")
+            for name in ("abstain", "abstains", "Abstained")
+        ),
+        (
+            "",
+            "answerable: false, gold: SELECT 1, predicted: SELECT 1",
+            "'gold' next to `answerable: false`: no answer is right, remove one of them",
+        ),
+        (
+            "",
+            "answerable: false, predicted: x, metrics: [abstention, soft_f1]",
+            "metric 'soft_f1' does not apply to `answerable: false`, only 'abstention' does: remove it",
+        ),
+        (
+            "",
+            "gold: SELECT 1, predicted: x, thresholds: {abstention: 1}",
+            "metric 'abstention' does not apply to an answerable case: remove it",
+        ),
+        (
+            "predictor: {inline: {}, abstain: {matches: '(a'}}\n",
+            "gold: SELECT 1, predicted: x",
+            "not a regular expression: missing ), unterminated subpattern at position 0",
+        ),
+        *(
+            (
+                f"predictor: {{inline: {{}}, abstain: {abstain}}}\n",
+                "gold: SELECT 1, predicted: x",
+                "`abstain` needs a regular expression: write {matches: REGEX}",
+            )
+            for abstain in ("{}", "x")
+        ),
+    ],
+)
+def test_what_contradicts_itself_or_cannot_be_read_is_refused(settings, fields, message):
+    (problem,) = problems(f"{HEAD}{settings}cases:\n  - {{id: a, {fields}}}\n")
+
+    assert problem.partition(": ")[2] == message
 
 
 def test_answerable_true_changes_nothing():
@@ -138,24 +169,6 @@ def test_abstention_is_a_metric_of_such_cases_only():
     assert answerable.settings.requested_metrics == ("soft_f1",)
     assert unanswerable.settings.thresholds == {"abstention": Threshold(minimum=0.8)}
     assert "abstention" not in evaluated("id: a, gold: SELECT 1")[0]["scores"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (
-            "answerable: false, metrics: [abstention, soft_f1]",
-            "metric 'soft_f1' does not apply to `answerable: false`, only 'abstention' does: remove it",
-        ),
-        (
-            "gold: SELECT 1, thresholds: {abstention: 1}",
-            "metric 'abstention' does not apply to an answerable case: remove it",
-        ),
-    ],
-)
-def test_a_metric_that_does_not_apply_to_a_case_is_refused_in_it(fields, message):
-    text = f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, {fields}}}\n"
-    assert problems(text) == [f"s.queryeval.yaml:5: {message}"]
 
 
 def predictions_file(text, name="p.jsonl", settings="", cases=("id: a, gold: SELECT 1", "id: b, answerable: false")):
@@ -235,20 +248,6 @@ def test_the_search_for_a_pattern_ends(monkeypatch):
     (report,) = evaluated(text, settings="predictor: {inline: {}, abstain: {matches: '^(a+)+$b'}}\n")
     assert report["outcome"] == "error"
     assert "the pattern of `abstain` cannot be searched in the answer: no answer within 0.2 s" in report["message"]
-
-
-@pytest.mark.parametrize(
-    ("abstain", "message"),
-    [
-        ("{matches: '(a'}", "not a regular expression: missing ), unterminated subpattern at position 0"),
-        ("{}", "`abstain` needs a regular expression: write {matches: REGEX}"),
-        ("x", "`abstain` needs a regular expression: write {matches: REGEX}"),
-    ],
-)
-def test_a_pattern_that_is_none_is_an_error_of_the_suite(abstain, message):
-    text = f"{HEAD}predictor: {{file: p.jsonl, abstain: {abstain}}}\ncases:\n  - {{id: a, gold: SELECT 1}}\n"
-    Path("p.jsonl").write_text("")
-    assert problems(text) == [f"s.queryeval.yaml:3: {message}"]
 
 
 @pytest.mark.parametrize("kind", KINDS.available())
