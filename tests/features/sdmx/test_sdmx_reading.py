@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
+from textwrap import indent
 
 import pytest
 from hypothesis import given
 from selections import dataset, selection, selection_json, selections
+from suites import load, write
 
-from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.table import Selection, Term
-from pytest_queryeval.documents.document import File, parse_json
-from pytest_queryeval.documents.values import MAX_PROBLEMS
-from pytest_queryeval.documents.yaml_nodes import parse_yaml
-from pytest_queryeval.features.sdmx.kind import read_selection
 
-FILE = File(Path("/suite/a.yaml"), Path("a.yaml"))
+HEAD = "kind: sdmx\ncases:\n- id: a\n  predicted: '[]'\n  gold:\n"
 MEXICO = """\
 indicator_selection:
 - dataset_id: IMF.RES:WEO
@@ -35,14 +33,22 @@ indicator_selection:
 FORMS = "a selection is a list of datasets, or a mapping that has one as 'indicator_selection'"
 
 
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def from_yaml(text: str) -> Selection:
-    root = parse_yaml(text, FILE).root
-    assert root is not None
-    return read_selection(root)
+    """The gold of a case, which begins in line 6 of its suite."""
+    (case,) = load(HEAD + indent(text, "    ") + "\n")
+    return case.golds[0].answer
 
 
 def from_json(value: object) -> Selection:
-    return read_selection(parse_json(value if isinstance(value, str) else json.dumps(value), FILE, line=1))
+    gold = value if isinstance(value, str) else json.dumps(value)
+    write(gold, "gold.json")
+    (case,) = load("kind: sdmx\ncases:\n- {id: a, predicted: '[]', gold_file: gold.json}\n")
+    return case.golds[0].answer
 
 
 def of_values(text: str) -> tuple[Term, ...]:
@@ -51,9 +57,10 @@ def of_values(text: str) -> tuple[Term, ...]:
 
 
 def problem(text: str) -> str:
-    with pytest.raises((CaseError, SuiteError)) as caught:
+    with pytest.raises(SuiteError) as caught:
         from_yaml(text)
-    return str(caught.value)
+    lines = str(caught.value).replace("s.queryeval.yaml:", "")
+    return re.sub(r"^\d+", lambda number: f"a.yaml:{int(number[0]) - 5}", lines, flags=re.MULTILINE)
 
 
 def test_the_selection_of_the_documented_case_is_read_with_and_without_its_key():
@@ -109,16 +116,22 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("x", "a.yaml:1: expected a list, found 'x': write [x]", id="text"),
-        pytest.param("{}", f"a.yaml:1: {FORMS}", id="an empty mapping"),
-        pytest.param("indicator_selections: []", f"a.yaml:1: {FORMS}", id="a mapping with another key"),
+        pytest.param(
+            "x",
+            "a.yaml:0: 'x' is neither JSON nor an SDMX data query: write [{dataset_id: ID, dimensions: […]}]",
+            id="text",
+        ),
+        pytest.param("{}", f"a.yaml:0: {FORMS}", id="an empty mapping"),
+        pytest.param("indicator_selections: []", f"a.yaml:0: {FORMS}", id="a mapping with another key"),
         pytest.param(
             "dataset_id: A:B\ndimensions: []",
-            "a.yaml:1: expected a list of datasets, found one: put it into brackets, [{dataset_id: …}]",
+            "a.yaml:0: gold: expected a list of datasets, found one: put it into brackets, [{dataset_id: …}]",
             id="a dataset without the list around it",
         ),
         pytest.param(
-            "- A:B", "a.yaml:1: expected a mapping, found 'A:B': write {KEY: VALUE}", id="a dataset that is text"
+            "- A:B",
+            "a.yaml:1: item of gold: expected a mapping, found 'A:B': write {KEY: VALUE}",
+            id="a dataset that is text",
         ),
         pytest.param("- dimensions: []", "a.yaml:1: 'dataset_id' is missing", id="no dataset_id"),
         pytest.param("- dataset_id: ''", "a.yaml:1: expected text, found nothing", id="an empty dataset_id"),
@@ -169,7 +182,7 @@ def test_all_problems_of_values_are_reported_at_once():
 def test_behind_a_hundred_problems_nothing_more_is_read():
     lines = problem("".join(f"- dataset_id: A:B\n  k{number}: 1\n" for number in range(1000))).splitlines()
 
-    assert len(lines) == MAX_PROBLEMS + 1
+    assert len(lines) == 100 + 1
     assert lines[-1] == "a.yaml:200: and maybe more: reading stopped here"
 
 
