@@ -175,23 +175,16 @@ def test_children_have_no_handler_of_ours(pytester, suite, write, run, workers):
     assert children == [repr(signal.SIG_DFL)] * 3
 
 
-def test_handler_is_restored_after_the_run(suite, run):
-    suite(case())
-
-    run()
-
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_handler_that_is_set_during_the_run_stays_after_it(suite, write, run):
-    set_handler = "import signal\n\ndef predict(case):\n    signal.signal(signal.SIGTERM, print)\n"
-    write("predict.py", f"{set_handler}    return {GOLD!r}\n")
+@pytest.mark.parametrize("sets", [False, True])
+def test_handler_is_restored_after_the_run_unless_one_is_set_during_it(suite, write, run, sets):
+    set_handler = "import signal\n\ndef predict(case):\n    " + "signal.signal(signal.SIGTERM, print)\n    " * sets
+    write("predict.py", f"{set_handler}return {GOLD!r}\n")
     suite(unpredicted("good"), predictor="predict.py:predict")
     before = signal.getsignal(signal.SIGTERM)
 
     try:
         run().assert_outcomes(passed=1)
-        assert signal.getsignal(signal.SIGTERM) is print
+        assert signal.getsignal(signal.SIGTERM) is (print if sets else signal.SIG_DFL)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -216,18 +209,14 @@ def test_run_that_is_terminated_while_reports_are_written_completes_them(pyteste
 LOOKING = "import signal\n\ndef test_handler():\n    assert signal.getsignal(signal.SIGTERM) {}\n"
 
 
-def test_run_without_suites_is_left_alone(write, pytester):
-    write("test_handler.py", LOOKING.format("is signal.SIG_DFL"))
+@pytest.mark.parametrize("others", [False, True])
+def test_runs_without_suites_and_handlers_of_somebody_else_are_left_alone(suite, write, pytester, others):
+    write("test_handler.py", LOOKING.format("is print" if others else "is signal.SIG_DFL"))
+    if others:
+        write("conftest.py", "import signal\n\nsignal.signal(signal.SIGTERM, print)\n")
+        suite(case())
 
-    assert pytester.runpytest_subprocess().ret == 0
-
-
-def test_handler_of_somebody_else_stays(suite, write, pytester):
-    write("conftest.py", "import signal\n\nsignal.signal(signal.SIGTERM, print)\n")
-    write("test_handler.py", LOOKING.format("is print"))
-    suite(case())
-
-    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1 + others)
 
 
 SUICIDE = f"""
