@@ -123,37 +123,17 @@ def test_a_line_without_its_middle_is_the_ends_of_the_whole_line(text, character
     assert one_line_with_end(text, characters) == truncate_middle(one_line(text, 10_000), characters)
 
 
-@pytest.mark.parametrize(
-    ("character", "escape"),
-    [
-        ("\u202e", "\\u202e"),
-        ("\u2066", "\\u2066"),
-        ("\u200b", "\\u200b"),
-        ("\u2060", "\\u2060"),
-        ("\ufeff", "\\ufeff"),
-        ("\xad", "\\xad"),
-        ("\U000e0041", "\\U000e0041"),
-        ("\u034f", "\\u034f"),
-        ("\u1160", "\\u1160"),
-        ("\u17b5", "\\u17b5"),
-        ("\u180b", "\\u180b"),
-        ("\u2800", "\\u2800"),
-        ("\u3164", "\\u3164"),
-        ("\uffa0", "\\uffa0"),
-        ("\ufe00", "\\ufe00"),
-        ("\ufe0f", "\\ufe0f"),
-        ("\U00013430", "\\U00013430"),
-        ("\U0001bca0", "\\U0001bca0"),
-        ("\U0001d173", "\\U0001d173"),
-        ("\U000e0100", "\\U000e0100"),
-    ],
+INVISIBLE = (
+    "\u202e\u2066\u200b\u2060\ufeff\xad\U000e0041\u034f\u1160\u17b5\u180b\u2800\u3164\uffa0\ufe00\ufe0f\U00013430"
+    "\U0001bca0\U0001d173\U000e0100"
 )
-def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(character, escape):
-    text = f"a{character}b"
 
-    assert (
-        terminal_safe(text) == escape_invisible(text) == one_line(text) == one_line_with_end(text, 80) == f"a{escape}b"
-    )
+
+@pytest.mark.parametrize("character", INVISIBLE, ids=ascii)
+def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(character):
+    text, escaped = f"a{character}b", f"a{ascii(character)[1:-1]}b"
+
+    assert terminal_safe(text) == escape_invisible(text) == one_line(text) == one_line_with_end(text, 80) == escaped
     assert utf8_safe(text) == to_jsonable(text) == report_cell(text) == text
 
 
