@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 import sdmx_messages as messages
-from suites import enter
+from suites import enter, load
 
+from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
-from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.features.sdmx import checks
-from pytest_queryeval.features.sdmx.checks import Nearest, add_labels, violations
-from pytest_queryeval.features.sdmx.structure import Structure, english_name, merge_messages, unlisted_codes
+from pytest_queryeval.features.sdmx.checks import Nearest
+from pytest_queryeval.features.sdmx.structure import english_name, merge_messages, unlisted_codes
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_message, read_structure
 from pytest_queryeval.suites import variables
 
@@ -45,13 +44,13 @@ def node(value, form="plain", folder=None):
     return Node(value, 3, form, at)
 
 
-def stated(*names, **more):
+def loaded(*names, **more):
     return load_structure(read_structure(node(list(names) if len(names) > 1 else names[0], **more)))
 
 
 def problem(*names):
     with pytest.raises(CaseError) as caught:
-        stated(*names)
+        loaded(*names)
     return str(caught.value)
 
 
@@ -246,18 +245,18 @@ def test_a_file_or_a_list_of_files_is_found_from_the_file_that_names_them():
     names = [Path(file(messages.message(part), f"below/{number}.xml")).name for number, part in enumerate(parts)]
     file(messages.shop(), "below/shop.xml")
 
-    assert stated("shop.xml", folder="below") == stated(*names, folder="below") == structure(messages.shop())
+    assert loaded("shop.xml", folder="below") == loaded(*names, folder="below") == structure(messages.shop())
 
 
 def test_files_are_read_once_until_they_change():
-    first = stated(file(messages.shop()))
-    again = stated("shop.xml")
+    first = loaded(file(messages.shop()))
+    again = loaded("shop.xml")
     file(messages.message(messages.data_structure()))
     os.utime("shop.xml", ns=(1, 1))
 
     assert again is first
     with pytest.warns(QueryEvalWarning):
-        assert stated("shop.xml") == structure(messages.message(messages.data_structure()))
+        assert loaded("shop.xml") == structure(messages.message(messages.data_structure()))
 
 
 @pytest.mark.parametrize("value", ["", "~", "  "])
@@ -359,7 +358,7 @@ def test_xml_needs_the_library_and_json_does_not(monkeypatch):
 
     hint = "reading it needs no-such-package: pip install 'pytest-queryeval[sdmx]'"
     assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {hint}"
-    assert stated("shop.json") == structure(messages.shop())
+    assert loaded("shop.json") == structure(messages.shop())
 
 
 def test_the_library_is_loaded_only_for_xml(tmp_path):
@@ -400,7 +399,7 @@ def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, expected):
     names = [file(content, f"{number}.xml") for number, content in enumerate(contents)]
 
     with pytest.warns(QueryEvalWarning) as warned:
-        stated(*names)
+        loaded(*names)
 
     assert [str(entry.message) for entry in warned] == [expected]
     assert [(entry.filename, entry.lineno) for entry in warned] == [("s.queryeval.yaml", 3)]
@@ -410,8 +409,8 @@ def test_the_warning_comes_once_for_each_place():
     name = file(messages.message(messages.data_structure(messages.DIMENSIONS[0])), "twice.xml")
 
     with warnings.catch_warnings(record=True, action="always") as warned:
-        stated(name)
-        stated(name)
+        loaded(name)
+        loaded(name)
 
     assert len(warned) == 1
 
@@ -436,109 +435,84 @@ def test_dimensions_without_a_codelist_are_no_warning():
 # What a selection has that the structure has not
 
 
-SHOP = structure(messages.shop())
+def stated(*terms, dimension="AREA", dataset="SHOP:SALES"):
+    """A selection as a model writes it; a term is an id, or a mapping."""
+    values = [{"id": term} if isinstance(term, str) else term for term in terms]
+    return [{"dataset_id": dataset, "dimensions": [{"dimension_name": dimension, "values": values}]}]
 
 
-def selection(*terms, dimension="AREA", dataset="SHOP:SALES", by_id=False):
-    return Selection((DatasetSelection(dataset, (DimensionSelection(dimension, terms),)),), by_id=by_id)
+def violations_of(*selections):
+    """What the reports of cases say of predicted selections and the structure of the shop."""
+    file(messages.shop_json(), "shop.json")
+    cases = [
+        {
+            "id": f"c{number:04}",
+            "gold": [],
+            "predicted": json.dumps(selection) if isinstance(selection, list) else selection,
+        }
+        for number, selection in enumerate(selections)
+    ]
+    entries = evaluate(load(json.dumps({"kind": "sdmx", "structure": "shop.json", "cases": cases})))["cases"]
+    return [entry["details"].get("violations", []) for entry in sorted(entries, key=lambda entry: entry["id"])]
 
 
-def by_id(*ids, **more):
-    return selection(*(Term(id_, None) for id_ in ids), **more)
+def test_what_the_structure_has_is_no_violation():
+    right = [
+        stated({"id": "NO", "name": "North"}, "SO", {"name": "East"}),
+        stated("NO", dataset="SHOP:SALES(2.0)"),
+        stated("NO", dataset="SHOP:SALES(9.0.0)"),
+        stated("anything", dimension="REMARK"),
+        stated("2024", dimension="TIME_PERIOD"),
+        stated({"id": "_T", "name": "All goods"}, {"name": "All  goods "}, dimension="GOODS"),
+        "data/SHOP,SALES/NO...",
+        [],
+        stated(),
+    ]
+
+    assert violations_of(*right) == [[]] * len(right)
 
 
-def by_name(*names, **more):
-    return selection(*(Term(None, name) for name in names), **more)
+WRONG = [
+    (stated("ON"), "AREA: no code 'ON' in SHOP:SALES: did you mean 'NO' (North)?"),
+    (stated("no"), "AREA: no code 'no' in SHOP:SALES: did you mean 'NO' (North)?"),
+    (stated("NOR"), "AREA: no code 'NOR' in SHOP:SALES: did you mean 'NO' (North)?"),
+    (stated("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
+    (stated({"id": "NX", "name": "East"}), "AREA: no code 'NX' in SHOP:SALES: did you mean 'EA' (East)?"),
+    (stated({"id": "XYZ", "name": "Esat"}), "AREA: no code 'XYZ' in SHOP:SALES: did you mean 'EA' (East)?"),
+    (stated({"id": "NO", "name": "Nord"}), "AREA: 'NO' of SHOP:SALES is called 'North', not 'Nord'"),
+    (stated({"name": "Nort"}), "AREA: no code of SHOP:SALES is called 'Nort': did you mean 'NO' (North)?"),
+    (stated("NO", dimension="AERA"), "no dimension 'AERA' in SHOP:SALES: did you mean 'AREA'?"),
+    (
+        stated("NO", dimension="COLOUR"),
+        "no dimension 'COLOUR' in SHOP:SALES: choose from 'AREA', 'GOODS', 'FREQUENCY', 'REMARK'",
+    ),
+    (stated("NO", dataset="SHOP:SALE"), "no dataset 'SHOP:SALE': did you mean 'SHOP:SALES'?"),
+    (stated("NO", dataset="SALES"), "no dataset 'SALES': did you mean 'SHOP:SALES'?"),
+    (stated("NO", dataset="X:Y(1)"), "no dataset 'X:Y(1)': choose from 'SHOP:SALES'"),
+    (stated("a\x1b[2J\nb"), "AREA: no code 'a\\x1b[2J b' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
+]
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        selection(Term("NO", "North"), Term("SO", None), Term(None, "East")),
-        by_id("NO", dataset="SHOP:SALES(2.0)"),
-        by_id("NO", dataset="SHOP:SALES(9.0.0)"),
-        by_id("anything", dimension="REMARK"),
-        by_id("2024", dimension="TIME_PERIOD"),
-        selection(Term("_T", "All goods"), Term(None, "All  goods "), dimension="GOODS"),
-        selection(Term("NO", "Nord"), by_id=True),
-        Selection(()),
-        selection(),
-    ],
-)
-def test_what_the_structure_has_is_no_violation(right):
-    assert violations(right, SHOP) == ()
+def test_what_the_structure_has_not_is_told_with_the_nearest_that_it_has():
+    found = violations_of(*(selection for selection, _ in WRONG))
+
+    assert found == [[sentence] for _, sentence in WRONG]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [
-        (by_id("ON"), "AREA: no code 'ON' in SHOP:SALES: did you mean 'NO' (North)?"),
-        (by_id("no"), "AREA: no code 'no' in SHOP:SALES: did you mean 'NO' (North)?"),
-        (by_id("NOR"), "AREA: no code 'NOR' in SHOP:SALES: did you mean 'NO' (North)?"),
-        (by_id("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
-        (selection(Term("NX", "East")), "AREA: no code 'NX' in SHOP:SALES: did you mean 'EA' (East)?"),
-        (selection(Term("XYZ", "Esat")), "AREA: no code 'XYZ' in SHOP:SALES: did you mean 'EA' (East)?"),
-        (selection(Term("NO", "Nord")), "AREA: 'NO' of SHOP:SALES is called 'North', not 'Nord'"),
-        (by_name("Nort"), "AREA: no code of SHOP:SALES is called 'Nort': did you mean 'NO' (North)?"),
-        (by_id("NO", dimension="AERA"), "no dimension 'AERA' in SHOP:SALES: did you mean 'AREA'?"),
-        (
-            by_id("NO", dimension="COLOUR"),
-            "no dimension 'COLOUR' in SHOP:SALES: choose from 'AREA', 'GOODS', 'FREQUENCY', 'REMARK'",
-        ),
-        (by_id("NO", dataset="SHOP:SALE"), "no dataset 'SHOP:SALE': did you mean 'SHOP:SALES'?"),
-        (by_id("NO", dataset="SALES"), "no dataset 'SALES': did you mean 'SHOP:SALES'?"),
-        (by_id("NO", dataset="X:Y(1)"), "no dataset 'X:Y(1)': choose from 'SHOP:SALES'"),
-        (by_id("a\x1b[2J\nb"), "AREA: no code 'a\\x1b[2J b' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
-    ],
-)
-def test_what_the_structure_has_not_is_told_with_the_nearest_that_it_has(wrong, expected):
-    assert violations(wrong, SHOP) == (expected,)
+def test_each_term_has_its_sentence_up_to_fifty_and_long_texts_are_cut():
+    several = stated("NO", "X1", "X2", "SO") + stated("X3", dimension="GOODS")
+    many = stated(*(f"X{number}" for number in range(10_000)))
+    long = stated("x" * 100_000, dataset="y" * 100_000)
 
+    of_several, of_many, (of_long,) = violations_of(several, many, long)
 
-def test_each_term_has_its_sentence():
-    wrong = by_id("NO", "X1", "X2", "SO").datasets + by_id("X3", dimension="GOODS").datasets
-
-    message = violations(Selection(wrong), SHOP)
-
-    assert [sentence.partition(" in ")[0] for sentence in message] == [
+    assert [sentence.partition(" in ")[0] for sentence in of_several] == [
         "AREA: no code 'X1'",
         "AREA: no code 'X2'",
         "GOODS: no code 'X3'",
     ]
-
-
-def test_behind_fifty_sentences_there_is_only_a_number():
-    message = violations(by_id(*(f"X{number}" for number in range(100_000))), SHOP)
-
-    assert len(message) == checks.MAX_SENTENCES + 1
-    assert message[-1] == "and 99,950 more"
-
-
-def test_long_texts_are_cut():
-    (message,) = violations(by_id("x" * 100_000, dataset="y" * 100_000), SHOP)
-
-    assert len(message) < 200
-
-
-def labels(stated_selection, of=None):
-    (dataset,) = add_labels(stated_selection, SHOP if of is None else of).datasets
-    (dimension,) = dataset.dimensions
-    return [(term.name, term.label) for term in dimension.terms]
-
-
-def test_labels_are_filled_in_where_only_ids_were_said():
-    stated_terms = [Term("NO", None), Term("SO", "south"), Term("??", None), Term(None, "East")]
-
-    filled = labels(selection(*stated_terms, dataset="SHOP:SALES(2.0)"))
-
-    assert filled == [(None, "North"), ("south", None), (None, None), ("East", None)]
-
-
-def test_labels_stay_open_where_the_structure_has_no_names():
-    unknown = by_id("NO", dataset="X:Y"), by_id("NO", dimension="COLOUR"), by_id("NO", dimension="REMARK")
-
-    assert [labels(group) for group in unknown] == [[(None, None)]] * 3
-    assert labels(by_id("NO"), Structure(())) == [(None, None)]
+    assert (len(of_many), of_many[-1]) == (51, "and 9,950 more")
+    assert len(of_long) < 200
 
 
 def test_the_nearest_word_is_found_among_many():
