@@ -156,44 +156,46 @@ def test_a_database_that_is_missing_is_told_with_the_command_that_makes_it(baker
     assert problem(bakery, file=bakery / "bakery.duckdb") == f"bakery/bakery.duckdb: no such file: {BUILD}"
 
 
-def test_a_manifest_that_is_older_than_a_model_is_told(bakery):
-    edit_later(bakery / "models/marts/fct_sales.sql", "select 1 as sale_id")
-
-    assert problem(bakery) == f"bakery/target/manifest.json is older than models/marts/fct_sales.sql: {BUILD}"
-
-
-def test_a_manifest_that_is_older_than_a_seed_is_told(bakery):
-    edit_later(bakery / "seeds/raw_shops.csv", "id,name,town,opened_on\n")
-
-    assert "is older than seeds/raw_shops.csv" in problem(bakery)
-
-
-def test_a_manifest_without_a_new_model_is_told(bakery):
-    edit_later(bakery / "models/marts/towns.sql", "select distinct town from {{ ref('stg_shops') }}")
-
-    assert "is older than models/marts/towns.sql: run" in problem(bakery)
-
-
-def test_a_manifest_with_a_model_that_is_gone_is_told(bakery):
-    (bakery / "models/marts/daily_revenue.sql").unlink()
-
-    assert "has models/marts/daily_revenue.sql, which is gone: run" in problem(bakery)
-
-
-def test_a_model_that_was_renamed_since_is_told_with_both_names(bakery):
+def rename(bakery):
     old = bakery / "models/marts/fct_sales.sql"
     edit_later(bakery / "models/marts/sales.sql", old.read_text())
     old.unlink()
 
-    renamed = "the model 'fct_sales' is now called 'sales'"
-    assert problem(bakery) == f"bakery/target/manifest.json is older than models/marts/sales.sql: {renamed}: {BUILD}"
 
-
-def test_a_model_is_told_as_renamed_where_its_file_was_moved_and_other_models_changed(bakery):
+def move(bakery):
     (bakery / "models/marts/fct_sales.sql").rename(bakery / "models/marts/sales.sql")
     edit_later(bakery / "models/marts/daily_revenue.sql", "select sum(revenue) from {{ ref('sales') }}")
 
-    assert "is older than models/marts/sales.sql: the model 'fct_sales' is now called 'sales': run" in problem(bakery)
+
+def edited(name, text):
+    return lambda bakery: edit_later(bakery / name, text)
+
+
+RENAMED = "is older than models/marts/sales.sql: the model 'fct_sales' is now called 'sales'"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edited("models/marts/fct_sales.sql", "select 1 as sale_id"), "is older than models/marts/fct_sales.sql"),
+        (edited("seeds/raw_shops.csv", "id,name,town,opened_on\n"), "is older than seeds/raw_shops.csv"),
+        (
+            edited("models/marts/towns.sql", "select town from {{ ref('stg_shops') }}"),
+            "is older than models/marts/towns.sql",
+        ),
+        (
+            lambda bakery: (bakery / "models/marts/daily_revenue.sql").unlink(),
+            "has models/marts/daily_revenue.sql, which is gone",
+        ),
+        (rename, RENAMED),
+        (move, RENAMED),
+    ],
+    ids=["model", "seed", "new", "gone", "renamed", "moved"],
+)
+def test_a_manifest_that_is_older_than_the_project_is_told(bakery, change, message):
+    change(bakery)
+
+    assert problem(bakery) == f"bakery/target/manifest.json {message}: {BUILD}"
 
 
 def test_a_model_that_was_renamed_before_is_told_with_both_names(bakery):
@@ -225,14 +227,10 @@ def test_files_of_another_time_with_the_same_content_are_no_change(bakery):
 def test_files_that_dbt_does_not_read_are_no_change(bakery):
     edit_later(bakery / "models/notes.md", "not a model")
     edit_later(bakery / "models/empty.sql", "\n")
-
     assert project_in(bakery).rewrite(QUERY) == 'FROM "fct_sales"'
 
-
-def test_new_files_do_not_count_where_dbt_ignores_some(bakery):
     edit_later(bakery / "models/draft.sql", "select 1")
-    (bakery / ".dbtignore").write_text("draft.sql")
-
+    (bakery / ".dbtignore").write_text("draft.sql")  # so new files do not count
     assert project_in(bakery).rewrite(QUERY) == 'FROM "fct_sales"'
 
 
@@ -247,16 +245,18 @@ def test_a_manifest_is_read_again_after_dbt_has_made_it(bakery):
     assert project.rewrite(QUERY) == 'FROM "fct_sales"'
 
 
-def test_a_manifest_of_another_adapter_is_told(bakery):
-    message = "is for duckdb, and the target 'dev' is of the type postgres: run"
-
-    assert message in problem(bakery, adapter="postgres")
-
-
-def test_a_manifest_of_another_target_is_told(bakery):
-    message = "is that of another target: its models are in the schema main, and those of 'dev' in prod: run"
-
-    assert message in problem(bakery, target_schema="prod")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"adapter": "postgres"}, "is for duckdb, and the target 'dev' is of the type postgres: run"),
+        (
+            {"target_schema": "prod"},
+            "is that of another target: its models are in the schema main, and those of 'dev' in prod: run",
+        ),
+    ],
+)
+def test_a_manifest_of_another_adapter_or_target_is_told(bakery, settings, message):
+    assert message in problem(bakery, **settings)
 
 
 @pytest.mark.parametrize("macro", ["generate_schema_name", "duckdb__generate_schema_name"])
@@ -267,17 +267,11 @@ def test_a_project_may_name_the_schemas_of_its_models_by_a_macro_of_its_own(bake
     write_manifest(bakery, manifest)
 
     assert project_in(bakery, target_schema="of_me").rewrite(QUERY) == 'FROM "fct_sales"'
-    assert "is that of another target: its models are in the schema main" in problem(
-        bakery, target_schema="of_me", other_schemas=frozenset({"main"})
-    )
-
-
-def test_a_macro_of_another_package_names_no_schemas(bakery):
-    manifest = manifest_of(bakery)
-    manifest["macros"] = {"macro.dbt.generate_schema_name": {}}
+    other = "is that of another target: its models are in the schema main"
+    assert other in problem(bakery, target_schema="of_me", other_schemas=frozenset({"main"}))
+    manifest["macros"] = {"macro.dbt.generate_schema_name": {}}  # of another package
     write_manifest(bakery, manifest)
-
-    assert "is that of another target" in problem(bakery, target_schema="of_me")
+    assert other in problem(bakery, target_schema="of_me")
 
 
 def test_a_manifest_that_is_no_text_is_told(bakery):
