@@ -4,7 +4,7 @@ import math
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from predictor_sorts import report_of, write_suite
 from samples import fake_source, install_engine, make_case, query
@@ -102,6 +102,12 @@ TRIALS = st.lists(st.sampled_from(["right", "wrong", "half", "broken"]), min_siz
 THRESHOLDS = st.sampled_from([RIGHT, HALF, ANY, {}])
 
 
+@example(["right", "wrong", "right"], 2 / 3, RIGHT)
+@example(["right", "wrong"], 0.5, RIGHT)
+@example(["right", "wrong"], "mean", HALF)
+@example(["broken", "broken"], "mean", ANY)
+@example(["broken", "wrong"], "mean", ANY)
+@example(["wrong", "broken"], "any", {})
 @given(TRIALS, st.sampled_from(RULES), THRESHOLDS)
 def test_a_case_of_several_trials_ends_as_its_rule_says(evaluated, answers, rule, thresholds):
     report = evaluated(*answers, trials_rule=rule, thresholds=thresholds)
@@ -129,6 +135,10 @@ def test_a_case_of_several_trials_ends_as_its_rule_says(evaluated, answers, rule
     assert report["trials"]["pass_hat"] == pytest.approx([sum(map(all, ways)) / len(ways) for ways in draws])
 
 
+@example(["wrong", "right", "broken", "wrong"], 0.75, RIGHT)
+@example(["right", "wrong", "right", "right"], 0.5, RIGHT)
+@example(["broken", "wrong", "wrong"], "mean", ANY)
+@example(["broken", "broken"], "mean", ANY)
 @given(TRIALS, st.sampled_from(RULES), THRESHOLDS)
 def test_trials_stop_as_soon_as_the_rest_cannot_change_the_verdict(evaluated, answers, rule, thresholds):
     report = evaluated(*answers, trials_rule=rule, thresholds=thresholds, stops_trials=True)
@@ -157,6 +167,7 @@ def test_of_many_trials_those_that_are_left_are_unlikely_to_change_the_verdict(e
     [
         ({"execution_accuracy": Threshold(minimum=0.5), "soft_f1": Threshold(minimum=0.5, maximum=0.9)}, 4),
         ({"prediction_seconds": Threshold(maximum=9.0)}, 4),
+        ({"execution_accuracy": Threshold(minimum=0.5), "prediction_seconds": Threshold(maximum=9.0)}, 4),
     ],
 )
 def test_all_trials_are_made_where_a_threshold_is_decided_by_the_last_one_or_its_scores_have_no_limit(

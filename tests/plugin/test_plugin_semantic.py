@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.suites import variables
-
 EXAMPLE = Path(__file__).parents[2] / "example_suite"
 SUITE = """
 kind: json
@@ -83,7 +81,7 @@ def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pyteste
 
 @pytest.fixture
 def without_the_extra(monkeypatch):
-    monkeypatch.setattr(variables, "_is_installed", lambda name: name != "sentence-transformers")
+    monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: name != "sentence-transformers")
 
 
 @pytest.mark.feature("json")

@@ -1,18 +1,18 @@
 """Where vectors are kept: what is found again, and what becomes of a file that is damaged, locked or full."""
 
+import fcntl
 import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
 
 import pytest
 
-from pytest_queryeval.core import files
-from pytest_queryeval.features.embeddings import cache as cache_module
-from pytest_queryeval.features.embeddings.cache import Cache
+from pytest_queryeval.features.embeddings.cache import Cache  # white box: to make vectors takes a model, and seconds
 
 pytestmark = pytest.mark.process
 
@@ -100,7 +100,7 @@ def test_a_vector_that_was_overwritten_is_not_taken(tmp_path):
 
 
 def test_a_file_that_another_one_has_locked_for_too_long_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(f"{Cache.__module__}.BUSY_SECONDS", 0.1)
     kept(tmp_path)
     with closing(sqlite3.connect(tmp_path / "m.sqlite", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -112,7 +112,7 @@ def test_a_file_that_another_one_has_locked_for_too_long_is_left_alone(tmp_path,
 
 
 def test_a_file_that_is_read_by_others_is_read_though_its_days_cannot_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(f"{Cache.__module__}.BUSY_SECONDS", 0.1)
     kept(tmp_path)
     make_older(tmp_path, 2)
     with closing(sqlite3.connect(tmp_path / "m.sqlite", isolation_level=None)) as holder:
@@ -139,7 +139,7 @@ assert cache.vectors(vectors.keys()) == vectors
 def test_without_a_cache_folder_temporary_files_serve(tmp_path, monkeypatch, home):
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "/proc/nowhere")
-    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     kept(None)
 
@@ -157,7 +157,7 @@ def test_the_cache_folder_of_the_user_is_taken_first(tmp_path, monkeypatch):
 
 def test_without_any_folder_memory_serves(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"pytest-queryeval-{os.getuid()}").symlink_to("/")
 
     cache = kept(None)
@@ -167,7 +167,7 @@ def test_without_any_folder_memory_serves(tmp_path, monkeypatch):
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.tempfile, "tempdir", "/dev/null")
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
     precious = tmp_path / "precious"
     precious.write_text("mine", encoding="utf-8")
     (tmp_path / "m.lock").symlink_to(precious)
@@ -196,7 +196,7 @@ def test_a_vector_that_is_used_stays(tmp_path):
 
 
 def test_a_file_does_not_grow_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "MAX_BYTES", 200_000)
+    monkeypatch.setattr(f"{Cache.__module__}.MAX_BYTES", 200_000)
     cache = Cache("m", tmp_path)
     for number in range(100):
         cache.add({bytes([number]) * 32: bytes(10_000)})
@@ -207,7 +207,7 @@ def test_a_file_does_not_grow_for_ever(tmp_path, monkeypatch):
 
 def test_files_of_models_that_nobody_used_for_long_are_removed(tmp_path):
     kept(tmp_path, "old")
-    long_ago = time.time() - files.KEPT_SECONDS - 1
+    long_ago = time.time() - 400 * 86_400
     os.utime(tmp_path / "old.sqlite", (long_ago, long_ago))
 
     kept(tmp_path)
@@ -251,10 +251,12 @@ def test_who_comes_second_waits_and_finds_what_the_first_one_made(tmp_path):
 
 
 def test_who_makes_nothing_is_not_waited_for_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(f"{Cache.__module__}.WAIT_SECONDS", 0.2)
     cache = Cache("m", tmp_path)
 
-    with files.locked(tmp_path / "m.lock"), cache.turn():
-        cache.add({KEY: VECTOR})
+    with (tmp_path / "m.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with cache.turn():
+            cache.add({KEY: VECTOR})
 
     assert cache.vectors([KEY]) == {KEY: VECTOR}

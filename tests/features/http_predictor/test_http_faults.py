@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.http_engine import DRIVER
-from pytest_queryeval.sandbox.host import Host, Hosts
+from pytest_queryeval.sandbox.host import Host  # white box: which process runs the queries
 
 pytestmark = pytest.mark.process
 
@@ -21,13 +21,6 @@ QUERY = "SELECT x FROM t"
 PROBE = "SELECT 1"
 GOOD = '{"rows": [[1], [2]], "next": null}'
 FORM = {"body": "query={query}", "rows": "$.rows", "error": "$.error.message", "next": "$.next"}
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory):
-    with Hosts() as pool, FaultServer(says(GOOD)) as server:
-        opened(pool, tmp_path_factory.mktemp("warm"), url=server.url, **FORM).execute(QUERY, timeout=30, max_rows=9)
-        yield pool
 
 
 @pytest.fixture
