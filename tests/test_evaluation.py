@@ -749,19 +749,23 @@ def test_the_case_whose_query_occupied_the_source_is_told_to_later_ones(occupied
 
 @pytest.mark.feature("causes", "evaluate")
 @pytest.mark.parametrize(("gold", "predicted"), [(OVER_3, OVER_4), (YOUNGEST, "bo")], ids=["repairs", "ties"])
-def test_a_source_that_a_derived_query_occupies_is_asked_by_later_cases(occupied, tmp_path, gold, predicted):
-    cases = [
-        {"id": "derives", "gold": gold, "predicted": predicted},
-        {"id": "later", "gold": "gold", "predicted": "same"},
-        {"id": "own", "gold": "late", "predicted": "same"},
-    ]
-    write_suite(tmp_path, None, cases, source={"fake": {"path": "x"}})
+def test_a_source_that_a_derived_query_occupies_is_asked_by_later_cases_and_no_case_is_blamed(
+    occupied, tmp_path, gold, predicted
+):
+    derives = {"id": "derives", "gold": gold, "predicted": predicted}
+    later = {"id": "later", "gold": "gold", "predicted": "same"}
+    own = {"id": "own", "gold": "late", "predicted": "same"}
+    source = {"fake": {"path": "x"}}
 
-    _, later, own = report_of(tmp_path, "--cause=full")["cases"]
+    write_suite(tmp_path, None, [derives, later], source=source)
+    assert report_of(tmp_path, "--cause=full")["cases"][1]["outcome"] == "passed"
+    assert [text for text in occupied.executed if text not in occupied.answers]
+    write_suite(tmp_path, None, [derives, own, later], source=source)
+    messages = {case["id"]: case["message"] for case in report_of(tmp_path, "--cause=full")["cases"]}
 
-    assert [text for text in occupied.executed if text not in (*occupied.answers, "late")]
-    assert later["outcome"] == "passed"
-    assert "nor does it answer" in own["message"]
+    assert "nor does it answer" in messages["own"]
+    assert "the server no longer answers" in messages["later"]
+    assert "query of case" not in messages["later"]
 
 
 # The report of a run
