@@ -19,6 +19,7 @@ from pytest_queryeval.core.model import (
 )
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.engines import ENGINES, EngineType
+from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import view_of
 
@@ -71,6 +72,13 @@ def make_case(**changes):
     values = defaults | changes
     settings = {name: values.pop(name) for name in SETTINGS & values.keys()}
     return Case(**values, settings=Settings(**settings))
+
+
+def notes_on(gold, predicted, **settings):
+    """The notes of a case whose answers are these tables: whether a search has stopped at its budget, for one."""
+    case = make_case(golds=(QueryOrAnswer(answer=gold),), predicted=QueryOrAnswer(answer=predicted), **settings)
+    with Session() as session:
+        return list(evaluate_case(case, session).details.get("notes", ()))
 
 
 def change(case, **changes):

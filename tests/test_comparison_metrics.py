@@ -117,15 +117,20 @@ OF_CHAINS = {
     "half of the larger": Policy(rel=0.5),
     "exact": Policy(rel=0.0, abs=0.0),
     "of columns": Policy(column_numbers=(ColumnTolerance("A", 0.0, 0.6), ColumnTolerance("b", None, 1e-9))),
+    "steps": Policy(abs=1, rel=0.0),
+    "steps of columns": Policy(abs=0.5, rel=0.0, column_numbers=(ColumnTolerance("b", 0.0, 1.0),)),
 }
+STEPS = (*(number / 2 for number in range(8)), (1.0, 0.0), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), None)
 
 
 @pytest.mark.parametrize("of_cells", OF_CHAINS.values(), ids=OF_CHAINS)
 def test_values_that_are_near_several_others_are_never_chained(of_cells: Policy) -> None:
     chance = random.Random(repr(of_cells))
-    cells = pool(replace(of_cells, column_numbers=()))
+    is_of_steps = of_cells.abs is not None and of_cells.rel == 0.0
+    cells = Pool(STEPS, of_cells) if is_of_steps else pool(replace(of_cells, column_numbers=()))
     tried = Counter[str]()
-    for pair, policy in zip(pairs(cells, PAIRS, 2), policies(of_cells, chance), strict=False):
+    made = pairs(cells, PAIRS, 2, height=9 if is_of_steps else 5)
+    for pair, policy in zip(made, policies(of_cells, chance), strict=False):
         oracle = Oracle(pair.gold, pair.predicted, policy, EQUAL)
         unrestricted = Oracle(pair.gold, pair.predicted, policy, EQUAL, exact_first=False)
         least, most = verdicts(pair, oracle), verdicts(pair, unrestricted)

@@ -122,7 +122,7 @@ class _Values(NamedTuple):
 
     def may_equal(self, column: _Values, policy: Policy) -> bool:
         """Return whether values could be paired with those of another column: if they can, then in sorted order."""
-        if len(self.numbers) != len(column.numbers) or self.counts != column.counts:
+        if self.counts != column.counts:
             return False
         width = widest_tolerance(policy)
         return all(
@@ -155,8 +155,8 @@ def best_alignment(
     pinned: int = 0,
     start: tuple[int, ...] | None = None,
     budget: Budget | None = None,
-) -> Alignment | None:
-    """Align a gold columns of n cells with b predicted columns of m cells; None when b < a.
+) -> Alignment:
+    """Align a gold columns of n cells with b predicted columns of m cells; a is at least 1 and at most b.
 
     Cells are ints, and equal ints are equal cells. The best alignment has, in this order, the most rows in the multiset
     intersection of gold's rows and predicted's rows projected on `columns`; the highest F1 of mean precision (overlap /
@@ -164,23 +164,18 @@ def best_alignment(
 
     `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is called
     at most once for a pair, and only where rows alone do not decide. The first `pinned` gold columns map to the
-    predicted columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing
-    else is tried. `start` is an alignment to begin with. Raise ValueError if `pinned` is not a number of gold
-    columns.
+    predicted columns of the same number. Where all rows match by position, nothing else is tried. `start` is an
+    alignment to begin with.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
     a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
     alignment found so far is returned with `is_proven` False.
     """
-    if len(predicted) < len(gold):
-        return None
-    if not 0 <= pinned <= len(gold):
-        raise ValueError(f"pinned is {pinned}, gold has {len(gold)} columns")
     budget = budget or search_budget()
     rows = RowClasses(gold, predicted, pinned=pinned, budget=budget)
     by_position = tuple(range(len(gold)))
     first = _Leaf(by_position, rows.matched(by_position))
-    heights = {len(column) for column in (*gold[:1], *predicted[:1])}
+    heights = {len(gold[0]), len(predicted[0])}
     # All rows match by position, none can match, or there is no other alignment.
     if heights == {first.matched} or 0 in heights or pinned == len(gold) or len(predicted) == 1:
         return Alignment(columns=first.columns, matched=first.matched, is_proven=True)
@@ -200,23 +195,20 @@ def whole_alignment(
     gold: Sequence[Sequence[int]],
     predicted: Sequence[Sequence[int]],
     *,
-    pinned: int = 0,
+    pinned: int,
     budget: Budget | None = None,
 ) -> Alignment | None:
     """Align columns so that every predicted row matches a gold row of its own; None if no alignment does.
 
     Arguments are those of `best_alignment`. Columns whose cells cannot match are refused first, by counting them. When
-    the budget is spent, an alignment that matches fewer rows is returned, with `is_proven` False.
+    the budget is spent, an alignment of which no match is known is returned, with `is_proven` False.
     """
     budget = budget or search_budget()
-    by_position = tuple(range(len(gold)))
     try:
         columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=budget), None)
     except BudgetSpentError:
-        matched = RowClasses(gold, predicted, pinned=pinned, budget=budget).matched(by_position)
-        return Alignment(columns=by_position, matched=matched, is_proven=False)
-    need = len(predicted[0]) if predicted else 0
-    return None if columns is None else Alignment(columns=columns, matched=need, is_proven=True)
+        return Alignment(columns=tuple(range(len(gold))), matched=0, is_proven=False)
+    return None if columns is None else Alignment(columns=columns, matched=len(predicted[0]), is_proven=True)
 
 
 def whole_alignments(
@@ -235,8 +227,7 @@ def whole_alignments(
     `guesses` are tried before any search. `fits` tells which columns are interchangeable (by default, those of the same
     cells) and which cannot be aligned. Raise BudgetSpentError if the budget ends.
     """
-    need = len(predicted[0]) if predicted else 0
-    height = len(gold[0]) if gold else 0
+    height, need = len(gold[0]), len(predicted[0])
     if len(predicted) < len(gold) or height < need:
         return
     if height == need and not _has_same_columns(gold, predicted, pinned):

@@ -100,9 +100,10 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     numbers = (number for number, tie in enumerate(ties) for _ in range(tie.size))
     numbered = [(number, *row) for number, row in zip(numbers, predicted.rows, strict=True)]
     tables = TablePair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
-    if policy.columns != "any":
-        return tables.alignment is not None and tables.alignment.matched == len(numbered)
-    is_equal = tables.matches_all_rows
+    if policy.columns == "any":
+        is_equal = tables.matches_all_rows
+    else:
+        is_equal = tables.alignment is not None and tables.alignment.matched == len(numbered)
     unordered = table_pair(gold, predicted, policy)  # which tells the case whether a search has stopped
     unordered.is_unproven = unordered.is_unproven or tables.is_unproven
     return is_equal

@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain, permutations
-from math import perm
+from math import isfinite, perm
 from types import NoneType
 from typing import NamedTuple, TypeAlias
 
@@ -213,7 +213,7 @@ class _RowSearch:
     def _near(self, row: _Row, free: list[int] | None = None) -> Iterator[int]:
         """Yield the places of rows that are near in all values."""
         reach = self._width.reach(row.number)
-        place = bisect_left(self._numbers, row.number - reach) if reach < float("inf") else 0
+        place = bisect_left(self._numbers, row.number - reach)
         while (place := _next_free(place, free)) < len(self.predicted) and self._numbers[place] <= row.number + reach:
             self._budget.spend(COMPARISON)
             if all(map(_are_equal, row.values, self.predicted[place].values, self._policies)):
@@ -222,11 +222,12 @@ class _RowSearch:
 
 
 def _number(value: Hashable, policy: Policy) -> float:
-    """Return a number to sort by, a truth value or the first number of a list among them; 0 for any other value."""
+    """Return a finite number to sort by: the first one of a list; 0 for infinity and for what is no number."""
     quantity = quantity_of(value) if is_comparable(value) else value
     if isinstance(quantity, Nested):
         quantity = next(numbers_in(quantity, policy), 0)
-    return as_float(quantity) if isinstance(quantity, int | float | Decimal) else 0.0
+    number = as_float(quantity) if isinstance(quantity, int | float | Decimal) else 0.0
+    return number if isfinite(number) else 0.0
 
 
 def _are_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
@@ -437,9 +438,9 @@ class TablePair:
             predicted_distinct=coded.distinct_counts[1],
             start=None if first_guess is None else first_guess.columns,
         )
-        if best is not None and self._may_drop_rows:
+        if self._may_drop_rows:
             return self._best_guess(best.columns)
-        if best is None or not coded.has_chains:
+        if not coded.has_chains:
             return best
         compared = max(map(self.alignment_of, (best.columns, by_position)), key=lambda alignment: alignment.matched)
         proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
@@ -467,8 +468,7 @@ class TablePair:
         few, all others.
         """
         for coded in self._coded_in_one_tolerance():
-            if best := best_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned):
-                yield best.columns
+            yield best_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned).columns
         yield tuple(range(len(self.gold.columns)))
         if columns := _by_name(self.gold.columns, self.predicted.columns):
             yield columns

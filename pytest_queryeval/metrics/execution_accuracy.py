@@ -111,8 +111,8 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     columns = []
     for rows in (gold_rows, predicted_rows):
         coded_columns = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
-        columns.append([list(range(len(rows))), *coded_columns] if is_ordered else coded_columns)
-    alignment = whole_alignment(columns[0], columns[1], pinned=int(is_ordered))
+        columns.append([[place * is_ordered for place in range(len(rows))], *coded_columns])
+    alignment = whole_alignment(columns[0], columns[1], pinned=1)
     return float(alignment is not None and alignment.matched == len(gold_rows))
 
 
