@@ -4,9 +4,9 @@ import random
 
 from samples import FINGERPRINT, HEAD
 
-from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import evaluate_gates
+from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate  # white box: cases that no suite gives
+from pytest_queryeval.results.baseline.comparison import compare_reports  # white box: reports of such cases
+from pytest_queryeval.results.gates import evaluate_gates  # white box: gates on such cases
 
 KINDS = ("sql", "sparql", "json", "sdmx")
 LEVELS = ("easy", "medium", "hard", "extra")
@@ -61,6 +61,16 @@ def report_of(cases, **about):
         "predictor": {"sources": ["inline"]},
     }
     return aggregate(cases, gates=[evaluate_gate(gate, cases) for gate in gates], about=defaults | about)
+
+
+def plain_report(*cases, gates=(), **about):
+    """A report of these cases; gates are given with their results."""
+    return aggregate(cases, gates=gates, about=HEAD | {"created": "2025-01-01"} | about)
+
+
+def with_baseline(report, earlier):
+    """The report with an earlier one as its baseline."""
+    return report | {"baseline": compare_reports(earlier, report, path="main.json")}
 
 
 def make_compared(size):

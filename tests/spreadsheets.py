@@ -1,8 +1,6 @@
 """Reports for what spreadsheets open: cases with everything that is shown, and texts that are not to act."""
 
-from samples import HEAD
-
-from pytest_queryeval.results.aggregation import aggregate
+from report_maker import plain_report
 
 CREATED = "2024-03-01T10:00:00+02:00"
 FORMULAS = (
@@ -102,8 +100,7 @@ def skipped(number=1, **changes):
 
 
 def make_report(*cases, gates=(), **about):
-    head = HEAD | {"created": CREATED, "predictor": {"sources": ["ours"]}}
-    return aggregate(cases, gates=gates, about=head | about)
+    return plain_report(*cases, gates=gates, **{"created": CREATED, "predictor": {"sources": ["ours"]}} | about)
 
 
 def hostile_report(texts=HOSTILE):

@@ -1,15 +1,13 @@
 """The pages of several runs, a comparison and a history, in a real Chromium."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
+from report_maker import HOSTILE, evaluate_gate, make_gate, make_report, plain_report
 
-from pytest_queryeval.features.history.compare_command import comparison_page
-from pytest_queryeval.features.history.history_command import history_page
-from pytest_queryeval.features.history.leaderboard import leaderboard
-from pytest_queryeval.features.history.past_runs import history
-from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.cli import main
+from pytest_queryeval.reports import write_report
 
 RUNS = 12
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)
@@ -26,9 +24,9 @@ def run(number):
         if number >= 5 and place == 30:
             case["fingerprint"] |= {"golds": "edited"}
     created = (START + timedelta(days=number)).isoformat()
-    about = report | {"created": created, "name": f"{HOSTILE[number]} {number}", "stopped": number == 3}
     gates = [evaluate_gate(make_gate(folder="suite", min=0.8), cases)]
-    return f"{HOSTILE[number]}/report.json", aggregate(cases, gates=gates, about=about)
+    name = f"{HOSTILE[number]} {number}"
+    return plain_report(*cases, gates=gates, created=created, name=name, stopped=number == 3)
 
 
 def with_faults(report, every):
@@ -41,25 +39,30 @@ def with_faults(report, every):
                 "scores": dict.fromkeys(case["scores"], 0.0),
                 "message": "missing 3 of 7 rows",
             }
-    return aggregate(cases, gates=(), about=report)
+    return plain_report(*cases)
 
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory):
     """The page of three systems, of which one has a hostile name and one a long one."""
+    folder = tmp_path_factory.mktemp("comparison")
     report = make_report(200, hostile=True)
     reports = {HOSTILE[0]: report, "second": with_faults(report, 3), "third " * 20: with_faults(report, 7)}
-    path = tmp_path_factory.mktemp("comparison") / "comparison.html"
-    path.write_bytes(comparison_page(leaderboard(reports), reports))
-    return path
+    files = [str(folder / f"{number}.json") for number in range(len(reports))]
+    for file, (name, each) in zip(files, reports.items(), strict=True):
+        write_report(each | {"name": name}, Path(file))
+    assert main(["compare", *files, "-o", str(folder / "comparison.html")]) == 0
+    return folder / "comparison.html"
 
 
 @pytest.fixture(scope="module")
 def past_runs(tmp_path_factory):
     """The page of the history of all runs."""
-    path = tmp_path_factory.mktemp("history") / "history.html"
-    path.write_bytes(history_page(history(map(run, range(RUNS)))))
-    return path
+    folder = tmp_path_factory.mktemp("history")
+    for number in range(RUNS):
+        write_report(run(number), folder / f"{number:02}.json")
+    assert main(["history", str(folder), "-o", str(folder / "history.html")]) == 0
+    return folder / "history.html"
 
 
 @pytest.fixture(params=["comparison", "past_runs"])
@@ -85,18 +88,11 @@ def test_axe_finds_no_fault(browser, page, axe):
     assert (light, dark) == ([], [])
 
 
-def test_names_of_systems_are_whole_above_their_means(browser, comparison):
+def test_names_of_systems_are_whole_and_the_cases_are_found_filtered_and_opened(browser, comparison):
     browser.open(comparison)
-
     names = "[...document.querySelectorAll('.matrix thead .name')]"
-    cut = browser.run(f"return {names}.filter(each => each.scrollWidth > each.clientWidth).length")
-
     assert len(set(browser.texts(".matrix thead .name"))) == 3
-    assert cut == 0
-
-
-def test_the_cases_are_found_filtered_and_opened(browser, comparison):
-    browser.open(comparison)
+    assert browser.run(f"return {names}.filter(each => each.scrollWidth > each.clientWidth).length") == 0
     regressed = browser.texts("#table tbody th")
     browser.run("document.querySelector('[data-show=others]').click()")
     headings = browser.texts("#table tbody th")
@@ -115,45 +111,32 @@ def test_the_cases_are_found_filtered_and_opened(browser, comparison):
     assert browser.run("return window.taken") is None
 
 
-def test_nothing_acts_and_nothing_is_loaded(browser, past_runs):
-    browser.open(past_runs)
-
-    assert not browser.messages()
-    assert not browser.requests()
-    assert browser.run("return window.taken") is None
-    assert len(browser.texts(".past tbody tr")) == RUNS
-
-
 def test_the_first_bad_run_is_marked_and_its_cases_are_opened_by_the_keyboard(browser, past_runs):
     browser.open(past_runs)
 
+    assert len(browser.texts(".past tbody tr")) == RUNS
     assert len(browser.texts(".since")) == 1
     assert "worse since here" in browser.texts(".since")[0]
     browser.run("document.querySelector('.since summary').focus()")
     assert browser.run("return document.activeElement.tagName") == "SUMMARY"
     browser.run("document.activeElement.click()")
     assert "regressions" in browser.texts(".since li")[0]
-
-
-def test_the_theme_is_changed(browser, past_runs):
-    browser.open(past_runs)
-
     browser.run("document.getElementById('theme').click()")
-
     assert browser.run("return document.documentElement.dataset.theme") == "dark"
     browser.run("document.getElementById('theme').click()")
+    assert not browser.messages()
+    assert not browser.requests()
+    assert browser.run("return window.taken") is None
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "opacity"),
-    [(("passed", "xpassed", "skipped", "not_run"), "0.4"), (("failed", "missed", "error", "xfailed"), "1")],
-)
-def test_only_wrong_answers_stand_out_in_the_strips(browser, past_runs, outcomes, opacity):
+def test_only_wrong_answers_stand_out_in_the_strips(browser, past_runs):
     browser.open(past_runs)
-
     script = """
     const rect = document.querySelector(".strips rect");
     rect.setAttribute("class", arguments[0]);
     return getComputedStyle(rect).opacity;
     """
-    assert {browser.run(script, outcome) for outcome in outcomes} == {opacity}
+    faint, clear = ("passed", "xpassed", "skipped", "not_run"), ("failed", "missed", "error", "xfailed")
+
+    assert {browser.run(script, outcome) for outcome in faint} == {"0.4"}
+    assert {browser.run(script, outcome) for outcome in clear} == {"1"}

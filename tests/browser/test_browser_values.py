@@ -1,10 +1,8 @@
 """A case's page shows what the report has: numbers, queries and characters as they are."""
 
-from report_maker import make_report
-from samples import HEAD
+from report_maker import make_report, plain_report
 
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.text.formatting import escape_invisible
+from pytest_queryeval.text.formatting import escape_invisible  # white box: characters that no format shows in one text
 
 
 def opened_case(browser, written, name, **changes):
@@ -15,9 +13,7 @@ def opened_case(browser, written, name, **changes):
         | {side: base_case[side] | changes.pop(side, {}) for side in ("gold", "predicted", "prediction")}
         | changes
     )
-    browser.open_case(
-        written(name, aggregate([case], gates=(), about=HEAD | {"created": "2025-01-01"})), case["nodeid"]
-    )
+    browser.open_case(written(name, plain_report(case)), case["nodeid"])
 
 
 def test_numbers_beyond_those_of_javascript_are_shown_and_compared_exactly(browser, written):

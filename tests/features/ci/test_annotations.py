@@ -1,11 +1,10 @@
 """Annotations of GitHub Actions, read as its runner reads workflow commands."""
 
 import pytest
-from report_maker import HOSTILE, evaluate_gate, make_gate
-from samples import HEAD, entry
+from report_maker import HOSTILE, evaluate_gate, make_gate, plain_report
+from samples import entry
 
 from pytest_queryeval.features.ci import MAX_ERRORS, annotation_lines
-from pytest_queryeval.results.aggregation import aggregate
 
 COMMANDS = [
     "::error title=x::taken",
@@ -39,7 +38,7 @@ def workspace(tmp_path, monkeypatch):
 
 def annotations(root, *cases, gates=()):
     defaults = [case | {"message": case["message"] or "f1 0.000"} for case in cases]
-    report = aggregate(defaults, gates=[evaluate_gate(gate, defaults) for gate in gates], about=HEAD)
+    report = plain_report(*defaults, gates=[evaluate_gate(gate, defaults) for gate in gates])
     return [parsed(line) for line in annotation_lines(report, root)]
 
 

@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from report_maker import HOSTILE
-from samples import HEAD, entry
+from report_maker import HOSTILE, plain_report
+from samples import entry
 
 from pytest_queryeval.features.ci import render_code_quality
-from pytest_queryeval.results.aggregation import aggregate
 
 
 def issues(*cases):
-    return json.loads(render_code_quality(aggregate(cases, gates=(), about=HEAD)))
+    return json.loads(render_code_quality(plain_report(*cases)))
 
 
 def failed(**changes):

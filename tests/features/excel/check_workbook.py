@@ -17,8 +17,7 @@ from zipfile import ZipFile
 
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, timed, visible
 
-from pytest_queryeval.features.excel import render_excel
-from pytest_queryeval.features.excel.csv import render_csv
+from pytest_queryeval.reports import REPORTS
 
 SECONDS = 180
 # Comma, double quote, UTF-8, texts as they stand and not as they look, formulas as such, all sheets.
@@ -63,7 +62,7 @@ def as_shown(text):
 def check_texts(folder):
     """Every hostile text stands in the sheets of cases as it is to be seen: nothing was computed or repaired."""
     file = folder / "hostile.xlsx"
-    file.write_bytes(render_excel(hostile_report()))
+    file.write_bytes(REPORTS["xlsx"].render(hostile_report()))
     sheets = {path.stem.rpartition("-")[2]: table(path) for path in convert(file, ALL_SHEETS, folder)}
     assert sheets.keys() == {"Cases", "Run", "Statistics", "Summary", "Details"}, sheets.keys()
     wished = sorted(as_shown(text) for text in HOSTILE)
@@ -84,7 +83,7 @@ def check_charts(folder):
     scores = {"execution_accuracy": 1.0, "subset_score": 0.5, "soft_f1": 0.5, "ves": 0.9}
     cases = [case(1, scores=scores, prediction=timed(1.0)), case(2, difficulty="hard", scores=scores), sdmx_case(3)]
     file = folder / "charts.xlsx"
-    file.write_bytes(render_excel(make_report(*cases)))
+    file.write_bytes(REPORTS["xlsx"].render(make_report(*cases)))
     (written,) = convert(file, "xlsx", folder)
     with ZipFile(written) as parts:
         charts = [name for name in parts.namelist() if name.startswith("xl/charts/chart")]
@@ -100,7 +99,7 @@ def check_charts(folder):
 def check_csv(folder):
     """LibreOffice takes nothing in the CSV file for a formula, and splits its rows where they are to be split."""
     file = folder / "report.csv"
-    file.write_bytes(render_csv(hostile_report()))
+    file.write_bytes(REPORTS["csv"].render(hostile_report()))
     (written,) = convert(file, "xlsx", folder)
     trees = sheets_of(written)
     rows = [row for tree in trees for row in tagged(tree, "row")]

@@ -9,8 +9,10 @@ from samples import make_case
 from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, visible
 
 from pytest_queryeval.core.model import Abstention, PredictorSpec
-from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports import REPORTS
+
+render_csv = REPORTS["csv"].render
 
 HEADER = [
     *(

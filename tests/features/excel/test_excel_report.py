@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
+from report_maker import plain_report, with_baseline
 from samples import FINGERPRINT, HEAD, entry
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
 from strategies import costly
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.excel import render_excel, render_plain_excel, sheet
+from pytest_queryeval.features.excel import render_excel, render_plain_excel
 from pytest_queryeval.reports import check_target
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.formatting import utf8_safe
 
 SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),
@@ -327,8 +325,7 @@ def flipping(number, score, **fingerprint):
 
 def against_baseline(before, after):
     """The report of a run with the cases `after`, compared with one with the cases `before`."""
-    old, new = make_report(*before, **HEAD), make_report(*after, **HEAD)
-    return make_report(*after, **HEAD, baseline=compare_reports(old, new, path="main.json"))
+    return with_baseline(make_report(*after, **HEAD), make_report(*before, **HEAD))
 
 
 def test_long_lists_of_a_comparison_are_cut_and_say_so():
@@ -385,7 +382,7 @@ def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide():
 @costly
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_any_text_makes_a_workbook_that_is_xml(text):
-    report = hostile_report([utf8_safe(text)])
+    report = hostile_report([text])
 
     assert parts(report)
     assert {cell.data_type for cell in cells(opened(report))} == {"s", "n", "d"}
@@ -422,7 +419,7 @@ def test_markup_of_the_writing_library_is_text_also_where_it_fills_a_cell():
 
 
 def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(sheet, "MAX_ROWS", 3)
+    monkeypatch.setattr("pytest_queryeval.features.excel.sheet.MAX_ROWS", 3)
     report = make_report(*(sdmx_case(number) for number in range(1, 6)))
 
     table = texts(report)
@@ -466,7 +463,7 @@ def test_a_workbook_lists_the_worst_cases_and_says_of_how_many(monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.excel.workbook.CASES_LISTED", 3)
     outcomes = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")
     cases = [entry(id=str(number), nodeid=f"a::{number}", outcome=outcome) for number, outcome in enumerate(outcomes)]
-    report = aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})
+    report = plain_report(*cases)
 
     book = load_workbook(io.BytesIO(render_excel(report)))
 

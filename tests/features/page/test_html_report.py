@@ -8,15 +8,10 @@ import zlib
 from html.parser import HTMLParser
 
 import pytest
-from report_maker import HOSTILE, make_compared, make_report
-from samples import HEAD, entry
+from report_maker import HOSTILE, make_compared, make_report, plain_report, with_baseline
+from samples import entry
 
 from pytest_queryeval.features.page import render_html
-from pytest_queryeval.features.page.charts import charts, distribution, distributions, risks
-from pytest_queryeval.reports.sections import weaknesses
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.verdict import worst_first
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -132,7 +127,7 @@ def test_pieces_tell_their_first_case():
 
 def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_whole():
     long = "so " * 200
-    page = page_of(aggregate([case(question=long, message=long)], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(case(question=long, message=long)))
     summaries, (details,) = page.packed
 
     assert len(summaries["question"][0]) == len(summaries["message"][0]) == 300
@@ -164,7 +159,7 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
         prediction=prediction,
         details={"told": value},
     )
-    page = page_of(aggregate([base_case], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(base_case))
 
     (details,) = page.packed[1]
 
@@ -182,7 +177,7 @@ def test_small_cases_take_less_than_two_hundred_bytes_each():
 
 
 def test_a_report_without_cases_is_a_page():
-    page = page_of(aggregate([], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report())
 
     assert "NO VERDICT" in page.texts
     assert "No case was scored." in page.texts
@@ -190,7 +185,7 @@ def test_a_report_without_cases_is_a_page():
 
 def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
     path = "caf\udce9.queryeval.yaml"
-    page = page_of(aggregate([case(path=path, nodeid=f"{path}::a")], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(case(path=path, nodeid=f"{path}::a")))
 
     assert page.packed[0]["path"] == [path]
 
@@ -229,33 +224,32 @@ def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong
         found(8, "wrong-order", scores={"m": 0.2}),
         found(9, "wrong-order", scores={"m": 0.0}),
     ]
-    summaries, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
+    summaries, *_ = page_of(plain_report(*cases)).packed
 
     assert [cases[place]["id"] for place in summaries["worst"]] == ["6", "1", "9", "2", "3", "8", "7", "5"]
 
 
 def test_of_the_same_score_and_reason_a_regression_comes_first():
     def run(*outcomes):
-        cases = [
-            case(id=str(number), nodeid=str(number), outcome=outcome, message="m", scores={"m": 0.5})
-            for number, outcome in enumerate(outcomes)
-        ]
-        return aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})
+        return plain_report(
+            *(
+                case(id=str(number), nodeid=str(number), outcome=outcome, message="m", scores={"m": 0.5})
+                for number, outcome in enumerate(outcomes)
+            )
+        )
 
     after = run("failed", "failed", "failed", "passed")
-    after["baseline"] = compare_reports(run("failed", "failed", "passed", "passed"), after, path="main.json")
+    summaries, *_ = page_of(with_baseline(after, run("failed", "failed", "passed", "passed"))).packed
 
-    assert [case["id"] for case in worst_first(after)] == ["2", "0", "1"]
+    assert [after["cases"][place]["id"] for place in summaries["worst"]] == ["2", "0", "1"]
 
 
-def test_errors_are_no_wrong_answers_and_no_bar_is_longer_than_its_place():
+def test_errors_are_no_wrong_answers():
     edit = {"label": "syntax", "clause": "", "change": "a"}
     wrong = case(outcome="failed", cause={"edits": [edit], "repaired_query": None})
     cases = [wrong, *[case(outcome="failed")] * 5, case(outcome="error"), case(outcome="passed", cause=wrong["cause"])]
 
-    rows = weaknesses(aggregate(cases, gates=(), about=HEAD))
-
-    assert [(row.value, row.faults, row.total) for row in rows] == [("syntax", 2, 5), ("", 5, 5)]
+    assert "Why answers are wrong syntax 2 no cause found 5 Cases" in page_of(plain_report(*cases)).text
 
 
 def test_of_a_group_without_causes_only_the_cases_that_ran_count():
@@ -263,19 +257,17 @@ def test_of_a_group_without_causes_only_the_cases_that_ran_count():
         case(kind=kind, outcome=outcome) for kind in ("sql", "json") for outcome in ("failed", "passed", "not_run")
     ]
 
-    rows = weaknesses(aggregate(cases, gates=(), about=HEAD))
-
-    assert [(row.value, row.faults, row.total) for row in rows] == [("json", 1, 2), ("sql", 1, 2)]
+    assert "Where cases fail json kind 1 of 2 sql kind 1 of 2 Cases" in page_of(plain_report(*cases)).text
 
 
 def test_without_causes_the_groups_that_fail_most_are_named():
     cases = [case(outcome="failed" if n < 3 else "passed", difficulty="hard" if n < 4 else "easy") for n in range(9)]
 
-    assert "Where cases fail hard difficulty 3 of 4" in page_of(aggregate(cases, gates=(), about=HEAD)).text
+    assert "Where cases fail hard difficulty 3 of 4" in page_of(plain_report(*cases)).text
 
 
 def test_a_run_in_which_nothing_failed_begins_with_all_cases():
-    page = page_of(aggregate([case(outcome="passed")], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(case(outcome="passed")))
 
     assert [value for tag, name, value in page.attributes if (tag, name) == ("a", "data-show")] == ["passed", "all"]
     assert "100 % 1 of 1 passed" in page.text
@@ -302,9 +294,7 @@ def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
 
 def test_bars_are_as_high_as_the_shares_of_their_cases():
     cases = [case(scores={"m": score}) for score in (0.0, 0.0, 0.5, 1.0)]
-    bars = re.findall(
-        r'<rect x="(\d+)" y="([\d.]+)" width="28"', render_html(aggregate(cases, gates=(), about=HEAD)).decode()
-    )
+    bars = re.findall(r'<rect x="(\d+)" y="([\d.]+)" width="28"', render_html(plain_report(*cases)).decode())
 
     assert [(x, y) for x, y in bars if y != "100.0"] == [("1", "50.0"), ("151", "75.0"), ("271", "75.0")]
 
@@ -316,7 +306,7 @@ def test_circles_lie_between_the_shortest_and_the_longest_time():
     cases = [timed(0.1, 0.0), timed(1.0, 0.5), timed(10.0, 1.0), timed(10.0, 1.0)]
     circles = re.findall(
         r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"',
-        render_html(aggregate(cases, gates=(), about=HEAD)).decode(),
+        render_html(plain_report(*cases)).decode(),
     )
 
     assert circles == [("0.0", "100.0", "6.1"), ("150.0", "50.0", "6.1"), ("300.0", "0.0", "8.0")]
@@ -328,7 +318,7 @@ def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
         case(tags=[tag], scores={f"m{number}": score for number in range(60)}, prediction=prediction)
         for tag, score in (("a", 0.25), ("b", 0.5), ("c", 0.75))
     ]
-    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(*cases))
 
     for said in ("first 48", "most frequent 4"):
         assert page.text.count(f"The {said} of 60 metrics are drawn; the table has all.") == 1
@@ -339,36 +329,30 @@ def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
 
 
 def test_a_time_that_turns_text_is_shown_as_escapes():
-    page = page_of(aggregate([case()], gates=(), about=HEAD | {"created": "2024-03-01\u202e10:00:00+00:00"}))
+    page = page_of(plain_report(case(), created="2024-03-01\u202e10:00:00+00:00"))
 
     assert page.text.count("2024-03-01\\u202e10:00") == 2
     assert "\u202e" not in "".join([page.text, *page.values("datetime")])
 
 
-def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
-    bins = distribution({"min": -1e-320, "max": 1e-320}, [-9e149, 9e149])
-
-    assert [bin_.count for bin_ in bins] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-
-
 def test_a_group_that_tells_no_cases_apart_is_left_out():
-    page = page_of(aggregate([case(scores={"m": 1.0})], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(case(scores={"m": 1.0})))
 
     assert "By kind" not in page.text
 
 
 def test_scores_of_two_values_have_no_distribution():
     cases = [case(scores={"two": float(n > 2), "more": n / 9}) for n in range(9)]
-    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(*cases))
 
     assert "more 0.3 to 0.4 1" in page.text
     assert "two 0 to 0.1" not in page.text
-    assert "Charts" not in page_of(aggregate([case(scores={"two": 1.0})], gates=(), about=HEAD)).text
+    assert "Charts" not in page_of(plain_report(case(scores={"two": 1.0}))).text
 
 
 def test_of_many_values_of_a_group_those_with_the_most_cases_are_shown():
     cases = [case(tags=[f"t{n}", "often"]) for n in range(30)]
-    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(*cases))
 
     assert "Of 31 values, the 20 with the most cases are shown." in page.text
     assert "often 30" in page.text
@@ -378,27 +362,26 @@ def test_names_of_any_form_can_be_drawn():
     names = ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\", "a\ufffeb\uffff"]
     cases = [case(tags=[tag], scores=dict.fromkeys(names, 0.5)) for tag in names]
 
-    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
+    page = page_of(plain_report(*cases))
 
     assert "By tag" in page.texts
     assert not {"\ufffe", "\uffff"} & set(page.text)
 
 
-def test_scores_are_counted_where_they_lie():
-    scores = [0.0, 0.05, 0.5, 1.0, None]
-    bins = distributions({"m": {"min": 0.0, "max": 1.0}}, [entry(scores={"m": score}) for score in scores])["m"]
+@pytest.mark.parametrize(
+    ("scores", "told", "rows"),
+    [
+        ([0.0, 0.05, 0.5, 1.0, None], {}, "m 0 to 0.1 2 m 0.5 to 0.6 1 m 0.9 to 1 1"),
+        ([0.0, 3.0, 20.0], {}, "m 0 to 2 1 m 2 to 4 1 m 18 to 20 1"),
+        # Scores beyond what a stored report tells lie at the ends.
+        ([-9e149, 0.5, 9e149], {"min": 0.0, "max": 1.0}, "m 0 to 0.1 1 m 0.5 to 0.6 1 m 0.9 to 1 1"),
+    ],
+)
+def test_scores_are_counted_where_they_lie(scores, told, rows):
+    report = plain_report(*(case(scores={"m": score}) for score in scores))
+    report["metrics"]["m"] |= told
 
-    assert [(bin_.text, bin_.count) for bin_ in bins if bin_.count] == [
-        ("0 to 0.1", 2),
-        ("0.5 to 0.6", 1),
-        ("0.9 to 1", 1),
-    ]
-
-
-def test_scores_beyond_one_are_counted_between_their_ends():
-    bins = distribution({"min": 0.0, "max": 20.0}, [0.0, 3.0, 20.0])
-
-    assert [(bin_.low, bin_.high) for bin_ in bins if bin_.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
+    assert f"metric scores cases {rows} About" in page_of(report).text
 
 
 @pytest.mark.parametrize(
@@ -408,61 +391,55 @@ def test_numbers_of_any_size_are_drawn(score, seconds):
     prediction = {"source": "", "seconds": seconds, "metadata": {}}
     cases = [case(prediction=prediction, scores={"m": own, "unit": 0.5}) for own in (0.0, score)]
 
-    text = render_html(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).decode()
+    text = render_html(plain_report(*cases)).decode()
 
     assert "NaN" not in text.partition('type="text/plain"')[0]
 
 
+RISKS = "confidence coverage risk answers"
+
+
 def risk_case(number, outcome, *, abstained=False, **metadata):
     prediction = {"source": "p", "seconds": 0.0, "metadata": metadata, **({"abstained": True} if abstained else {})}
-    return entry(id=f"c{number}", outcome=outcome, prediction=prediction, scores={"execution_accuracy": 0.0})
+    return case(id=f"c{number}", outcome=outcome, prediction=prediction, scores={"execution_accuracy": 0.0})
 
 
 @pytest.mark.feature("abstention")
 def test_the_risk_is_that_of_the_answers_of_at_least_a_confidence():
-    cases = [
+    report = plain_report(
         risk_case(1, "passed", confidence=0.9),
         risk_case(2, "failed", confidence=0.5),
         risk_case(3, "passed", confidence=0.5),
         risk_case(4, "failed"),
         risk_case(5, "failed", abstained=True, confidence=0.1),
-    ]
-
-    points = [(point.confidence, point.coverage, point.risk, point.answers) for point in risks(cases)]
-
-    assert points == [(0.9, 1 / 5, 0.0, 1), (0.5, 3 / 5, 1 / 3, 3), (None, 4 / 5, 0.5, 4)]
-    report = aggregate(cases, gates=(), about=HEAD)
-    assert report["metrics"]["selective_accuracy"]["mean"] == 1 - points[-1][2]
+    )
     page = page_of(report)
-    assert "Risk and coverage" in page.texts
+
+    assert report["metrics"]["selective_accuracy"]["mean"] == 0.5
+    assert f"{RISKS} 0.9 and more 0.200 0.000 1 0.5 and more 0.600 0.333 3 any 0.800 0.500 4 " in page.text
     assert page.values("points") == ["60.0,100.0 180.0,66.7 240.0,50.0 "]
 
 
 @pytest.mark.feature("abstention")
-def test_a_run_without_confidences_is_one_point_and_one_without_abstentions_has_no_curve():
-    answered, abstained = risk_case(1, "passed"), risk_case(2, "failed", abstained=True)
+@pytest.mark.parametrize("confidence", [True, "0.9", 10**400, None])
+def test_a_run_without_confidences_that_are_numbers_is_one_point(confidence):
+    answered, abstained = risk_case(1, "passed", confidence=confidence), risk_case(2, "failed", abstained=True)
+    page = page_of(plain_report(answered, abstained))
 
-    def risk_charts(*cases):
-        return [chart for chart in charts(aggregate(cases, gates=(), about=HEAD)) if chart.name == "risks"]
-
-    [chart] = risk_charts(answered, abstained)
-    assert chart.rows == [("any", "0.500", "0.000", "1")]
-    assert chart.plots[0].curve == ()
-    assert risk_charts(answered) == []
-    assert risk_charts(abstained) == []
+    assert f"{RISKS} any 0.500 0.000 1 " in page.text
+    assert page.values("points") == []
 
 
 @pytest.mark.feature("abstention")
-@pytest.mark.parametrize("confidence", [True, "0.9", 10**400, None])
-def test_a_confidence_that_is_no_number_counts_as_none(confidence):
-    [point] = risks([risk_case(1, "passed", confidence=confidence)])
-
-    assert point.confidence is None
+@pytest.mark.parametrize("abstained", [True, False])
+def test_without_abstentions_or_without_answers_there_is_no_risk(abstained):
+    assert "Risk and coverage" not in page_of(plain_report(risk_case(1, "passed", abstained=abstained))).text
 
 
 @pytest.mark.feature("abstention")
 def test_a_curve_has_at_most_a_hundred_points_and_ends_at_the_run():
-    points = risks([risk_case(number, "passed", confidence=number / 5_000) for number in range(5_000)])
+    cases = [risk_case(number, "passed", confidence=number / 2_000) for number in range(2_000)]
+    (points,) = page_of(plain_report(*cases, risk_case(2_000, "failed", abstained=True))).values("points")
 
-    assert len(points) <= 101
-    assert (points[-1].coverage, points[-1].answers) == (1.0, 5_000)
+    assert 90 < len(points.split()) <= 101
+    assert points.split()[-1] == "299.9,100.0"

@@ -7,13 +7,12 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from report_maker import plain_report, with_baseline
 from suites import problems, write
 
 from pytest_queryeval import QueryEvalWarning, evaluate, load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.features.review.decisions import gold_digest
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.suites import load_suites
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
@@ -495,7 +494,7 @@ def test_a_baseline_names_decisions_that_changed():
     wrong = report()
 
     def changes(old, new):
-        return [change["what"] for change in compare_reports(old, new, path="b.json")["changes"]]
+        return [change["what"] for change in with_baseline(new, old)["baseline"]["changes"]]
 
     assert changes(before, before) == changes(wrong, wrong) == []
     assert changes(before, right) == ["decision on gold: none became right"]
@@ -511,7 +510,7 @@ def test_decisions_without_effect_change_nothing_against_a_report_of_before():
     with pytest.warns(QueryEvalWarning, match="review-stale: case 'a'"):
         after = report()
 
-    assert compare_reports(before, after, path="b.json")["changes"] == []
+    assert with_baseline(after, before)["baseline"]["changes"] == []
     parts = ("outcome", "scores", "fingerprint")
     assert [after["cases"][0][part] for part in parts] == [before["cases"][0][part] for part in parts]
 
@@ -574,9 +573,7 @@ def test_reports_that_are_joined_again_have_the_same_errata():
     loaded(line("wrong", query("SELECT 1")))
     run = report()
 
-    head = {name: run[name] for name in run if name not in ("cases", "gates", "errata")}
-
-    assert aggregate(run["cases"], gates=(), about=head)["errata"] == run["errata"]
+    assert plain_report(*run["cases"])["errata"] == run["errata"]
 
 
 def test_on_unanswerable_cases_the_system_should_abstain():
