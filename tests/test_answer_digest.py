@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from pytest_queryeval.core.answer_json import answer_digest
+from pytest_queryeval.core.answer_json import answer_digest  # white box: which cells differ between machines only
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, TripleTerm
 

@@ -22,10 +22,12 @@ from pytest_queryeval.core.model import (
     ThresholdViolation,
 )
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
-from pytest_queryeval.evaluation.session import SourceStates
-from pytest_queryeval.plugin.failure import failure_lines
+from pytest_queryeval.evaluation.session import SourceStates  # white box: any result, as no engine may give it
+from pytest_queryeval.plugin.failure import failure_lines  # white box: any result, as no engine may give it
+
+# white box: any result, as no engine may give it
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redact_case, result_json
-from pytest_queryeval.text.redaction import MARK
+from pytest_queryeval.text.redaction import MARK  # white box: the word in place of a secret
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
 FAILURE = Failure(kind="invalid", message="no such table")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from samples import answer, make_case, make_result, table
 
-from pytest_queryeval.comparison.canonical import XSD
+from pytest_queryeval.comparison.canonical import XSD  # white box: the namespace of XML Schema
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from pytest_queryeval.cli.output import RedactedStream
+from pytest_queryeval.cli.output import RedactedStream  # white box: pieces of text, at each flush
 from pytest_queryeval.text.redaction import MARK
 
 SECRET = "sk-0123456789abcdef"

@@ -32,6 +32,8 @@ from pytest_queryeval.text.formatting import (
     truncate,
     truncate_middle,
 )
+
+# white box: each way to a text, at each cut
 from pytest_queryeval.text.redaction import MARK, redact, register_secrets, secrets_in
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
