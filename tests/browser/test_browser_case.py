@@ -261,7 +261,7 @@ def opened(browser, written):
     return open_case
 
 
-def test_what_is_wrong_and_why_stands_above_the_question(opened):
+def test_what_is_wrong_and_why_stands_above_the_question_and_rows_that_differ_are_in_order(opened):
     browser = opened("rows")
 
     inside = browser.text("#case")
@@ -277,10 +277,7 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
     places = [inside.index(text) for text in (*sentences, *query_text)]
     assert places == sorted(places)
     assert "SELECT 3" in browser.text("#case [data-section='repaired query']")
-
-
-def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_names_of_both_sides(opened):
-    browser = opened("rows")
+    assert browser.texts("#case [data-section='against the baseline']") == []
 
     assert browser.run(CELLS, "#case [data-section=differences] thead tr") == [
         ["gold", *COLUMNS],
@@ -478,18 +475,12 @@ def test_steps_are_a_timeline_whose_failed_ones_are_open(opened):
 
 
 def test_what_was_predicted_before_stands_beside_what_is_predicted_now(opened):
+    inside = "#case [data-section='against the baseline']"
     browser = opened("regressed")
 
-    titles = [title.splitlines() for title in browser.texts("#case [data-section='against the baseline'] h4")]
-    assert [line for lines in titles for line in lines] == [
-        "Earlier prediction",
-        "passed",
-        "Copy",
-        "Prediction of this run",
-        "failed",
-        "Copy",
-    ]
-    assert browser.texts("#case [data-section='against the baseline'] :is(del, ins)") == ["1", "2"]
+    titles = [title.splitlines() for title in browser.texts(f"{inside} h4")]
+    assert titles == [["Earlier prediction", "passed", "Copy"], ["Prediction of this run", "failed", "Copy"]]
+    assert browser.texts(f"{inside} :is(del, ins)") == ["1", "2"]
 
 
 def test_a_fixed_case_tells_what_was_wrong_before(opened):
@@ -498,7 +489,6 @@ def test_a_fixed_case_tells_what_was_wrong_before(opened):
     inside = browser.text("#case [data-section='against the baseline']")
     assert "Before: gold 4, predicted <b>2</b>" in inside
     assert "invalid no such table: u" in inside
-    assert opened("rows").texts("#case [data-section='against the baseline']") == []
 
 
 def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, opened):

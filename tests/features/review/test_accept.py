@@ -200,22 +200,23 @@ def refusal(capsys, report, *names):
             "gold: SELECT name FROM product, predicted: 'SELECT  name FROM product'",
             "the query is a gold of the case already",
         ),
+        (
+            "question: Who?, answerable: false, predicted: {abstained: true}",
+            "the prediction is an abstention, which is right already",
+        ),
+        (
+            "gold: SELECT name FROM product, predicted: SELECT 'a-secret-token'",
+            "the report does not have the query as it was, but without secrets or its end",
+        ),
     ],
 )
-def test_a_prediction_that_cannot_be_an_answer_is_refused(report, capsys, keys, problem):
+def test_a_prediction_that_cannot_be_an_answer_is_refused(report, capsys, monkeypatch, keys, problem):
+    monkeypatch.setenv("SHOP_TOKEN", "a-secret-token")
     write(f"{HEAD}cases:\n  - {{id: a, {keys}}}\n  - {{id: b, {RIGHT}}}\n")
 
     (line,) = refusal(capsys, report(), "a", "b")
 
     assert line.startswith(f"s.queryeval.yaml::a: {problem}")
-
-
-def test_an_abstention_from_a_question_without_an_answer_is_right_already(report, capsys):
-    write(f"{HEAD}cases:\n  - {{id: a, question: Who?, answerable: false, predicted: {{abstained: true}}}}\n")
-
-    assert refusal(capsys, report(), "a") == [
-        "s.queryeval.yaml::a: the prediction is an abstention, which is right already"
-    ]
 
 
 def test_a_reviewer_accepts_a_prediction_once_and_another_reviewer_may_too(report, capsys):
@@ -287,15 +288,6 @@ def test_several_trials_are_refused(report, capsys):
     (line,) = refusal(capsys, report(), "a")
 
     assert "the report has 2 trials, maybe with other queries: write the answer into the review file by hand" in line
-
-
-def test_a_query_without_its_secrets_is_refused(report, capsys, monkeypatch):
-    monkeypatch.setenv("SHOP_TOKEN", "a-secret-token")
-    write(f"{HEAD}cases:\n  - {{id: a, gold: SELECT name FROM product, predicted: SELECT 'a-secret-token'}}\n")
-
-    (line,) = refusal(capsys, report(), "a")
-
-    assert "does not have the query as it was, but without secrets or its end" in line
 
 
 @pytest.mark.feature("json")
