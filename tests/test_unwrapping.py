@@ -1,6 +1,9 @@
 """The query in what a model says: code blocks, labels and reasoning around it."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +21,7 @@ from pytest_queryeval.languages.extract_query import (
     extract_query,
 )
 
+ROWS = yaml.safe_load((Path(__file__).parent / "unwrapping.yaml").read_text(encoding="utf-8"))
 FENCED = "the query was read from a code block"
 LABELLED = "the query was read from the text after a label"
 REASONED = "the query was read from the text after reasoning"
@@ -28,45 +32,7 @@ SPARQL = KINDS["sparql"]
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "",
-        "SELECT 1",
-        "  select 1 ;\n",
-        "-- SQL:\nSELECT 1",
-        "-- ```sql\nSELECT 1\n-- ```",
-        "/*\n```sql\nSELECT 2\n```\n*/ SELECT 1",
-        "SELECT '```'",
-        "SELECT '\n```sql\nSELECT 2\n```\n'",
-        "SELECT 'it''s\n```sql\nSELECT 2\n```\n'",
-        'SELECT 1 AS "\n```sql\nSELECT 2\n```\n"',
-        "SELECT $a$'\n```sql\nSELECT 2\n```\n$a$",
-        "SELECT '\n</think>\nSELECT 2'",
-        "SELECT 'SQL: SELECT 2'",
-        "SELECT `a` FROM `t`",
-        "`a`",
-        "WITH `a` AS (SELECT 1) SELECT * FROM `a`",
-        "FROM t",
-        "((SELECT 1) UNION SELECT 2)",
-        "SELECT 'cut",
-        r"SELECT 'it\'s'",
-        "I cannot answer this.",
-        "The query is: SELECT 1",
-        "What is SQL: a language",
-        "SQL: a language",
-        "SQL SELECT 1",
-        "SQLite: SELECT 1",
-        "**SQL: SELECT 1",
-        "```\nno query\n```",
-        "```sql\n```",
-        "```",
-        "``SELECT 1``",
-        "The answer is ```SELECT 1```, I think.",
-        "    ```sql\n    SELECT 1\n    ```",
-        "SELECT '</think> SELECT 2'",
-        "SELECT '<think>'",
-        "a <think>SELECT 1</think> b",
-        "~~~5",
-    ],
+    ROWS["what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is"],
 )
 def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
     assert SQL.extract_query(query) == (query, "")
@@ -74,27 +40,7 @@ def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
 
 @pytest.mark.parametrize(
     ("said", "query"),
-    [
-        ("```sql\nSELECT 1\n```", "SELECT 1"),
-        ("```\nSELECT 1\n```\n", "SELECT 1"),
-        ("Here it is:\n\n```sqlite\nSELECT 1;\n```\nIt's short.", "SELECT 1;"),
-        ("```PostgreSQL\n\n  SELECT 1\n\n```", "\n  SELECT 1\n"),
-        ("~~~sql\nSELECT '\n```\n'\n~~~", "SELECT '\n```\n'"),
-        ("````sql\nSELECT '\n```\n'\n````", "SELECT '\n```\n'"),
-        ("```python\nSELECT 1\n```", "SELECT 1"),
-        ("  ```sql\n  SELECT 1\n  ```", "SELECT 1"),
-        ("```sql\r\nSELECT 1,\r\n2\r\n```\r\n", "SELECT 1,\r\n2"),
-        ("```sql\n-- one\nSELECT 1\n```", "-- one\nSELECT 1"),
-        ("```sql\nSELECT `a```\n```", "SELECT `a```"),
-        ("```mysql\nSELECT 'it\\'s'\n```", "SELECT 'it\\'s'"),
-        ("```sql\nDROP TABLE singer\n```", "DROP TABLE singer"),
-        ("With the schema you sent:\n```sql\nSELECT 1\n```", "SELECT 1"),
-        ("Show's over, here's the query:\n```sql\nSELECT 'a'\n```", "SELECT 'a'"),
-        ("# Query\n```sql\nSELECT 1\n```", "SELECT 1"),
-        ("Use the singer's name:\n```sql\nSELECT 1\n```\nIt's done.", "SELECT 1"),
-        ("**Select from this table:**\n```sql\nSELECT 1\n```", "SELECT 1"),
-        ("1. The query:\n   ```sql\n   SELECT 1\n   ```", "SELECT 1"),
-    ],
+    ROWS["the_only_code_block_is_the_query"],
 )
 def test_the_only_code_block_is_the_query(said, query):
     assert SQL.extract_query(said) == (query, FENCED)
@@ -102,13 +48,7 @@ def test_the_only_code_block_is_the_query(said, query):
 
 @pytest.mark.parametrize(
     ("said", "query"),
-    [
-        ("Here:\n```sql\nSELECT name\nFROM", "SELECT name\nFROM"),
-        ("```sql\nSELECT 'na", "SELECT 'na"),
-        ("```sql\nSELECT 1\n``", "SELECT 1\n``"),
-        ("```sql\nSELECT 1```", "SELECT 1"),
-        ("```sql\nSELECT `a````\n", "SELECT `a`"),
-    ],
+    ROWS["a_block_that_no_line_closes_ends_with_the_answer"],
 )
 def test_a_block_that_no_line_closes_ends_with_the_answer(said, query):
     assert SQL.extract_query(said) == (query, FENCED)
@@ -116,12 +56,7 @@ def test_a_block_that_no_line_closes_ends_with_the_answer(said, query):
 
 @pytest.mark.parametrize(
     ("said", "query"),
-    [
-        ("```SELECT 1```", "SELECT 1"),
-        ("```sql SELECT 1 ```\n", "SELECT 1"),
-        ("```sql SELECT a\nFROM t\n```", "SELECT a\nFROM t"),
-        ("```SELECT a\nFROM t\n```", "SELECT a\nFROM t"),
-    ],
+    ROWS["a_query_may_begin_beside_the_fence"],
 )
 def test_a_query_may_begin_beside_the_fence(said, query):
     assert SQL.extract_query(said) == (query, FENCED)
@@ -135,15 +70,7 @@ def test_what_follows_a_query_beside_the_fence_is_no_query_of_its_own():
 
 @pytest.mark.parametrize(
     ("said", "query"),
-    [
-        ("```sh\nls\n```\nThen:\n```sql\nSELECT 1\n```", "SELECT 1"),
-        ("```SQLite\nSELECT 1\n```\nIts answer:\n```\n1\n```", "SELECT 1"),
-        ("```\nSELECT 1\n```\nIts answer:\n```\n1\n```", "SELECT 1"),
-        ("```sql\n```\n```\nSELECT 1\n```", "SELECT 1"),
-        ("```sparql\nSELECT 2\n```\n```sql\nSELECT 1\n```", "SELECT 1"),
-        ("```sql\nSELECT 1\n```\nOnce more:\n```\n\nSELECT 1 \n```", "SELECT 1"),
-        ("```sql\nSELECT 1\n```\n```sqlite\nSELECT 1\n```", "SELECT 1"),
-    ],
+    ROWS["of_several_blocks_the_only_query_in_them_is_taken"],
 )
 def test_of_several_blocks_the_only_query_in_them_is_taken(said, query):
     assert SQL.extract_query(said) == (query, FENCED)
@@ -151,16 +78,7 @@ def test_of_several_blocks_the_only_query_in_them_is_taken(said, query):
 
 @pytest.mark.parametrize(
     ("said", "count"),
-    [
-        ("```sql\nSELECT 1\n```\nor\n```sql\nSELECT 2\n```", 2),
-        ("```\nSELECT 1\n```\n```\nSELECT 2\n```\n```\nSELECT 3\n```", 3),
-        ("```\nSELECT 2\n```\n~~~duckdb\nSELECT 1", 2),
-        ("```sql\nSELECT 99\n```\nThis is wrong; correct is:\n```\nSELECT 1\n```", 2),
-        ("```sql\nRECURSIVE x\n```\nand not\n```\nSELECT 99\n```", 2),
-        ("```sql SELECT 1\nFROM t\n```\nand not\n```\nSELECT 99\n```", 2),
-        ("SQL:\n```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", 2),
-        ("SQL: ```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", 2),
-    ],
+    ROWS["of_blocks_that_differ_none_is_taken_and_a_note_says_so"],
 )
 def test_of_blocks_that_differ_none_is_taken_and_a_note_says_so(said, count):
     note = f"the answer has {count} code blocks that may be its sql query, and differ"
@@ -176,16 +94,7 @@ def test_blocks_without_a_query_stay_and_a_note_says_so():
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "SELECT 99; -- my answer\n```sql\nSELECT 1\n```",
-        "select 99\n\nor better:\n```sql\nSELECT 1\n```",
-        "-- Draft:\nSelect 99;\nThat is:\n```sql\nSELECT 1\n```",
-        "SELECT 99\n```\nSELECT 1\n```",
-        "SELECT 99\n```\nThat is all.",
-        "SQL: SELECT 99;\n```sql\nSELECT 1\n```",
-        "SELECT 99;\n<think>no</think>\n```sql\nSELECT 1\n```",
-        "<think>so</think>SELECT 99;\n```sql\nSELECT 1\n```",
-    ],
+    ROWS["an_answer_that_begins_with_a_query_is_never_the_block_behind_it"],
 )
 def test_an_answer_that_begins_with_a_query_is_never_the_block_behind_it(said):
     assert SQL.extract_query(said) == (said, GOES_ON)
@@ -201,20 +110,7 @@ def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fe
 
 @pytest.mark.parametrize(
     "label",
-    [
-        "SQL: ",
-        "sql:\n",
-        "SQLQuery: ",
-        "SQL Query:",
-        "Query : ",
-        "SPARQL: ",
-        "SPARQL query: ",
-        "Answer:\n\n",
-        "**SQL:** ",
-        "**SQL**: ",
-        "__Answer__:\n",
-        "\n SQL: ",
-    ],
+    ROWS["a_label_before_a_query_is_left_out"],
 )
 def test_a_label_before_a_query_is_left_out(label):
     assert SQL.extract_query(f"{label}SELECT 1\n") == ("SELECT 1\n", LABELLED)
@@ -246,24 +142,7 @@ def test_labels_blocks_and_reasoning_may_come_together(said, query, note):
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "<think>They want one.</think>SELECT 1",
-        "<think>\nMaybe\n```sql\nSELECT 2\n```\n</think>\n\nSELECT 1",
-        "\n<Thinking>SELECT 2</Thinking> SELECT 1",
-        "<think></think>\nSELECT 1",
-        "They want one.\n</think>\n\nSELECT 1",
-        "With a table\n</think>\nSELECT 1",
-        "Right.\n<think>\nso\n</think>\nSELECT 1",
-        "Right. <think>so</think> SELECT 1",
-        "so be it </think> SELECT 1",
-        "Maybe\n```sql\nSELECT 2\n```\nNo, that is wrong.</think>\nSELECT 1",
-        "SELECT 2 -- no, it's wrong </think>\nSELECT 1",
-        "With the singer's table </think>\nSELECT 1",
-        "<think>use the tag </think> at the end\n```sql\nSELECT 2\n```\n</think> SELECT 1",
-        "<thinking>x</thinking>\n<think>SELECT 2</think>\nSELECT 1",
-        "<think>x</think>```sql\nSELECT 2\n```<think>no</think>SELECT 1",
-        "<think>they said <think> twice</think>SELECT 1",
-    ],
+    ROWS["reasoning_before_a_query_is_left_out"],
 )
 def test_reasoning_before_a_query_is_left_out(said):
     assert SQL.extract_query(said) == ("SELECT 1", REASONED)
@@ -271,13 +150,7 @@ def test_reasoning_before_a_query_is_left_out(said):
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "<think>Maybe\n```sql\nSELECT 1\n```\nor",
-        "Sure.\n<think>\n```sql\nSELECT 1\n```\nor",
-        "<think>a</think>\n```sql\nSELECT 1\n```\n<think>or",
-        "<thinking>with a <think> tag </think> ```sql\nSELECT 1\n```",
-        "SQL: <think>SELECT 1",
-    ],
+    ROWS["drafts_in_reasoning_that_does_not_end_are_no_answer"],
 )
 def test_drafts_in_reasoning_that_does_not_end_are_no_answer(said):
     assert SQL.extract_query(said) == (said, NO_END)
@@ -298,17 +171,7 @@ def test_blocks_within_quotes_and_lists_are_not_seen(mark):
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "ASK {}",
-        "# SPARQL:\nASK {}",
-        "PREFIX : <http://a.b/c#>\nASK { :a :b '```' }",
-        'ASK { ?a ?b """\n```sparql\nASK {}\n```\n""" }',
-        "ASK { ?a ?b '''it's\n```\n''' }",
-        'ASK { ?a ?b """\\"""\n```\n""" }',
-        "ASK {} # it's\n#\n# ```",
-        "```sql\nPIVOT t\n```",
-        "```\nhttp://a.b/c\n```",
-    ],
+    ROWS["a_sparql_query_stays_as_it_is"],
 )
 def test_a_sparql_query_stays_as_it_is(query):
     assert SPARQL.extract_query(query) == (query, "")
@@ -546,17 +409,7 @@ def test_sentences_after_a_query_are_prose(kind, said):
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "SELECT a FROM t\n\nWHERE a = ?",
-        "SELECT a FROM t\n\nWhere a > 1 and b < 2.",
-        "SELECT a FRM t;\n\nDELETE FROM t",
-        "SELECT a FRM t; ORDER BY a; left join u",
-        "SELECT a FROM t\n\n-- This is a comment.\nWHER a",
-        "SELEC a.b: SELECT 1",
-        "EXPLAN QUERY PLAN: SELECT 1",
-        "Selec a\nFROM t",
-        "LISTE a\nFROM t",
-    ],
+    ROWS["parts_of_a_wrong_query_are_no_prose"],
 )
 def test_parts_of_a_wrong_query_are_no_prose(said):
     assert SQL.text_hint(said) == ""
@@ -569,13 +422,7 @@ def test_a_long_text_without_prose_has_no_hint():
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "SELECT 'a:\n\nSELECT 1'",
-        "SELECT 1\n\nSELECT 2",
-        "OPTIMIZE TABLE t\n\nSELECT 1",
-        "FLUSH LOGS; done.\n\nSELECT 1",
-        "selec name\n\nfrom t",
-    ],
+    ROWS["what_is_no_prose_is_kept_before_a_query"],
 )
 def test_what_is_no_prose_is_kept_before_a_query(said):
     assert SQL.after_prose(said, "") == ""
