@@ -197,8 +197,12 @@ def test_processes_of_the_command_give_the_report_of_one_process(folder, tmp_pat
 @pytest.mark.process
 @pytest.mark.feature("causes", "evaluate")
 def test_what_a_conftest_registers_is_in_workers_too_and_a_case_that_kills_its_workers_is_an_error(
-    deadly, tmp_path, capsys
+    deadly, tmp_path, capsys, monkeypatch
 ):
+    from pytest_queryeval.features import causes
+
+    monkeypatch.setattr(causes.EDITS, "_members", dict(causes.EDITS._members))
+    monkeypatch.setattr(causes.EDITS, "_registrations", {})
     (tmp_path / "conftest.py").write_text(CONFTEST + EDITS, encoding="utf-8")
     queries = [
         *["SELECT 1", "SELECT 2", "SELECT n FROM singer WHERE n > 1"] * 6,
