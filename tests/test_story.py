@@ -8,10 +8,10 @@ from samples import answer, make_case, make_result, table
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.model import Threshold, ThresholdViolation
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.review.explain_command import explanation_lines
-from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.reports.story import notes
-from pytest_queryeval.results.case_json import result_json
+from pytest_queryeval.features.review.explain_command import explanation_lines  # white box: the text of any single case
+from pytest_queryeval.plugin.failure import failure_lines  # white box: the text of any single case
+from pytest_queryeval.reports.story import notes  # white box: the text of any single case
+from pytest_queryeval.results.case_json import result_json  # white box: the text of any single case
 
 MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
 EDITS = (

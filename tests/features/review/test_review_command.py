@@ -12,7 +12,7 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.session import Session  # white box: that nothing runs
 from pytest_queryeval.reports import write_report
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"

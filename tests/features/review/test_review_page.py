@@ -27,9 +27,8 @@ from waiting import wait_for
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.review.decisions import read_decisions
-from pytest_queryeval.features.review.page import html, serve_review
-from pytest_queryeval.features.review.page.server import MAX_QUERIES, serve
+from pytest_queryeval.features.review.page import html, serve_review  # white box: a server that is told where it is
+from pytest_queryeval.features.review.page.server import MAX_QUERIES, serve  # white box: likewise
 
 QUESTION = {"id": "cheapest", "question": "Which products are cheapest?"}
 WRONG = {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"}
@@ -382,7 +381,7 @@ def test_only_a_file_of_the_reviewer_is_written(client, folder, reviewer):
     (new,) = files().keys() - before.keys()
     assert Path(new).parent == Path("reviews")
     assert {name: content for name, content in files().items() if name != new} == before
-    assert [decision.reviewer for decision in read_decisions(Path(new))] == [reviewer]
+    assert [line["reviewer"] for line in decisions(new)] == [reviewer]
     assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
 
 
