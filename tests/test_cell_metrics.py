@@ -8,12 +8,16 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, tables
 
-from pytest_queryeval.comparison.row_cells import text_rows
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.metrics.cells import cell_f1, subset_score, subset_score_denodo, value_overlap
-from pytest_queryeval.metrics.soft_f1 import soft_f1_bird, soft_f1_denodo
 
+cell_f1, subset_score, value_overlap, soft_f1_bird, soft_f1_denodo, subset_score_denodo = (
+    METRICS[name].function
+    for name in (
+        *("cell_f1", "subset_score", "value_overlap"),
+        *("soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"),
+    )
+)
 OURS = ["cell_f1", "value_overlap", "subset_score"]
 PUBLISHED = ["soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"]
 CELLS = st.one_of(NEAR_CELLS, st.just(float("nan")))
@@ -184,4 +188,6 @@ def test_the_workbook_compares_text_and_bird_compares_values() -> None:
     ],
 )
 def test_cells_become_the_text_of_pandas_2(column: list, expected: list[str]) -> None:
-    assert [row[0] for row in text_rows([(cell,) for cell in column])] == expected
+    cells = table(*[(number, cell) for number, cell in enumerate(column)])
+
+    assert soft_f1_denodo(cells, table(*[(str(number), text) for number, text in enumerate(expected)])) == 1.0
