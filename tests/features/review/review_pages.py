@@ -7,10 +7,10 @@ from starlette.testclient import TestClient
 from suites import write
 
 from pytest_queryeval.core.model import Execution
-from pytest_queryeval.features.review.answers import AnswerGroup
-from pytest_queryeval.features.review.page.reviewed import GoldReview
-from pytest_queryeval.features.review.page.server import application
-from pytest_queryeval.features.review.ranking import RankedCase
+from pytest_queryeval.features.review.answers import AnswerGroup  # white box: answers without reports
+from pytest_queryeval.features.review.page.reviewed import GoldReview  # white box: a server in this process
+from pytest_queryeval.features.review.page.server import application  # white box: likewise
+from pytest_queryeval.features.review.ranking import RankedCase  # white box: answers without reports
 from pytest_queryeval.suites import load_suites
 
 TOKEN, PORT = "token-of-the-test", 8778

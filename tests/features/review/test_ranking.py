@@ -5,9 +5,14 @@ from suites import write
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import Abstention, QueryOrAnswer
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.answers import SystemAnswer
-from pytest_queryeval.features.review.ranking import correlations, examine_case, rank_cases, ranking_data
+from pytest_queryeval.evaluation.session import Session  # white box: one session for all cases
+from pytest_queryeval.features.review.answers import SystemAnswer  # white box: answers without reports
+from pytest_queryeval.features.review.ranking import (  # white box: answers without reports
+    correlations,
+    examine_case,
+    rank_cases,
+    ranking_data,
+)
 
 SHOP = """
 CREATE TABLE product (name TEXT, price REAL);

@@ -9,8 +9,8 @@ from suites import write
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import CaseError, ReportError
-from pytest_queryeval.features.review.page.reviewed import AuditReview
-from pytest_queryeval.results.audit_file import AnswerName, read_audit
+from pytest_queryeval.features.review.page.reviewed import AuditReview  # white box: a server in this process
+from pytest_queryeval.results.audit_file import AnswerName, read_audit  # white box: judgements as audits read them
 
 AT = "2026-11-01T00:00:00Z"
 SECRET_GOLD = "SELECT 'only gold has this'"
