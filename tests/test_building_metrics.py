@@ -9,11 +9,12 @@ import pytest
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation import Session
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.metrics.building_qa import arity_f1, entity_set_f1, exact_match_f1, row_matching_f1
-from pytest_queryeval.sandbox.host import Hosts
 
+arity_f1, entity_set_f1, row_matching_f1, exact_match_f1 = (
+    METRICS[name].function for name in ("arity_f1", "entity_set_f1", "row_matching_f1", "exact_match_f1")
+)
 PEOPLE = [("Alice", "30"), ("Bob", "25"), ("Charlie", "35")]
 
 
@@ -105,12 +106,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tabl
     folder = tmp_path_factory.mktemp("building")
     Path(folder, "building.ttl").write_text(building(), encoding="utf-8")
     source = Source(name="building", engine="rdf", settings={"files": ["building.ttl"]}, folder=folder)
-    with pytest.MonkeyPatch.context() as patch, Hosts() as hosts:
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        engine = ENGINES["rdf"].open(source, hosts)
+    with Session() as session:
+        engine = session.engine(source)
         queries = {"gold": GOLD_QUERY, **PREDICTIONS}
         yield {name: engine.execute(text, timeout=30.0, max_rows=10_000).answer for name, text in queries.items()}
-        engine.close()
 
 
 @pytest.mark.parametrize(

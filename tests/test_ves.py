@@ -9,18 +9,12 @@ from samples import table
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.metrics import METRICS, applies_to
-from pytest_queryeval.metrics.execution_accuracy import execution_accuracy, execution_accuracy_bird
-from pytest_queryeval.metrics.ves import (
-    MAX_ITERATIONS,
-    check_iterations,
-    interval,
-    mean_ratio,
-    r_ves,
-    r_ves_bird,
-    reward,
-    ves,
-)
 
+MAX_ITERATIONS = 1_000
+execution_accuracy, execution_accuracy_bird, ves, r_ves, r_ves_bird = (
+    METRICS[name].function for name in ("execution_accuracy", "execution_accuracy_bird", "ves", "r_ves", "r_ves_bird")
+)
+check_iterations = METRICS["ves"].check
 GOLD, SAME, OTHER = table((1,), (2,)), table((2,), (1,)), table((3,))
 VES_METRICS = (ves, r_ves, r_ves_bird)
 SECONDS = st.floats(1e-9, 1e3)
@@ -34,6 +28,22 @@ def timer_of(times):
 def steady(ratio, count=20):
     """Times of which each is a little off, gold always `ratio` times as long as predicted."""
     return [(ratio * (1 + number / 1000), 1 + number / 1000) for number in range(count)]
+
+
+def efficiency(times):
+    return ves(GOLD, SAME, timer=timer_of(times)).details["efficiency"]
+
+
+def interval(times):
+    return tuple(efficiency(times)["interval"])
+
+
+def mean_ratio(ratios):
+    return efficiency([(ratio, 1.0) for ratio in ratios])["ratio"]
+
+
+def reward(ratio):
+    return 1.25 if ratio >= 2 else 1.0 if ratio >= 1 else 0.75 if ratio >= 0.5 else 0.5 if ratio >= 0.25 else 0.25
 
 
 def never(iterations):
