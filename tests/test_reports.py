@@ -117,6 +117,15 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_suffix(tmp_path):
     assert {path.parent for path in files_of(target)} == {target}
 
 
+def test_an_earlier_report_is_replaced(tmp_path):
+    target = tmp_path / "report.json"
+    target.write_bytes(OLD)
+
+    write_report(make_report(), target)
+
+    assert json.loads(target.read_bytes())["schema"] == 2
+
+
 def test_a_report_can_be_read_by_those_who_may_read_other_new_files(tmp_path):
     (tmp_path / "other").write_bytes(b"")
 

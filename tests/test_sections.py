@@ -7,6 +7,7 @@ import pytest
 from report_maker import make_report, report_of
 
 from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.reports.blocks import CaseName, Table, text_lines  # white box: a table at any width
 from pytest_queryeval.reports.summary import summary_lines  # white box: cases that no suite gives
 
 
@@ -37,3 +38,13 @@ def test_groups_count_the_cases_that_ran(rows_of):
 
     for each in (report, report_of(cases)):
         assert counts <= {row[:3] for row in rows_of(each)}
+
+
+def test_names_of_cases_in_a_table_of_text_are_whole_since_they_are_copied_into_commands():
+    nodeid = "suites/library/loans.queryeval.yaml::longest-loans-of-each-member"
+    header = ("refuted", "rows", "like the source", "gold", "predicted")
+    row = (CaseName(nodeid), "2", "yes", "1", "2")
+
+    lines = [*text_lines([Table(header, [row])], 80)]
+
+    assert sum(line.startswith(nodeid) for line in lines) == len(lines) / 2
