@@ -214,6 +214,34 @@ def test_rows_are_lists_or_objects_and_cells_keep_their_types(ask, body, columns
     assert answer.rows == rows
 
 
+@pytest.mark.parametrize(
+    "body", ["", "{", "[1,]", "{'a': 1}", "[NaN]", "[1e999]", "[01]", '["\t"]', pytest.param("[" * 100_000, id="deep")]
+)
+def test_what_is_no_json_is_a_source_error(ask, body):
+    with serving(said(body)) as running, pytest.raises(SourceError, match="not valid JSON"):
+        ask(running.url)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_encodings_of_unicode_are_told_apart(ask, encoding):
+    with serving(said('{"rows": [["ü雪"]]}'.encode(encoding))) as running:
+        assert ask(running.url).answer.rows == [("ü雪",)]
+
+
+def test_an_answer_without_the_rows_is_told_by_names_and_kinds_without_values(ask):
+    body = {"a": "secret", "b": [1, 2], "c": None, "d": {}, "e": 1, "f": True, "g": {"h": 1}, "h": [], "i": 2}
+    shape = (
+        "an object with a (a text), b (a list of 2), c (null), d (an empty object), e (a number), f (a boolean), "
+        "g (an object), h (an empty list), …"
+    )
+
+    with serving(said(body)) as running, pytest.raises(SourceError) as caught:
+        ask(running.url)
+
+    assert shape in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 def kinds_of(ask, queries, **settings):
     """The kind of failure of each query, `answer` if there is none, and what was sent."""
     with serving(said({"rows": [[1]]})) as running:
