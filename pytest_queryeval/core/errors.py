@@ -199,10 +199,10 @@ def nearest_file(path: Path) -> str:
 
     That file has the same suffix, but may be compressed where the missing one is not, or the other way round.
     """
-    if path.is_symlink():
-        return f": correct the link, which leads to {os.path.realpath(path)}"
     unpacked, names = _unpacked(path), dict[str, str]()
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):  # such as of a name that is too long for any file
+        if path.is_symlink():
+            return f": correct the link, which leads to {os.path.realpath(path)}"
         files = [(_unpacked(file), file.name) for file in path.parent.iterdir()]
         names |= {file.stem.lower(): name for file, name in files if file.suffix == unpacked.suffix}
     near = difflib.get_close_matches(unpacked.stem.lower(), names, n=1)
