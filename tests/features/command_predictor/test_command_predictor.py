@@ -169,7 +169,7 @@ def test_all_output_but_an_object_with_predicted_is_the_answer_as_it_stands(tmp_
         (PRINT.format(b'{"predicted": 1, "predicted": 2}'), "printed JSON with a duplicate key 'predicted'"),
         (PRINT.format(b'{"predicted": "x", "seconds": "two"}'), "`seconds` that are not a number from 0 to"),
         (PRINT.format(b'{"predicted": "x", "seconds": NaN}'), "`seconds` that are not a number from 0 to"),
-        (PRINT.format(b'{"sql": 1, "n": 3}'), "an object with `sql`, `n`: the answer belongs under `predicted`"),
+        (PRINT.format(b'{"sql": 1, "n": 3}'), 'an object with `sql`, `n`: write the query as {"predicted": QUERY}'),
         (PRINT.format(b"SELECT \xe9"), "printed byte 0xe9 at 7, which is not UTF-8: set PYTHONUTF8=1, or its like"),
         (READ + "os.kill(os.getpid(), signal.SIGSEGV)", "ended with SIGSEGV"),
         ("import sys\nprint('no key')\nsys.exit(1)", "ended with exit code 1: no key"),

@@ -84,8 +84,8 @@ def test_a_wrong_password_is_an_error_that_does_not_tell_it(outcome, cluster):
     ("url", "problem"),
     [
         ("postgresql+psycopg2://guarded:{}@127.0.0.1/music", "read through psycopg"),
-        ("postgresql://guarded:{}@127.0.0.1:port/music", "is not a URL"),
-        ("postgresql://guarded:mine@{}@127.0.0.1/music", "is not a URL"),
+        ("postgresql://guarded:{}@127.0.0.1:port/music", "in a password, @ is %40"),
+        ("postgresql://guarded:mine@{}@127.0.0.1/music", "in a password, @ is %40"),
     ],
 )
 def test_a_url_that_cannot_be_right_is_refused_while_collecting_and_not_shown(outcome, cluster, url, problem):
