@@ -112,7 +112,7 @@ def example(tmp_path_factory):
     ignored = shutil.ignore_patterns("reports", "__pycache__", "semantic")
     shutil.copytree(EXAMPLE, folder / "example_suite", ignore=ignored)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "example_suite"]
-    environment = os.environ | {"COLUMNS": "80"}
+    environment = os.environ | {"COLUMNS": "80", "PYTHON": "python3"}
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stdout + run.stderr
     _, _, terminal = run.stdout.partition(" query evaluation ")

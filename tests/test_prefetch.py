@@ -275,7 +275,11 @@ def test_each_suite_has_its_own_limits_and_the_least_concurrency_holds():
 
 
 def test_after_an_error_the_other_trials_of_a_case_are_not_asked_for():
-    system = AsyncSystem(failing(PredictorError("no"), 10**9))
+    async def fails(case, nth):
+        await asyncio.sleep(0.05)  # the run has 2 s to see the first error, also on a busy machine
+        raise PredictorError("no")
+
+    system = AsyncSystem(fails)
 
     assert run([install(system, concurrency=1)(trials=50)]) == ["no"]
     assert len(system.asked) < 50

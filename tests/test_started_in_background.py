@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-INTERRUPTION = "test_host.py::test_interrupted_query_does_not_leave_its_answer_to_the_next"
+INTERRUPTION = "test_host.py::test_an_interrupted_query_does_not_leave_its_answer_to_the_next"
 
 
 @pytest.mark.process
