@@ -292,6 +292,7 @@ class TestFiles(EngineContract):
 
     @pytest.fixture(autouse=True)
     def place(self, folder):
+        require(tables=TABLES)
         with unvisited() as address:
             self.folder, self.address = folder, address
             yield
