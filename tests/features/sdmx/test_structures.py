@@ -1,7 +1,9 @@
 """The key `structure`: what its files say, and what can be wrong with them. What a selection has that they have not."""
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -9,49 +11,18 @@ from pathlib import Path
 
 import pytest
 import sdmx_messages as messages
-from suites import enter, load
+from suites import load, problems
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
-from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.features.sdmx.checks import Nearest
-from pytest_queryeval.features.sdmx.structure import english_name, merge_messages, unlisted_codes
-from pytest_queryeval.features.sdmx.structure_key import load_structure, read_message, read_structure
-from pytest_queryeval.suites import variables
 
-AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
+AREAS, GOODS, FREQUENCIES = map(list, (messages.AREAS, messages.GOODS, messages.FREQUENCIES))
+NUMBERS = itertools.count()
+ANY = []  # codes of a dimension that may have any value
 
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path, monkeypatch):
-    return enter(tmp_path, monkeypatch)
-
-
-def structure(*contents):
-    return merge_messages(map(read_message, contents))
-
-
-def dimensions(*contents):
-    """The codes of each dimension of the one dataset."""
-    (dataset,) = structure(*contents).datasets
-    return {dimension.id: dimension.codes for dimension in dataset.dimensions}
-
-
-def node(value, form="plain", folder=None):
-    at = file_at(Path(folder or ".") / "s.queryeval.yaml")
-    if isinstance(value, list):
-        value, form = [Node(item, 3, "plain", at) for item in value], "sequence"
-    return Node(value, 3, form, at)
-
-
-def loaded(*names, **more):
-    return load_structure(read_structure(node(list(names) if len(names) > 1 else names[0], **more)))
-
-
-def problem(*names):
-    with pytest.raises(CaseError) as caught:
-        loaded(*names)
-    return str(caught.value)
+    monkeypatch.chdir(tmp_path)
 
 
 def file(content, name="shop.xml"):
@@ -60,85 +31,110 @@ def file(content, name="shop.xml"):
     return name
 
 
+def suite(names, cases=({"id": "a", "gold": [], "predicted": "[]"},)):
+    return json.dumps({"kind": "sdmx", "structure": names, "cases": cases})
+
+
+def violations_of(*selections, structure="shop.json", folder=""):
+    """What the reports of cases say of predicted selections, or codes, and the structure of the shop."""
+    if structure == "shop.json":
+        file(messages.shop_json(), structure)
+    predicted = [stated if isinstance(stated, str) else json.dumps(stated) for stated in selections]
+    cases = [{"id": f"c{number:04}", "gold": [], "predicted": of} for number, of in enumerate(predicted)]
+    entries = evaluate(load(suite(structure, cases), f"{folder}s.queryeval.yaml"))["cases"]
+    return [entry["details"].get("violations", []) for entry in sorted(entries, key=lambda entry: entry["id"])]
+
+
+def stated(*terms, dimension="AREA", dataset="SHOP:SALES"):
+    """A selection as a model writes it; a term is an id, or a mapping."""
+    values = [{"id": term} if isinstance(term, str) else term for term in terms]
+    return [{"dataset_id": dataset, "dimensions": [{"dimension_name": dimension, "values": values}]}]
+
+
+def choices(sentences):
+    """The texts that a sentence lists behind one that is not known."""
+    return re.findall("'([^']*)'", sentences[0].partition(": choose from ")[2]) if sentences else ANY
+
+
+def structure(*contents, names=None, folder=""):
+    """The datasets of messages, each with the codes of its dimensions: what is told instead of `?`."""
+    if names is None:
+        names = [file(content, f"{next(NUMBERS)}.message") for content in contents]
+    told = {"structure": names, "folder": folder}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {name: {} for name in choices(violations_of(stated("?", dataset="?"), **told)[0])}
+        for dataset, codes in found.items():
+            dimensions = choices(violations_of(stated("?", dimension="?", dataset=dataset), **told)[0])
+            unknown = [stated("?", dimension=dimension, dataset=dataset) for dimension in dimensions]
+            codes.update(zip(dimensions, map(choices, violations_of(*unknown, **told)), strict=True))
+    return found
+
+
+def dimensions(*contents):
+    """The codes of each dimension of the one dataset."""
+    (codes,) = structure(*contents).values()
+    return codes
+
+
+def problem(*names):
+    (line,) = problems(suite([*names] if len(names) > 1 else names[0]))
+    return line
+
+
 # What the messages say
+
+
+SHOP = {"AREA": AREAS, "GOODS": GOODS, "FREQUENCY": FREQUENCIES, "REMARK": ANY}
 
 
 @pytest.mark.parametrize("content", [messages.shop(), messages.shop_3_0(), messages.shop_json()])
 def test_a_dataflow_is_a_dataset_with_the_dimensions_of_its_key_and_without_time(content):
-    (dataset,) = structure(content).datasets
-
-    assert (dataset.id, dataset.version) == ("SHOP:SALES", "2.0")
-    assert [(dimension.id, dimension.codes) for dimension in dataset.dimensions] == [
-        ("AREA", AREAS),
-        ("GOODS", GOODS),
-        ("FREQUENCY", FREQUENCIES),
-        ("REMARK", None),
-    ]
+    assert structure(content) == {"SHOP:SALES": SHOP}
 
 
-def test_messages_refer_to_each_other_in_any_order():
+def test_messages_in_xml_and_json_refer_to_each_other_in_any_order():
     parts = [messages.data_structure(), *messages.lists(), messages.dataflow(), messages.concepts()]
-
-    assert structure(*map(messages.message, parts)) == structure(messages.shop())
-
-
-def test_xml_and_json_go_together():
     document = messages.shop_document()
     lists = {"data": {"codelists": document["data"].pop("codelists")}}
+    without = json.dumps(document).encode()
 
-    assert structure(json.dumps(document).encode(), messages.message(*messages.lists()[:1]))
-    assert structure(messages.shop_json()) == structure(json.dumps(document).encode(), json.dumps(lists).encode())
+    assert structure(*map(messages.message, parts)) == {"SHOP:SALES": SHOP}
+    assert structure(without, json.dumps(lists).encode()) == {"SHOP:SALES": SHOP}
+    assert structure(without, messages.message(messages.lists()[0])) == {
+        "SHOP:SALES": {**SHOP, "GOODS": ANY, "FREQUENCY": ANY}
+    }
 
 
-def test_a_data_structure_that_no_dataflow_names_is_a_dataset():
+def test_data_structures_that_no_dataflow_names_are_datasets_and_dataflows_without_one_are_not():
     second = messages.message(messages.data_structure(messages.dimension("X"), name="DSD_OTHER"))
+    third = messages.message(messages.dataflow("B", "DSD_ABSENT"))
 
-    assert [dataset.id for dataset in structure(messages.shop(), second).datasets] == ["SHOP:SALES", "SHOP:DSD_OTHER"]
-
-
-def test_dataflows_without_their_data_structure_are_left_out():
-    content = messages.message(messages.dataflow("A", "DSD_SALES"), messages.data_structure())
-    second = messages.message(messages.dataflow("B", "DSD_ABSENT"))
-
-    assert [dataset.id for dataset in structure(content, second).datasets] == ["SHOP:A"]
+    assert [*structure(messages.shop(), second, third)] == ["SHOP:SALES", "SHOP:DSD_OTHER"]
 
 
 def test_what_a_message_only_refers_to_does_not_hide_what_another_defines():
     stub = messages.data_structure(messages.dimension("X"), more='isExternalReference="true"')
 
-    assert dimensions(messages.message(stub), messages.shop()) == dimensions(messages.shop())
+    assert dimensions(messages.message(stub), messages.shop()) == SHOP
 
 
-def test_versions_of_a_dataflow_are_datasets_of_one_id():
-    content = messages.message(messages.dataflow(version="3.0"))
-
-    datasets = structure(messages.shop(), content).datasets
-
-    assert [(dataset.id, dataset.version) for dataset in datasets] == [("SHOP:SALES", "2.0"), ("SHOP:SALES", "3.0")]
-
-
-def test_a_codelist_of_another_version_serves_where_it_is_the_only_one():
-    newer = messages.message(messages.code_list("CL_AREA", {"N": "North"}, version="1.1"))
-    newest = messages.message(messages.code_list("CL_AREA", {"X": "?"}, version="1.2"))
+def test_codelists_are_found_by_version_or_where_there_is_only_one_and_their_parts_are_joined():
     base = messages.message(messages.data_structure())
-
-    assert dimensions(base, newer)["AREA"] == {"N": "North"}
-    assert dimensions(base, newer, newest)["AREA"] is None
-    assert dimensions(base, newer, messages.message(messages.lists()[0]))["AREA"] == AREAS
-
-
-def test_the_newest_codelist_serves_where_any_version_is_meant():
-    base = messages.shop_3_0().replace(b"CL_AREA(1.0)", b"CL_AREA(1.0+.0)").replace(b'id="CL_AREA"', b'id="CL_NONE"')
+    first, newer, newest = (
+        messages.message(messages.code_list("CL_AREA", {version: "?"}, version=version))
+        for version in ("1.0", "1.1", "1.2")
+    )
+    more = messages.message(messages.code_list("CL_AREA", {"more": "?"}))
+    any_version = messages.shop_3_0().replace(b"CL_AREA(1.0)", b"CL_AREA(1.0+.0)")
     lists = [messages.code_list("CL_AREA", {version: "?"}, version=version) for version in ("1.9", "1.10", "1.2")]
 
-    assert dimensions(base, *map(messages.message, lists))["AREA"] == {"1.10": "?"}
-
-
-def test_parts_of_a_codelist_in_several_messages_are_one():
-    base = messages.message(messages.data_structure())
-    parts = [messages.message(messages.code_list("CL_AREA", codes)) for codes in ({"NO": "North"}, {"SO": "South"})]
-
-    assert dimensions(base, *parts)["AREA"] == {"NO": "North", "SO": "South"}
+    assert dimensions(base, newer)["AREA"] == ["1.1"]
+    assert dimensions(base, newer, newest)["AREA"] == ANY
+    assert dimensions(base, newer, first, more)["AREA"] == ["1.0", "more"]
+    assert dimensions(any_version.replace(b'id="CL_AREA"', b'id="CL_NO"'), *map(messages.message, lists))["AREA"] == [
+        "1.10"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,28 +153,29 @@ def test_a_codelist_is_found_by_its_conventional_name_where_the_concept_is_in_no
 
     by_name = dimensions(messages.message(messages.data_structure()), *map(messages.message, lists))
 
-    assert by_name["FREQUENCY"] == ({"FREQ": names[0]} if known else None)
+    assert by_name["FREQUENCY"] == (["FREQ"] if known else ANY)
 
 
-def test_a_concept_that_enumerates_nothing_leaves_any_value_whatever_codelists_are_called():
+def test_a_concept_that_enumerates_nothing_leaves_any_value_as_do_codelists_that_are_absent_or_empty():
     remark = messages.message(messages.data_structure(messages.dimension("REMARK")))
     named = messages.message(messages.code_list("CL_REMARK", {"A": "a"}))
-
-    assert dimensions(remark, named)["REMARK"] == {"A": "a"}
-    assert dimensions(remark, named, messages.message(messages.concepts()))["REMARK"] is None
-
-
-def test_codelists_that_are_absent_or_empty_leave_any_value():
     base = messages.message(messages.data_structure(messages.DIMENSIONS[0]))
 
-    assert dimensions(base) == {"AREA": None}
-    assert dimensions(base, messages.message(messages.code_list("CL_AREA", {}))) == {"AREA": None}
+    assert dimensions(remark, named)["REMARK"] == ["A"]
+    assert dimensions(remark, named, messages.message(messages.concepts()))["REMARK"] == ANY
+    assert dimensions(base) == dimensions(base, messages.message(messages.code_list("CL_AREA", {}))) == {"AREA": ANY}
 
 
 def test_positions_order_the_key():
     swapped = [messages.dimension("B", position=2), messages.dimension("A", position=1), messages.TIME]
 
-    assert list(dimensions(messages.message(messages.data_structure(*swapped)))) == ["A", "B"]
+    assert [*dimensions(messages.message(messages.data_structure(*swapped)))] == ["A", "B"]
+
+
+def test_a_dimension_without_an_id_has_that_of_its_concept():
+    nameless = messages.dimension("A").replace('<str:Dimension id="A"', "<str:Dimension")
+
+    assert [*dimensions(messages.message(messages.data_structure(nameless, messages.dimension("B"))))] == ["A", "B"]
 
 
 @pytest.mark.parametrize("places", [(1, 2, 3), (None, None, None)])
@@ -194,13 +191,7 @@ def test_a_measure_dimension_has_the_concepts_of_its_scheme_as_codes_and_keeps_i
     by_name = dimensions(messages.message(messages.concepts(), messages.data_structure(*keyed, messages.TIME)))
 
     assert list(by_name) == ["A", "M", "Z"]
-    assert by_name["M"] == {"AREA": "Area", "GOODS": "Goods", "REMARK": "Remark"}
-
-
-def test_a_dimension_without_an_id_has_that_of_its_concept():
-    nameless = messages.dimension("A").replace('<str:Dimension id="A"', "<str:Dimension")
-
-    assert list(dimensions(messages.message(messages.data_structure(nameless, messages.dimension("B"))))) == ["A", "B"]
+    assert by_name["M"] == ["AREA", "GOODS", "REMARK"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +205,13 @@ def test_a_dimension_without_an_id_has_that_of_its_concept():
     ],
 )
 def test_names_are_english_where_they_can_be(names, expected):
-    assert english_name(names) == expected
+    document = messages.shop_document()
+    document["data"]["codelists"][0]["codes"][0] = {"id": "NO", "names": names}
+    file(json.dumps(document).encode(), "names.json")
+
+    wrong = violations_of(stated({"id": "NO", "name": "?"}), structure="names.json")[0]
+
+    assert wrong == ([f"AREA: 'NO' of SHOP:SALES is called '{expected}', not '?'"] if expected else [])
 
 
 def test_json_orders_by_positions_where_all_are_stated_and_may_nest_codes():
@@ -226,15 +223,15 @@ def test_json_orders_by_positions_where_all_are_stated_and_may_nest_codes():
 
     by_name = dimensions(json.dumps(document).encode())
 
-    assert list(by_name) == ["REMARK", "FREQUENCY", "GOODS", "AREA"]
-    assert list(by_name["AREA"]) == ["NO", "NN", "SO", "EA", "WE"]
+    assert [*by_name] == ["REMARK", "FREQUENCY", "GOODS", "AREA"]
+    assert by_name["AREA"] == ["NO", "NN", "SO", "EA", "WE"]
 
 
 def test_a_codelist_that_extends_another_is_unknown_as_some_of_its_codes_are():
     document = messages.shop_document()
     document["data"]["codelists"][0]["codelistExtensions"] = [{"codelist": messages.urn("Codelist", "CL_X(1.0)")}]
 
-    assert dimensions(json.dumps(document).encode())["AREA"] is None
+    assert dimensions(json.dumps(document).encode())["AREA"] == ANY
 
 
 # Files
@@ -245,31 +242,24 @@ def test_a_file_or_a_list_of_files_is_found_from_the_file_that_names_them():
     names = [Path(file(messages.message(part), f"below/{number}.xml")).name for number, part in enumerate(parts)]
     file(messages.shop(), "below/shop.xml")
 
-    assert loaded("shop.xml", folder="below") == loaded(*names, folder="below") == structure(messages.shop())
+    assert structure(names="shop.xml", folder="below/") == structure(names=names, folder="below/")
 
 
-def test_files_are_read_once_until_they_change():
-    first = loaded(file(messages.shop()))
-    again = loaded("shop.xml")
-    file(messages.message(messages.data_structure()))
+def test_a_file_that_has_changed_is_read_again():
+    file(messages.shop_json())
+    first = structure(names="shop.xml")
+    file(messages.shop_json().replace(b'"id": "AREA"', b'"id": "REGION"'))
     os.utime("shop.xml", ns=(1, 1))
 
-    assert again is first
-    with pytest.warns(QueryEvalWarning):
-        assert loaded("shop.xml") == structure(messages.message(messages.data_structure()))
+    assert [*structure(names="shop.xml")["SHOP:SALES"]] == ["REGION", *[*first["SHOP:SALES"]][1:]]
 
 
-@pytest.mark.parametrize("value", ["", "~", "  "])
-def test_the_key_needs_a_name(value):
-    with pytest.raises(CaseError, match=r"3: expected text, found nothing"):
-        read_structure(node(value))
-
-
-def test_the_key_needs_a_file():
-    with pytest.raises(CaseError, match="structure needs a file"):
-        read_structure(node([]))
-    with pytest.raises(CaseError, match="expected text, found a mapping"):
-        read_structure(node({}, form="mapping"))
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("", "expected text, found nothing"), ([], "structure needs a file"), ({}, "expected text, found a mapping")],
+)
+def test_the_key_needs_a_file(value, said):
+    assert said in problems(suite(value))[0]
 
 
 DOCTYPE = b'<!DOCTYPE a [<!ENTITY x SYSTEM "secret.txt">]>'
@@ -304,7 +294,7 @@ DOCTYPE = b'<!DOCTYPE a [<!ENTITY x SYSTEM "secret.txt">]>'
 def test_a_file_that_is_no_structure_message_is_a_problem_of_the_suite(content, expected):
     file(content)
 
-    assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {expected}"
+    assert problem("shop.xml") == f"s.queryeval.yaml:1: no structure in shop.xml: {expected}"
 
 
 @pytest.mark.parametrize("length", [2000, len(messages.shop()) - 200, len(messages.shop()) - 1])
@@ -328,7 +318,7 @@ def test_a_message_that_the_library_cannot_read_is_told_in_one_line_and_prints_n
 
     message = problem("shop.xml")
 
-    assert message.startswith("s.queryeval.yaml:3: no structure in shop.xml: sdmx1 cannot read it (")
+    assert message.startswith("s.queryeval.yaml:1: no structure in shop.xml: sdmx1 cannot read it (")
     assert "\n" not in message
     assert capfd.readouterr() == ("", "")
 
@@ -345,115 +335,75 @@ def test_messages_without_any_data_structure_are_a_problem():
     file(messages.message(messages.lists()[0]), "a.xml")
     file(messages.message(messages.dataflow()), "b.xml")
 
-    assert problem("a.xml").endswith("3: no data structure in a.xml")
+    assert problem("a.xml").endswith("1: no data structure in a.xml")
     assert problem("a.xml", "b.xml").endswith(
-        "3: no data structure in a.xml, b.xml: 'SHOP:DSD_SALES' of a dataflow is in none of the files"
+        "1: no data structure in a.xml, b.xml: 'SHOP:DSD_SALES' of a dataflow is in none of the files"
     )
 
 
-def test_xml_needs_the_library_and_json_does_not(monkeypatch):
-    monkeypatch.setattr(variables, "packages_of_extras", lambda: {"sdmx": ("no-such-package",)})
-    file(messages.shop())
+def test_only_xml_loads_the_library():
     file(messages.shop_json(), "shop.json")
-
-    hint = "reading it needs no-such-package: pip install 'pytest-queryeval[sdmx]'"
-    assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {hint}"
-    assert loaded("shop.json") == structure(messages.shop())
-
-
-def test_the_library_is_loaded_only_for_xml(tmp_path):
-    file(messages.shop_json(), "shop.json")
+    file(messages.shop(), "shop.xml")
+    for name in ("json", "xml"):
+        load(suite(f"shop.{name}"), f"{name}.queryeval.yaml")
     program = (
-        "import sys; from pathlib import Path;"
-        "from pytest_queryeval.features.sdmx.structure_key import read_message;"
-        "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
+        "import sys; from pytest_queryeval.suites import load_cases\n"
+        "for name in ('json', 'xml'):\n"
+        "    load_cases(f'{name}.queryeval.yaml')\n"
+        "    print({'sdmx', 'pandas', 'lxml'} <= set(sys.modules), 'sdmx' in sys.modules)"
     )
 
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, timeout=300)
 
-    assert run.stdout == "set()\n"
+    assert run.stdout.splitlines() == [b"False False", b"True True"]
 
 
 # Codes that no file tells
 
-UNTOLD = (
-    "codes of AREA, GOODS, FREQUENCY in SHOP:DSD_SALES are not checked: "
-    "no file lists those of SHOP:CL_AREA(1.0), SHOP:CL_GOODS(1.0), SHOP:CS_ELSEWHERE(1.0).FREQ"
-)
+UNLISTED_CODES = "no file lists those of SHOP:CL_AREA(1.0), SHOP:CL_GOODS(1.0), SHOP:CS_ELSEWHERE(1.0).FREQ"
+UNLISTED = messages.message(messages.data_structure(messages.DIMENSIONS[0]))
+
+
+def warnings_of(*contents):
+    names = [file(content, f"{number}.xml") for number, content in enumerate(contents)]
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        load(suite(names))
+        load(suite(names))  # each place warns once
+    return [(str(entry.message), entry.filename, entry.lineno) for entry in warned]
 
 
 @pytest.mark.parametrize(
-    ("contents", "expected"),
+    ("contents", "said"),
     [
         (
             [messages.message(messages.concepts(), messages.data_structure())],
-            f"0.xml: {UNTOLD}",
+            "0.xml: codes of AREA, GOODS, FREQUENCY in SHOP:DSD_SALES are not checked: " + UNLISTED_CODES,
         ),
         (
             [messages.shop().replace(b"CL_AREA", b"CL_NONE", 1), messages.message(messages.code_list("CL_AREA", {}))],
             "0.xml, 1.xml: codes of AREA in SHOP:SALES are not checked: no file lists those of SHOP:CL_AREA(1.0)",
         ),
+        ([messages.shop()], None),
     ],
 )
-def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, expected):
-    names = [file(content, f"{number}.xml") for number, content in enumerate(contents)]
-
-    with pytest.warns(QueryEvalWarning) as warned:
-        loaded(*names)
-
-    assert [str(entry.message) for entry in warned] == [expected]
-    assert [(entry.filename, entry.lineno) for entry in warned] == [("s.queryeval.yaml", 3)]
-
-
-def test_the_warning_comes_once_for_each_place():
-    name = file(messages.message(messages.data_structure(messages.DIMENSIONS[0])), "twice.xml")
-
-    with warnings.catch_warnings(record=True, action="always") as warned:
-        loaded(name)
-        loaded(name)
-
-    assert len(warned) == 1
+def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, said):
+    assert warnings_of(*contents) == ([(said, "s.queryeval.yaml", 1)] if said else [])
 
 
 def test_it_is_a_problem_where_warnings_are_errors():
-    file(messages.message(messages.data_structure(messages.DIMENSIONS[0])))
-
-    assert "s.queryeval.yaml:3: shop.xml: codes of AREA in SHOP:DSD_SALES are not checked" in problem("shop.xml")
+    assert "s.queryeval.yaml:1: shop.xml: codes of AREA in SHOP:DSD_SALES are not checked" in problem(file(UNLISTED))
 
 
 def test_many_such_dimensions_are_counted():
-    many = structure(messages.message(messages.data_structure(*(messages.dimension(f"D{n}") for n in range(200)))))
+    many = messages.message(messages.data_structure(*(messages.dimension(f"D{n}") for n in range(200))))
 
-    assert unlisted_codes(many).count("and 195 more") == 2
-    assert len(unlisted_codes(many)) < 500
+    ((said, *_),) = warnings_of(many)
 
-
-def test_dimensions_without_a_codelist_are_no_warning():
-    assert unlisted_codes(structure(messages.shop())) == ""
+    assert said.count("and 195 more") == 2
+    assert len(said) < 500
 
 
 # What a selection has that the structure has not
-
-
-def stated(*terms, dimension="AREA", dataset="SHOP:SALES"):
-    """A selection as a model writes it; a term is an id, or a mapping."""
-    values = [{"id": term} if isinstance(term, str) else term for term in terms]
-    return [{"dataset_id": dataset, "dimensions": [{"dimension_name": dimension, "values": values}]}]
-
-
-def violations_of(*selections):
-    """What the reports of cases say of predicted selections and the structure of the shop."""
-    file(messages.shop_json(), "shop.json")
-    cases = [
-        {
-            "id": f"c{number:04}",
-            "gold": [],
-            "predicted": json.dumps(selection) if isinstance(selection, list) else selection,
-        }
-        for number, selection in enumerate(selections)
-    ]
-    entries = evaluate(load(json.dumps({"kind": "sdmx", "structure": "shop.json", "cases": cases})))["cases"]
-    return [entry["details"].get("violations", []) for entry in sorted(entries, key=lambda entry: entry["id"])]
 
 
 def test_what_the_structure_has_is_no_violation():
@@ -516,13 +466,20 @@ def test_each_term_has_its_sentence_up_to_fifty_and_long_texts_are_cut():
 
 
 def test_the_nearest_word_is_found_among_many():
-    nearest = Nearest([*(f"C{number:05d}" for number in range(100_000)), "SALES_TOTAL"])
+    codes = {"AREA": {f"C{number:05d}": "" for number in range(20_000)} | {"SALES_TOTAL": ""}}
+    document = messages.structure_document([("SHOP", "SALES", "1.0", ("AREA",))], codes)
+    file(json.dumps(document).encode(), "many.json")
+    nearest = {
+        "c12345": "C12345",
+        "C1234": "C01234",
+        "1C2345": "C12345",
+        "C123456": "C12345",
+        "sale_totl": "SALES_TOTAL",
+        "X9999999": None,
+        "C" * 100_000: None,
+    }
 
-    assert nearest.to("c12345") == "C12345"
-    assert nearest.to("C1234") == "C01234"
-    assert nearest.to("1C2345") == "C12345"
-    assert nearest.to("C123456") == "C12345"
-    assert nearest.to("sale_totl") == "SALES_TOTAL"
-    assert nearest.to("X9999999") is None
-    assert nearest.to("C" * 100_000) is None
-    assert Nearest([]).to("C") is None
+    found = violations_of(*map(stated, nearest), structure="many.json")
+
+    hints = [sentence.partition(": did you mean '")[2].removesuffix("'?") or None for (sentence,) in found]
+    assert hints == [*nearest.values()]
