@@ -380,11 +380,11 @@ def test_a_prediction_of_another_source_is_not_accepted_as_a_gold(capsys):
 
 @pytest.mark.feature("review")
 def test_what_is_written_on_the_page_runs_where_golds_do():
-    from features.review.review_pages import client_of, gold_review
+    from features.review.review_pages import served, write_system
 
     head = f"{BOTH}reviews: reviews/*.jsonl\n"
     load_one(f"gold: {OLDER}", "predicted: SELECT name FROM artist", head=head)
-    with client_of(gold_review("SELECT name FROM artist")) as client:
+    with served(".", write_system("a", {"a": "SELECT name FROM artist"})) as client:
         document = client.get("/cases/0").json()
         answer = client.post("/cases/0/answer", json={"query": "SELECT name FROM singer WHERE age >= 50"}).json()
 

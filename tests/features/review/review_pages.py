@@ -1,24 +1,28 @@
-"""Golds to review, and a server for them in this process."""
+"""Suites and reports to review, and the page of `queryeval review --serve`, served in this process."""
 
+import io
 import json
-from contextlib import contextmanager
+import os
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from queue import Queue
+from threading import Event, Thread
+from urllib.parse import parse_qs, urlsplit
 
+import pytest
+from report_parts import part
+from samples import entry
 from starlette.testclient import TestClient
 from suites import write
 
-from pytest_queryeval.core.model import Execution
-from pytest_queryeval.features.review.answers import AnswerGroup  # white box: answers without reports
-from pytest_queryeval.features.review.page.reviewed import GoldReview  # white box: a server in this process
-from pytest_queryeval.features.review.page.server import application  # white box: likewise
-from pytest_queryeval.features.review.ranking import RankedCase  # white box: answers without reports
-from pytest_queryeval.suites import load_suites
+from pytest_queryeval import load_cases
+from pytest_queryeval.cli import main
 
-TOKEN, PORT = "token-of-the-test", 8778
-ADDRESS = f"http://127.0.0.1:{PORT}"
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
 HEAD = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews/*.jsonl\n"
 DEAREST = "SELECT name FROM product ORDER BY price DESC LIMIT 1"
 CHEAPEST = "SELECT name FROM product WHERE price = (SELECT min(price) FROM product)"
+NOT_RUN = {"columns": None, "row_count": None, "sample": [], "seconds": 0.0}
 
 
 def write_shop(cases, head=HEAD):
@@ -29,37 +33,71 @@ def write_shop(cases, head=HEAD):
     return write(f"{head}cases:\n{''.join(lines)}")
 
 
-def gold_review(*queries, systems=("model a", "model b"), evidence=()):
-    """The review of the golds of the suites in the current folder; systems answer each case by these queries."""
-    suites = {
-        f"{suite.path.name}::{case.id}": (suite, case)
-        for suite in load_suites(".", require_prediction=False)
-        for case in suite.cases
-    }
-    ranking = [
-        RankedCase(
-            case=case,
-            nodeid=nodeid,
-            evidence=list(evidence),
-            answers=[
-                AnswerGroup(case=case, execution=Execution(query=query), systems=tuple(systems), queries=(query,))
-                for query in queries
-            ],
-            signs={},
-        )
-        for nodeid, (_, case) in suites.items()
-    ]
-    return GoldReview(ranking, {nodeid: suite for nodeid, (suite, _) in suites.items()})
+def write_system(name, answers, path=None, **changes):
+    """Write the report of a system that answers the cases in the current folder by the ids of `answers`.
+
+    An answer is a query, None if the report does not have it, or fields of its case.
+    """
+    entries = []
+    for case in load_cases(".", require_prediction=False):
+        if case.id not in answers:
+            continue
+        answer = answers[case.id]
+        fields = {"question": case.question, "evidence": case.evidence, "kind": case.settings.kind}
+        fields |= {"prediction": {"source": name, "seconds": 0.0, "metadata": {}}}
+        if isinstance(answer, str):
+            fields["predicted"] = {"query": answer, **NOT_RUN, "error": None}
+        elif answer is not None:
+            fields |= answer
+        entries.append(entry(id=case.id, path=os.path.relpath(case.location.path), **fields, **changes))
+    path = path or f"{name}.json"
+    write(json.dumps(part(*entries, name=name)), path)
+    return path
+
+
+class Client(TestClient):
+    """A client of the page, with the address that the command told, and what it has printed."""
+
+    def __init__(self, app, printed):
+        self.address, self.printed = urlsplit(printed.getvalue().partition("open ")[2].split()[0]), printed
+        super().__init__(app, base_url=f"http://{self.address.netloc}")
+
+    @property
+    def token(self):
+        return parse_qs(self.address.query)["token"][0]
 
 
 @contextmanager
-def client_of(review, page="<p>page</p>", *, has_token=True):
-    """A client of a review's server, which has come by the address that the server tells."""
-    client = TestClient(application(review, page, token=TOKEN, port=PORT), base_url=ADDRESS)
-    if has_token:
-        client.get("/", params={"token": TOKEN})
-        client.headers["origin"] = ADDRESS
-    try:
-        yield client
-    finally:
-        review.close()
+def served(*arguments, has_token=True):
+    """A client of the page that `queryeval review … --serve` serves until the block ends."""
+    ready, end, printed = Queue(), Event(), io.StringIO()
+
+    def run(server, sockets):
+        ready.put(server.config.app)
+        end.wait()
+
+    def review():
+        try:
+            main(["review", *(arguments or ["."]), "--serve"])
+        except SystemExit:
+            ready.put(None)
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+        patch.setattr("uvicorn.Server.run", run)
+        command = Thread(target=review)
+        command.start()
+        try:
+            app = ready.get(timeout=100)
+            assert app, printed.getvalue()
+            client = Client(app, printed)
+            if has_token:
+                client.get("/", params={"token": client.token})
+                client.headers["origin"] = str(client.base_url)
+            yield client
+        finally:
+            end.set()
+            command.join()
+
+
+def decisions(name="reviews/anna.jsonl"):
+    return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]

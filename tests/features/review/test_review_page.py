@@ -1,4 +1,4 @@
-"""The server of the page on which golds are reviewed, in this process."""
+"""The page of `queryeval review --serve`, on which golds, and answers of an audit, are reviewed: its server."""
 
 import json
 import re
@@ -10,29 +10,19 @@ from pathlib import Path
 
 import pytest
 import requests
-from features.review.review_pages import (
-    ADDRESS,
-    CHEAPEST,
-    DEAREST,
-    HEAD,
-    PORT,
-    TOKEN,
-    client_of,
-    gold_review,
-    write_shop,
-)
+from features.review.review_pages import CHEAPEST, DEAREST, HEAD, decisions, served, write_shop, write_system
+from report_parts import refusal
 from suites import write
 from waiting import wait_for
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.review.page import html, serve_review  # white box: a server that is told where it is
-from pytest_queryeval.features.review.page.server import MAX_QUERIES, serve  # white box: likewise
 
 QUESTION = {"id": "cheapest", "question": "Which products are cheapest?"}
 WRONG = {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"}
 MARKUP = "<img src=//host.test/x onerror=alert(1)>"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+MAX_QUERIES = 8  # at once
 
 
 @pytest.fixture(autouse=True)
@@ -41,49 +31,80 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def shared_client(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with served_shop() as client:
+            yield client, folder
+
+
 @pytest.fixture
-def client(folder):
-    """A client of the review of one gold, to which two systems have another answer."""
-    write_shop([QUESTION])
-    with client_of(gold_review(CHEAPEST)) as client:
+def client(shared_client, monkeypatch):
+    """A client for tests that change no file, of one gold, to which two systems have another answer."""
+    client, folder = shared_client
+    monkeypatch.chdir(folder)
+    return client
+
+
+@pytest.fixture
+def own_client(folder):
+    """Such a client with review files of its own."""
+    with served_shop() as client:
         yield client
 
 
-def decisions(name="reviews/anna.jsonl"):
-    return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
+def served_shop(*cases, head=HEAD, **options):
+    """Serve the shop in the current folder, with two systems that answer `cheapest`."""
+    write_shop(cases or [QUESTION], head)
+    systems = [write_system(f"model {name}", {"cheapest": CHEAPEST}) for name in "ab"]
+    return served(".", *systems if not cases else (), **options)
+
+
+def decide(client, decision=WRONG, **changes):
+    return client.post("/cases/0/decision", json={**decision, **changes})
+
+
+def listed(client, reviewer="anna"):
+    (entry,) = client.get("/cases", params={"reviewer": reviewer}).json()["cases"]
+    return entry
+
+
+def run(client, request, place=0):
+    return client.post(f"/cases/{place}/answer", json=request).json()
 
 
 def files():
     return {path.as_posix(): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_and_no_other_site_gets(folder):
-    write_shop([QUESTION])
-    with client_of(gold_review(), has_token=False) as client:
-        response = client.get("/", params={"token": TOKEN}, follow_redirects=False)
-
-        assert response.status_code == 303
-        assert response.headers["location"] == "/"
-        cookie = response.headers["set-cookie"]
-        assert cookie.startswith(f"queryeval-review-{PORT}={TOKEN};")
-        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
-        assert client.get("/").text == "<p>page</p>"
+# Who may ask
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/?token=%ff", "/cases", "/cases/0", "/nothing"])
-def test_nothing_is_told_without_the_token(folder, path):
-    write_shop([QUESTION])
-    with client_of(gold_review(), has_token=False) as client:
-        response = client.get(path)
+def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_and_no_other_site_gets():
+    with served_shop(QUESTION, has_token=False) as client:
+        paths = ("/", "/?token=wrong", "/?token=%ff", "/cases", "/cases/0", "/nothing")
+        refused = [client.get(path) for path in paths]
+        response = client.get("/", params={"token": client.token}, follow_redirects=False)
+        page = client.get("/").text
 
-    assert response.status_code == 403
-    assert "cheapest" not in response.text
+    assert {response.status_code for response in refused} == {403}
+    assert not any("cheapest" in response.text for response in refused)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith(f"queryeval-review-{client.address.port}={client.token};")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    policy = page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
+    assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "connect-src &#39;self&#39;; " in policy
+    assert " src=" not in page.partition("<script")[0]
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        {"host": f"evil.test:{PORT}"},
+        {"host": "evil.test:{port}"},
         {"host": "127.0.0.1.evil.test"},
         {"host": "evil.test@127.0.0.1"},
         {"host": "[::1"},
@@ -91,14 +112,14 @@ def test_nothing_is_told_without_the_token(folder, path):
         {"origin": "http://evil.test"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:1"},
-        {"origin": f"https://127.0.0.1:{PORT}"},
-        {"cookie": "queryeval-review-8778=wrong"},
+        {"origin": "https://127.0.0.1:{port}"},
+        {"cookie": "queryeval-review-{port}=wrong"},
         {"cookie": ""},
     ],
     ids=str,
 )
 def test_requests_of_other_pages_and_to_other_names_are_refused(client, headers):
-    before = files()
+    before, headers = files(), {name: text.format(port=client.address.port) for name, text in headers.items()}
 
     responses = [
         client.get("/cases", headers=headers),
@@ -110,47 +131,33 @@ def test_requests_of_other_pages_and_to_other_names_are_refused(client, headers)
     assert files() == before
 
 
-def test_a_decision_without_an_origin_is_refused(client):
-    del client.headers["origin"]
+def test_only_the_page_under_any_name_of_this_machine_decides(own_client):
+    port, origin = own_client.address.port, own_client.headers.pop("origin")
+    assert own_client.get("/cases").status_code == 200
+    assert decide(own_client).status_code == 403
 
-    assert client.get("/cases").status_code == 200
-    assert client.post("/cases/0/decision", json=WRONG).status_code == 403
-
-
-@pytest.mark.parametrize("host", [f"localhost:{PORT}", "localhost:9999", f"[::1]:{PORT}"])
-def test_all_names_of_this_machine_lead_to_the_page(client, host):
-    response = client.post("/cases/0/decision", json=WRONG, headers={"host": host, "origin": f"http://{host}"})
-
-    assert response.status_code == 200
-
-
-def test_answers_are_for_this_page_only(client):
-    response = client.get("/cases")
-
+    for host in (f"localhost:{port}", "localhost:9999", f"[::1]:{port}"):
+        headers = {"host": host, "origin": f"http://{host}"}
+        assert own_client.post("/cases/0/decision", json=WRONG, headers=headers).status_code == 200
+    own_client.headers["origin"] = origin
+    response = own_client.get("/cases")
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["cross-origin-resource-policy"] == "same-origin"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
 
 
-def test_the_page_loads_nothing_and_asks_its_own_server_only():
-    page = html("Review of golds")
-    policy = page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
-
-    assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
-    assert "connect-src &#39;self&#39;; " in policy
-    assert " src=" not in page.partition("<script")[0]
+# Cases and answers
 
 
 def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client):
-    (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
     case = client.get("/cases/0").json()
 
-    assert entry == {
+    assert listed(client) == {
         "id": "cheapest",
         "nodeid": "s.queryeval.yaml::cheapest",
         "question": "Which products are cheapest?",
-        "reasons": [],
+        "reasons": ["systems", "edit"],
         "decision": None,
         "stale": None,
         "conflict": False,
@@ -172,18 +179,16 @@ def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client)
     ],
 )
 def test_a_query_is_run_as_a_prediction_is(client, request_, rows, outcome):
-    answer = client.post("/cases/0/answer", json=request_).json()
+    answer = run(client, request_)
 
-    assert answer["predicted"]["sample"] == rows
-    assert answer["outcome"] == outcome
+    assert (answer["predicted"]["sample"], answer["outcome"]) == (rows, outcome)
 
 
-def test_answers_to_a_question_without_one_are_run_too(folder):
+def test_answers_to_a_question_without_one_are_run_too():
     write_shop([{**QUESTION, "answerable": False}])
-    with client_of(gold_review(CHEAPEST)) as client:
+    with served(".", write_system("a", {"cheapest": CHEAPEST})) as client:
         case = client.get("/cases/0").json()
-        answer = client.post("/cases/0/answer", json=case["answers"][0]["request"]).json()
-        decision = client.post("/cases/0/decision", json=WRONG)
+        answer, decision = run(client, case["answers"][0]["request"]), decide(client)
 
     assert case["golds"] == []
     assert answer["predicted"]["sample"] == [["pear"], ["plum"]]
@@ -191,12 +196,12 @@ def test_answers_to_a_question_without_one_are_run_too(folder):
 
 
 @pytest.mark.feature("json")
-def test_an_answer_of_json_is_compared_and_appended_as_a_value(folder):
+def test_an_answer_of_json_is_compared_and_appended_as_a_value():
     write("kind: json\nreviews: reviews/*.jsonl\ncases:\n  - {id: a, gold: {n: 1}}\n  - {id: b, answerable: false}\n")
-    with client_of(gold_review('{"n": 2}')) as client:
+    with served(".", write_system("a", {"a": '{"n": 2}'})) as client:
         case = client.get("/cases/0").json()
-        answers = [client.post(f"/cases/{place}/answer", json={"query": '{"n": 3}'}).json() for place in range(2)]
-        client.post("/cases/0/decision", json={**WRONG, "answers": [case["answers"][0]["item"], answers[0]["item"]]})
+        answers = [run(client, {"query": '{"n": 3}'}, place) for place in range(2)]
+        decide(client, answers=[case["answers"][0]["item"], answers[0]["item"]])
 
     assert [json.loads(gold) for gold in case["golds"]] == [{"n": 1}]
     assert answers[0]["difference"]["summary"] == "$.n: gold 1, predicted 3"
@@ -204,120 +209,110 @@ def test_an_answer_of_json_is_compared_and_appended_as_a_value(folder):
     assert decisions()[0]["answers"] == [{"value": {"n": 2}}, {"value": {"n": 3}}]
 
 
-@pytest.mark.parametrize(
-    ("query", "kind"),
-    [
-        ("DELETE FROM product", "unsafe"),
-        ("ATTACH 'other.db' AS o", "unsafe"),
-        ("SELECT writefile('x', 'y')", "invalid"),
-        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", "timeout"),
-        ("", "empty"),
-    ],
-)
-def test_a_written_query_only_reads_within_the_limits_of_the_case(folder, query, kind):
-    write_shop([{**QUESTION, "timeout": 1} if kind == "timeout" else QUESTION])
-    before = files()
-    with client_of(gold_review()) as client:
-        answer = client.post("/cases/0/answer", json={"query": query}).json()
+def test_a_written_query_only_reads_within_the_limits_of_the_case():
+    with served_shop({**QUESTION, "timeout": 0.5}) as client:
+        before = files()
+        kinds = {
+            query: run(client, {"query": query})["predicted"]["error"]["kind"]
+            for query in (
+                "DELETE FROM product",
+                "ATTACH 'other.db' AS o",
+                "SELECT writefile('x', 'y')",
+                ENDLESS,
+                "",
+            )
+        }
 
-    assert answer["predicted"]["error"]["kind"] == kind
-    assert files() == before
+        assert [*kinds.values()] == ["unsafe", "unsafe", "invalid", "timeout", "empty"]
+        assert files() == before
 
 
-def test_a_source_that_cannot_be_used_is_told(folder):
+def test_a_source_that_cannot_be_used_is_told():
     write_shop([QUESTION])
     write("CREATE TABLE", "shop.sql")
-    with client_of(gold_review()) as client:
-        case, answer = client.get("/cases/0"), client.post("/cases/0/answer", json={"gold": 0})
+    with served() as client:
+        case, answer = client.get("/cases/0").json(), run(client, {"gold": 0})
 
-    assert "incomplete input" in case.json()["schema"]
-    assert answer.json()["outcome"] == "error"
-    assert "incomplete input" in answer.json()["message"]
+    assert "incomplete input" in case["schema"]
+    assert answer["outcome"] == "error"
+    assert "incomplete input" in answer["message"]
 
 
-def test_a_decision_is_a_line_that_the_next_run_applies(client):
-    status = client.post("/cases/0/decision", json={**WRONG, "note": "there are two"}).status_code
+# Decisions
 
-    assert status == 200
+
+def test_a_decision_is_a_line_that_the_next_run_applies(own_client):
+    compare = {"case": "ignore"}
+
+    assert decide(own_client, note="there are two", reviewer=" anna ", compare=compare).status_code == 200
+
     (line,) = decisions()
-    assert line["suite"] == "../s.queryeval.yaml"
-    assert (line["case"], line["decision"], line["reviewer"], line["note"]) == (
-        *("cheapest", "wrong"),
-        *("anna", "there are two"),
-    )
+    assert line.pop("gold").startswith("sha256:")
+    assert line.pop("at").endswith("Z")
+    assert line == {
+        "suite": "../s.queryeval.yaml",
+        "case": "cheapest",
+        **WRONG,
+        "note": "there are two",
+        "compare": compare,
+    }
+    assert listed(own_client)["decision"]["compare"] == compare
     (case,) = load_cases(".", require_prediction=False)
     assert [gold.query for gold in case.golds] == [CHEAPEST]
 
 
-def test_each_reviewer_sees_only_what_they_decided(client):
-    client.post("/cases/0/decision", json=WRONG)
-    client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
-    responses = {name: client.get("/cases", params={"reviewer": name}).json() for name in ("anna", "ben", "cleo")}
+def test_each_reviewer_sees_only_what_they_decided_last(own_client):
+    decide(own_client)
+    decide(own_client, {"decision": "right", "reviewer": "ben", "note": "of ben"})
+    found = {name: listed(own_client, name) for name in ("anna", "ben", "cleo")}
 
-    values = {name: response["cases"][0]["decision"] for name, response in responses.items()}
-    assert values["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
-    assert values["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
-    assert values["cleo"] is None
-    assert "of ben" not in json.dumps([responses["anna"], responses["cleo"], client.get("/cases/0").json()])
+    assert {name: entry["decision"] for name, entry in found.items()} == {
+        "anna": {"decision": "wrong", "answers": [{"query": CHEAPEST}]},
+        "ben": {"decision": "right", "answers": [], "note": "of ben"},
+        "cleo": None,
+    }
+    assert "of ben" not in json.dumps([found["anna"], found["cleo"], own_client.get("/cases/0").json()])
+    decide(own_client, {"decision": "unsure", "reviewer": "anna"})
+    assert [line["decision"] for line in decisions()] == ["wrong", "unsure"]
+    assert listed(own_client)["decision"]["decision"] == "unsure"
 
 
-def test_where_reviewers_disagree_somebody_sees_why_and_settles_it(client):
-    def conflicts():
-        entry = [client.get("/cases", params={"reviewer": name}).json()["cases"][0] for name in ("anna", "cleo")]
-        return [item["conflict"] for item in entry]
+def test_where_reviewers_disagree_somebody_sees_why_and_settles_it(own_client):
+    def conflict():
+        (now,) = {listed(own_client, name)["conflict"] for name in ("anna", "cleo")}
+        return now, own_client.get("/cases/0/decisions").json()["decisions"]
 
-    client.post("/cases/0/decision", json=WRONG)
-    alone = conflicts(), client.get("/cases/0/decisions").json()
-    client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
-    disputed = conflicts(), client.get("/cases/0/decisions").json()
-    client.post("/cases/0/decision", json={**WRONG, "reviewer": "cleo", "settles": True})
+    decide(own_client)
+    alone = conflict()
+    decide(own_client, {"decision": "right", "reviewer": "ben", "note": "of ben"})
+    disputed = conflict()
+    decide(own_client, reviewer="cleo", settles=True)
 
-    assert alone == ([False, False], {"decisions": []})
+    assert alone == (False, [])
     assert disputed == (
-        [True, True],
-        {
-            "decisions": [
-                {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"},
-                {"decision": "right", "answers": [], "note": "of ben", "reviewer": "ben"},
-            ]
-        },
+        True,
+        [
+            {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"},
+            {"decision": "right", "answers": [], "note": "of ben", "reviewer": "ben"},
+        ],
     )
-    assert conflicts() == [False, False]
+    assert conflict() == (False, [])
     assert [line.get("settles") for line in decisions("reviews/cleo.jsonl")] == [True]
     assert load_cases(".", require_prediction=False)[0].review.reviewers == ("cleo",)
 
 
-def test_blanks_around_a_name_are_no_part_of_it(client):
-    for reviewer in ("anna", " anna "):
-        client.post("/cases/0/decision", json={**WRONG, "reviewer": reviewer})
-
-    assert [line["reviewer"] for line in decisions()] == ["anna", "anna"]
-
-
-def test_the_last_decision_counts_and_what_stood_before_stays_in_the_file(client):
-    for decision in (WRONG, {"decision": "unsure", "reviewer": "anna"}):
-        client.post("/cases/0/decision", json=decision)
-
-    assert [line["decision"] for line in decisions()] == ["wrong", "unsure"]
-    assert client.get("/cases", params={"reviewer": "anna"}).json()["cases"][0]["decision"]["decision"] == "unsure"
-
-
-def test_a_decision_on_another_question_is_stale(folder):
+def test_a_decision_on_another_question_is_stale():
     suite = write_shop([QUESTION])
-    with client_of(gold_review()) as client:
-        client.post("/cases/0/decision", json=WRONG)
+    with served() as client:
+        decide(client)
     suite.write_text(suite.read_text(encoding="utf-8").replace("cheapest?", "dearest?"), encoding="utf-8")
-    with client_of(gold_review()) as client:
-        (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    with served() as client:
+        entry = listed(client)
 
     assert (entry["decision"], entry["stale"]) == (None, "wrong")
 
 
-def test_settings_of_the_comparison_that_a_line_has_stay(client):
-    client.post("/cases/0/decision", json={**WRONG, "compare": {"case": "ignore"}})
-
-    (entry,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
-    assert entry["decision"]["compare"] == {"case": "ignore"}
+NAME = "the name of a reviewer"
 
 
 @pytest.mark.parametrize(
@@ -325,13 +320,7 @@ def test_settings_of_the_comparison_that_a_line_has_stay(client):
     [
         ({"decision": "maybe"}, "decision"),
         ({"decision": None}, "decision"),
-        ({"reviewer": ""}, "the name of a reviewer"),
-        ({"reviewer": "a\nb"}, "the name of a reviewer"),
-        ({"reviewer": None}, "the name of a reviewer"),
-        ({"reviewer": True}, "the name of a reviewer"),
-        ({"reviewer": 0}, "the name of a reviewer"),
-        ({"reviewer": []}, "the name of a reviewer"),
-        ({"reviewer": "\ud800"}, "the name of a reviewer"),
+        *(({"reviewer": name}, NAME) for name in ("", "a\nb", None, True, 0, [], "\ud800")),
         ({"answers": "SELECT 1"}, "`answers` is a list"),
         ({"answers": [{"file": "/etc/passwd"}]}, "a right answer is an object with one key"),
         ({"answers": [{"query": "SELECT '\ud800'"}]}, "half of a character"),
@@ -354,64 +343,82 @@ def test_a_decision_that_a_suite_could_not_be_read_with_is_refused(client, chang
     assert files() == before
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 100_000], ids=repr)
-def test_a_body_that_is_no_object_is_refused(client, body):
-    assert client.post("/cases/0/decision", content=body[:200_000]).status_code == 400
+def test_requests_that_have_no_form_are_refused(client):
+    bodies = (b"", b"[]", b"{", b"\xff", b"[" * 200_000)
+    too_large = json.dumps({**WRONG, "note": "x" * 5_000_000})
 
-
-def test_a_body_that_is_too_large_is_refused(client):
-    body = json.dumps({**WRONG, "note": "x" * 5_000_000})
-
-    assert client.post("/cases/0/decision", content=body).status_code == 413
-
-
-def test_a_case_that_there_is_not_is_a_problem(client):
+    assert [client.post("/cases/0/decision", content=body).status_code for body in bodies] == [400] * 5
+    assert client.post("/cases/0/decision", content=too_large).status_code == 413
     assert client.get("/cases/1").json() == {"problem": "there is no such case"}
-    for place in ("-1", "one", "1" * 5_000, "\u0661"):
-        assert client.get(f"/cases/{place}").status_code == 404
+    places = ("-1", "one", "1" * 5_000, "\u0661")
+    assert [client.get(f"/cases/{place}").status_code for place in places] == [404] * 4
 
 
-@pytest.mark.parametrize("reviewer", ["../../etc/anna", "/anna", "anna/../../x", "..", "a*b", "Anna B"])
-def test_only_a_file_of_the_reviewer_is_written(client, folder, reviewer):
-    before = files()
+def test_only_a_file_of_the_reviewer_is_written(own_client, folder):
+    for reviewer in ("../../etc/anna", "/anna", "anna/../../x", "..", "a*b", "Anna B"):
+        before = files()
 
-    response = client.post("/cases/0/decision", json={**WRONG, "reviewer": reviewer})
+        assert decide(own_client, reviewer=reviewer).status_code == 200
 
-    assert response.status_code == 200
-    (new,) = files().keys() - before.keys()
-    assert Path(new).parent == Path("reviews")
-    assert {name: content for name, content in files().items() if name != new} == before
-    assert [line["reviewer"] for line in decisions(new)] == [reviewer]
-    assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
+        changed = [name for name, content in files().items() if before.get(name) != content]
+        assert [Path(name).parent for name in changed] == [Path("reviews")]
+        assert decisions(changed[0])[-1]["reviewer"] == reviewer
+        assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
 
 
-def test_reviewers_who_decide_at_once_share_a_file_without_a_loss(folder):
-    write_shop([QUESTION], head=HEAD.replace("reviews/*.jsonl", "reviews.jsonl"))
-    review = gold_review()
+def test_reviewers_who_decide_at_once_share_a_file_without_a_loss():
+    with served_shop(QUESTION, head=HEAD.replace("reviews/*.jsonl", "reviews.jsonl")) as client:
 
-    def decide(reviewer):
-        with client_of(review) as client:
-            decision = {"decision": "right", "reviewer": reviewer}
-            return [client.post("/cases/0/decision", json={**decision, "note": str(n)}).status_code for n in range(50)]
+        def decide_often(reviewer):
+            right = {"decision": "right", "reviewer": reviewer}
+            return [decide(client, right, note=str(n)).status_code for n in range(50)]
 
-    with ThreadPoolExecutor() as pool:
-        assert [*pool.map(decide, ("anna", "ben"))] == [[200] * 50] * 2
+        with ThreadPoolExecutor() as pool:
+            assert [*pool.map(decide_often, ("anna", "ben"))] == [[200] * 50] * 2
 
     lines = decisions("reviews.jsonl")
     for reviewer in ("anna", "ben"):
         assert [line["note"] for line in lines if line["reviewer"] == reviewer] == [str(n) for n in range(50)]
-    assert review.appended_lines() == ["reviews.jsonl: decisions on 1 case"]
+    assert client.printed.getvalue().endswith("reviews.jsonl: decisions on 1 case\n")
+
+
+def test_a_damaged_line_is_told_with_its_place(own_client):
+    decide(own_client)
+    path = Path("reviews/anna.jsonl")
+    path.write_text(path.read_text(encoding="utf-8") + '{"suite": "s"', encoding="utf-8")
+
+    response = own_client.get("/cases", params={"reviewer": "anna"})
+
+    assert response.status_code == 409
+    assert response.json()["problem"].startswith("reviews/anna.jsonl:2:14: ")
+
+
+def test_texts_of_suites_systems_and_review_files_are_data():
+    write_shop([{"id": "a", "question": MARKUP, "evidence": MARKUP, "gold": f"SELECT '{MARKUP}'"}])
+    with served(".", write_system(MARKUP, {"a": f"SELECT '</script>{MARKUP}'"}, "a.json")) as client:
+        decide(client, {"decision": "right", "reviewer": MARKUP, "note": MARKUP})
+        responses = [
+            client.get("/cases", params={"reviewer": MARKUP}),
+            client.get("/cases/0"),
+            client.post("/cases/0/answer", json={"gold": 0}),
+        ]
+
+    assert all(response.headers["content-type"] == "application/json" for response in responses)
+    assert responses[0].json()["cases"][0]["decision"]["note"] == MARKUP
+
+
+# The server
 
 
 @pytest.mark.process
 @pytest.mark.long
-def test_endless_queries_delay_neither_pages_nor_the_end_of_the_server(folder):
+def test_endless_queries_delay_neither_pages_nor_the_end_of_the_server():
     write_shop([{**QUESTION, "timeout": 600}])  # longer than this test waits for anything
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     command = [sys.executable, "-m", "pytest_queryeval", "review", ".", "--serve=0"]
+    number = MAX_QUERIES + 4
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server,
-        ThreadPoolExecutor(50) as clients,
+        ThreadPoolExecutor(number) as clients,
         requests.Session() as browser,
     ):
         try:
@@ -420,8 +427,10 @@ def test_endless_queries_delay_neither_pages_nor_the_end_of_the_server(folder):
             url = address.partition("?")[0]
             browser.headers["Origin"] = url[:-1]
 
-            queries = [clients.submit(browser.post, f"{url}cases/0/answer", json={"query": endless}) for _ in range(50)]
-            wait_for(lambda: sum(query.done() for query in queries) == 50 - MAX_QUERIES)
+            queries = [
+                clients.submit(browser.post, f"{url}cases/0/answer", json={"query": ENDLESS}) for _ in range(number)
+            ]
+            wait_for(lambda: sum(query.done() for query in queries) == number - MAX_QUERIES)
             pages = [browser.get(url + path, timeout=60) for path in ("", "cases", "cases/0")]
             refused = [query.result() for query in queries if query.done()]
             server.send_signal(signal.SIGTERM)
@@ -436,66 +445,158 @@ def test_endless_queries_delay_neither_pages_nor_the_end_of_the_server(folder):
     assert exit_status == 0
 
 
-def test_a_damaged_line_is_told_with_its_place(client):
-    client.post("/cases/0/decision", json=WRONG)
-    path = Path("reviews/anna.jsonl")
-    path.write_text(path.read_text(encoding="utf-8") + '{"suite": "s"', encoding="utf-8")
-
-    response = client.get("/cases", params={"reviewer": "anna"})
-
-    assert response.status_code == 409
-    assert response.json()["problem"].startswith("reviews/anna.jsonl:2:14: ")
-
-
-def test_texts_of_suites_systems_and_review_files_are_data(folder):
-    write_shop([{"id": "a", "question": MARKUP, "evidence": MARKUP, "gold": f"SELECT '{MARKUP}'"}])
-    evidence = [{"kind": "systems", "text": MARKUP}]
-    with client_of(gold_review(f"SELECT '</script>{MARKUP}'", systems=(MARKUP,), evidence=evidence)) as client:
-        client.post("/cases/0/decision", json={"decision": "right", "reviewer": MARKUP, "note": MARKUP})
-        responses = [
-            client.get("/cases", params={"reviewer": MARKUP}),
-            client.get("/cases/0"),
-            client.post("/cases/0/answer", json={"gold": 0}),
-        ]
-
-    assert all(response.headers["content-type"] == "application/json" for response in responses)
-    assert responses[0].json()["cases"][0]["decision"]["note"] == MARKUP
-
-
-def test_a_suite_without_review_files_is_refused_before_any_query_runs(folder, capsys):
-    write_shop([QUESTION], head="kind: sql\nsource: {sqlite: {script: nothing.sql}}\n")
-
-    with pytest.raises(SystemExit) as exit_:
-        main(["review", ".", "--serve"])
-
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err.endswith("add to s.queryeval.yaml: reviews: reviews.jsonl\n")
-
-
-def test_without_the_extra_and_without_a_review_file_the_command_names_both(folder, monkeypatch, capsys):
+def test_without_the_extra_and_without_a_review_file_the_command_names_both(monkeypatch):
     write_shop([QUESTION], head="kind: sql\nsource: {sqlite: {script: nothing.sql}}\n")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "pytest_queryeval.features.review.page.server")
+    monkeypatch.delitem(sys.modules, "pytest_queryeval.features.review.page.server", raising=False)
 
-    with pytest.raises(SystemExit) as exit_:
-        main(["review", ".", "--serve"])
-
-    assert exit_.value.code == 2
     needs = "--serve needs uvicorn: pip install 'pytest-queryeval[review]'; no review file for s.queryeval.yaml: add to"
-    assert capsys.readouterr().err.endswith(f"{needs} s.queryeval.yaml: reviews: reviews.jsonl\n")
+    assert refusal("review", ".", "--serve").endswith(f"{needs} s.queryeval.yaml: reviews: reviews.jsonl")
 
 
-def test_a_port_that_is_taken_is_a_problem(folder):
-    write_shop([QUESTION])
-    messages = []
+def test_another_server_takes_a_free_port_and_a_port_that_is_taken_is_a_problem():
+    with served_shop(QUESTION) as client, served(".") as second:
+        port = client.address.port
+        assert second.address.port != port
+        with pytest.raises(SystemExit, match="2"):
+            main(["review", ".", f"--serve={port}"])
 
-    def serve_again(message):
-        messages.append(message)
-        port = int(message.partition("127.0.0.1:")[2].partition("/")[0])
-        serve_review(gold_review(), title="", port=port, tell=messages.append)
+    assert f"--serve {port}: Address already in use: name another port\n" in second.printed.getvalue()
 
-    with pytest.raises(ReportError, match=r"--serve \d+: Address already in use: name another port"):
-        serve(gold_review(), "", port=None, tell=serve_again)
-    assert len(messages) == 1
-    assert messages[0].startswith("open http://127.0.0.1:")
-    assert ADDRESS.rpartition(":")[0] in messages[0]
+
+# The answers of an audit
+
+
+SECRET_GOLD = "SELECT 'only gold has this'"
+AUDITED = [
+    {"id": "a", "question": "Which are cheapest?", "gold": SECRET_GOLD},
+    {"id": "b", "question": "Which are dearest?", "gold": SECRET_GOLD},
+    {"id": "c", "question": "Who?", "gold": "SELECT nothing FROM nowhere"},
+    {"id": "d", "question": "Why?", "answerable": False},
+]
+TABLE = {"columns": ["n", "m"], "rows": [["fig", None], ["pear", 2]]}
+DRAWN = [
+    ("a", {"11": {"query": CHEAPEST}, "22": {"query": "SELECT nam FROM product"}}),
+    ("b", {"33": {"table": TABLE}}),
+    ("c", {"44": {"query": "SELECT 1"}}),
+    ("d", {"55": {"query": "SELECT 2"}}),
+]
+
+
+def drawn(**predictions):
+    """The lines of an audit; a case of `predictions` has these."""
+    about = {"stratum": "passed-by-model-a", "probability": 0.5}
+    for id_, own in DRAWN:
+        nodeid = f"s.queryeval.yaml::{id_}"
+        yield {"case": id_, "nodeid": nodeid, **about, "predictions": predictions.get(id_, own)}
+
+
+def write_audit(lines):
+    write("".join(f"{json.dumps(line)}\n" for line in lines), "audit.jsonl")
+
+
+@pytest.fixture
+def auditing():
+    write_shop(AUDITED)
+    write_audit(drawn())
+    with served("--audit", "audit.jsonl") as client:
+        yield client
+
+
+def judge(client, place, judgement, reviewer="anna"):
+    return client.post(f"/cases/{place}/decision", json={"decision": judgement, "reviewer": reviewer})
+
+
+def test_each_answer_is_shown_by_its_question_and_query_alone_whatever_was_decided_on_golds(auditing):
+    overview = auditing.get("/cases", params={"reviewer": "anna"})
+    cases = [auditing.get(f"/cases/{place}") for place in range(5)]
+    answers = [auditing.post(f"/cases/{place}/answer", json={}) for place in range(5)]
+    for id_, decision in {"a": "wrong", "b": "right", "c": "ambiguous", "d": "unanswerable"}.items():
+        line = {"suite": "../s.queryeval.yaml", "case": id_, "decision": decision, "reviewer": "ben"}
+        write(json.dumps({**line, "at": "2026-11-01T00:00:00Z"}), f"reviews/{id_}.jsonl")
+    with served("--audit", "audit.jsonl") as decided:
+        again = [decided.post(f"/cases/{place}/answer", json={}) for place in range(5)]
+
+    assert [item["id"] for item in overview.json()["cases"]] == ["a", "a", "b", "c", "d"]
+    queries = [CHEAPEST, "SELECT nam FROM product", None, "SELECT 1", "SELECT 2"]
+    assert [case.json()["answers"][0]["query"] for case in cases] == queries
+    samples = [[["pear"], ["plum"]], [], [["fig", None], ["pear", "#2"]], [["#1"]], [["#2"]]]
+    for answered in (answers, again):
+        assert [answer.json()["predicted"].get("sample") or [] for answer in answered] == samples
+        assert answered[1].json()["predicted"]["error"]["kind"] == "invalid"
+    lines = "".join(response.text for response in (overview, *cases, *answers))
+    assert [word for word in ("only gold", "nowhere", "passed", "failed", "model", "stratum") if word in lines] == []
+
+
+@pytest.mark.parametrize(("row_count", "shape"), [(2, "2 rows of 2 columns"), (1_500, "the first 2 of 1,500 rows")])
+def test_the_page_says_of_how_many_rows_it_shows_the_first(row_count, shape):
+    write_shop(AUDITED)
+    write_audit(drawn(b={"33": {"table": {**TABLE, "row_count": row_count}}}))
+
+    with served("--audit", "audit.jsonl") as client:
+        predicted = run(client, {}, 2)["predicted"]
+
+    assert (predicted["shape"], predicted["more"]) == (shape, "")
+    assert predicted["sample"] == [["fig", None], ["pear", "#2"]]
+
+
+def test_judgements_are_appended_and_only_their_reviewer_sees_them(auditing):
+    before = decisions("audit.jsonl")
+    judgements = [(0, "wrong"), (0, "right"), (2, "unclear"), (1, "wrong", "ben")]
+
+    assert [judge(auditing, *judgement).status_code for judgement in judgements] == [200] * 4
+    refused = [("maybe", "anna"), (None, "anna"), ("right", ""), ("right", "a\n")]
+    assert [judge(auditing, 0, *judgement).status_code for judgement in refused] == [409] * 4
+
+    lines = decisions("audit.jsonl")
+    assert lines[: len(before)] == before
+    names = ("case", "prediction", "judgement", "reviewer")
+    assert [tuple(line.get(name) for name in names) for line in lines[len(before) :]] == [
+        ("a", "11", "wrong", "anna"),
+        ("a", "11", "right", "anna"),
+        ("b", None, "unclear", "anna"),  # its only answer
+        ("a", "22", "wrong", "ben"),
+    ]
+    listing = auditing.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    assert [item["decision"] for item in listing] == [
+        {"decision": "right"},
+        None,
+        {"decision": "unclear"},
+        None,
+        None,
+    ]
+
+
+def test_the_last_line_counts_the_answers_that_were_judged_and_a_damaged_line_is_told_with_its_place():
+    write_shop(AUDITED)
+    write_audit(drawn())
+    with served("--audit", "audit.jsonl") as client:
+        judge(client, 0, "wrong")
+        judge(client, 0, "right")
+        path = Path("audit.jsonl")
+        path.write_text(path.read_text(encoding="utf-8") + "{}\n", encoding="utf-8")
+        problem = client.get("/cases").json()["problem"]
+
+    assert client.printed.getvalue().endswith("audit.jsonl: judgements on 1 answer\n")
+    assert problem.startswith("audit.jsonl:7: ")
+    assert refusal("review", "--audit", "audit.jsonl", "--serve").startswith("audit.jsonl:7: ")
+
+
+def test_what_cannot_be_judged_is_refused(folder, monkeypatch):
+    write_shop(AUDITED)
+    write("cases: []\n", folder / "elsewhere" / "s.queryeval.yaml")
+    write("raise SystemExit('imported')\n", folder / "elsewhere" / "conftest.py")
+    write_audit(drawn())
+    assert refusal("review", "--audit", "audit.jsonl").startswith("--audit audit.jsonl: add --serve")
+    assert refusal("review").startswith("name a suite file")
+    Path("s.queryeval.yaml").rename("t.queryeval.yaml")
+    assert "no file s.queryeval.yaml from here" in refusal("review", "--audit", "audit.jsonl", "--serve")
+
+    (folder / "run").mkdir()
+    monkeypatch.chdir("run")
+    Path("link.queryeval.yaml").symlink_to("../elsewhere/s.queryeval.yaml")
+    for name in ("../elsewhere/s.queryeval.yaml", "link.queryeval.yaml"):
+        write_audit([{**next(drawn()), "nodeid": f"{name}::a"}])
+        assert "queryeval.yaml: is not below the current folder" in refusal(
+            "review", "--audit", "audit.jsonl", "--serve"
+        )
