@@ -3,9 +3,10 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.features.dbt.project import DbtProject
+from pytest_queryeval import load_cases
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite/dbt"
 MADE = shutil.ignore_patterns("bakery.duckdb*", "__pycache__", "reports", "logs")
@@ -27,15 +28,8 @@ def edit_later(path, text):
 
 
 def project_in(folder, **settings):
-    defaults = {
-        "folder": folder,
-        "manifest": folder / "target/manifest.json",
-        "target": "dev",
-        "adapter": "duckdb",
-        "database": "bakery",
-        "schema": "main",
-        "target_schema": "main",
-        "file": None,
-        "folders": ("models", "seeds", "snapshots"),
-    }
-    return DbtProject(**defaults | settings)
+    """What rewrites the queries of a suite on the project; its database need not be there."""
+    suite = folder.parent / "project.queryeval.yaml"
+    suite.write_text(f"kind: sql\nsource: {{dbt: {folder.name}}}\ncases: [{{id: a, gold: x, predicted: x}}]\n")
+    (case,) = load_cases(suite)
+    return replace(case.settings.source.rewriter, **{"file": None} | settings)

@@ -2,9 +2,10 @@
 
 import json
 import random
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from math import ceil, comb, floor, sqrt
+from functools import cache
+from itertools import product
+from math import ceil, comb, floor, prod, sqrt
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,6 @@ from report_parts import write as write_report
 from samples import FINGERPRINT, entry
 
 from pytest_queryeval.cli import main
-
-# white box: strata of more cases than a test can have, and the level over all samples
-from pytest_queryeval.features.audit.intervals import Count, Estimate, difference, estimate_count
 
 pytestmark = pytest.mark.feature("report_files")
 
@@ -99,6 +97,7 @@ LONE, SIDE, SUM = (
 )
 
 
+@cache
 def exact_limits(size, judged, hits, tails):
     """The limits of a stratum by their definition, in fractions; `tails` are the share of P(X = hits), and the skew."""
 
@@ -153,36 +152,51 @@ def test_the_estimate_and_its_limits_are_those_of_their_definition(passed, misse
     assert audited["ci95"] == pytest.approx(interval)
 
 
+@pytest.mark.parametrize("strata", [[(12, 5)], [(12, 9)], [(30, 12)], [(14, 6), (8, 5)], [(9, 7), (20, 8)]])
+def test_the_definition_covers_the_truth_in_all_samples_together(strata):
+    """The probability of a sample whose interval has the share of right answers, for every number of them."""
+
+    def probability(right, hits):
+        return prod(
+            comb(matching, number) * comb(size - matching, judged - number) / comb(size, judged)
+            for (size, judged), matching, number in zip(strata, right, hits, strict=True)
+        )
+
+    total = sum(size for size, _ in strata)
+    intervals = {
+        hits: interval_of([(*own, number) for own, number in zip(strata, hits, strict=True)])[1]
+        for hits in product(*(range(judged + 1) for _, judged in strata))
+    }
+    for right in product(*(range(0, size + 1, 1 if len(strata) == 1 else 3) for size, _ in strata)):
+        covered = [
+            probability(right, hits) for hits, (low, high) in intervals.items() if low <= sum(right) / total <= high
+        ]
+        assert sum(covered) >= 0.935, right
+
+
 def test_limits_of_many_cases_do_not_overflow():
-    estimate = estimate_count(Count(100_000, 300, 300))
+    write(run_of(2_000, 0))
+    judge_all(draw("report.json", number=300))
 
-    assert estimate.high == 100_000
-    assert 98_000 < estimate.low < 99_000
+    low, high = audit()[0]["audited"]["ci95"]
 
-
-@pytest.mark.parametrize("size", [12, 40])
-def test_a_stratum_by_itself_keeps_its_level(size):
-    """Coverage of every number of cases with the property, summed over all samples."""
-    for judged in range(5, size + 1):
-        limits = [estimate_count(Count(size, judged, hits)) for hits in range(judged + 1)]
-        for matching in range(size + 1):
-            covered = sum(
-                comb(matching, hits) * comb(size - matching, judged - hits)
-                for hits, (_, low, high) in enumerate(limits)
-                if low <= matching <= high and hits <= matching
-            )
-
-            assert covered / comb(size, judged) >= 0.935, (judged, matching)
+    assert high == 1
+    assert 0.985 < low < 0.995
 
 
-def test_a_difference_of_counts_of_which_each_case_has_one_is_that_of_one_count():
-    for judged, hits in ((10, 3), (10, 0), (10, 10), (4, 2)):
-        of_hits = estimate_count(Count(50, judged, hits))
-        between = difference(Count(50, judged, hits), Count(50, judged, judged - hits))
+@pytest.mark.parametrize("right", [0, 3, 10])
+def test_the_difference_of_two_answers_of_which_one_is_right_is_that_of_one_count(right):
+    write(run_of(40, 0), "small.json")
+    write([answered(case["id"], query="SELECT 2") for case in run_of(40, 0)], "large.json")
+    for place, case in enumerate(draw("small.json", "large.json", number=10)):
+        for prediction, content in case["predictions"].items():
+            is_right = (content["query"] == "SELECT 2") is (place < right)
+            judge({**case, "predictions": {prediction: content}}, "right" if is_right else "wrong")
 
-        assert between == pytest.approx([2 * number - 50 for number in of_hits])
-    assert difference(Count(50, 0, 0, 1.0), Count(50, 0, 0)) == Estimate(50, -50, 50)
-    assert difference(Count(50, 0, 0), Count(50, 0, 0)) == Estimate(0, -50, 50)
+    audited = audit("small.json", "large.json")[0]["audited"]
+
+    value, interval = interval_of([(40, 10, right)])
+    assert [audited["value"], *audited["ci95"]] == pytest.approx([2 * share - 1 for share in (value, *interval)])
 
 
 # --- the draw
@@ -223,24 +237,16 @@ def test_a_draw_has_known_probabilities_and_tells_nothing_of_gold_or_system(caps
     assert [case["stratum"] for case in drawn] != sorted(case["stratum"] for case in drawn)
 
 
-def test_a_seed_decides_on_the_draw():
-    write(run_of(60, 20))
-
-    first, again, second = (
-        draw("report.json", number=number, path=path)
-        for number, path in ((20, "a.jsonl"), ("20:0", "b.jsonl"), ("20:1", "c.jsonl"))
-    )
-
-    assert first == again
-    assert first != second
-
-
 def test_each_case_is_drawn_as_often_as_its_probability_says():
     write(run_of(8, 6))
     times = dict.fromkeys(range(14), 0)
     for seed in range(40):
-        for case in draw("report.json", number=f"10:{seed}", path=f"{seed}.jsonl"):
+        drawn = draw("report.json", number=f"10:{seed}", path=f"{seed}.jsonl")
+        for case in drawn:
             times[int(case["case"][1:])] += 1
+
+    assert draw("report.json", number="10:39", path="again.jsonl") == drawn
+    assert draw("report.json", number=10, path="0") == read_lines("0.jsonl")
 
     assert {number: count for number, count in times.items() if not 11 < count < 39} == {}
 
@@ -558,16 +564,6 @@ def test_a_damaged_line_is_named_with_its_file(line, problem):
 
     assert message.startswith("a.jsonl:2")
     assert problem in message
-
-
-def test_lines_that_are_appended_at_once_are_all_read():
-    write(run_of(30, 30))
-    drawn = draw("report.json", number=60)
-
-    with ThreadPoolExecutor(8) as executor:
-        list(executor.map(lambda number: judge(drawn[number], "right", reviewer=f"r{number % 3}"), range(60)))
-
-    assert audit()[0]["judged"] == 60
 
 
 def test_texts_of_suites_do_nothing_to_terminal_or_file():

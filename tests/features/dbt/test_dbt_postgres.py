@@ -8,7 +8,7 @@ from bakery import manifest_of, write_manifest
 from suites import write
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.evaluation.session import Session  # white box: the schema that systems are given
+from pytest_queryeval.evaluation import Session
 
 pytest_plugins = ["postgres"]
 pytestmark = pytest.mark.feature("database_servers")

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from endpoint_faults import says
+from opened_sources import source_of
 from servers import FaultServer
+from waiting import child_processes
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.http_engine import DRIVER
-from pytest_queryeval.sandbox.host import Host  # white box: which process runs the queries
+from pytest_queryeval.testing import open_engine
 
 pytestmark = pytest.mark.process
 
@@ -28,20 +27,16 @@ def run(hosts, tmp_path):
     """Executes a query on the service at a URL, and checks that it ends in time."""
 
     def execute(url, query=QUERY, timeout=3, max_rows=100, **settings):
-        engine = opened(hosts, tmp_path, url=url, **{**FORM, **settings})
+        stated = {name: value for name, value in {**FORM, **settings}.items() if value is not None}
         began = time.monotonic()
         try:
-            return engine.execute(query, timeout=timeout, max_rows=max_rows)
+            with open_engine(source_of("http", tmp_path, url=url, **stated), hosts) as engine:
+                return engine.execute(query, timeout=timeout, max_rows=max_rows)
         finally:
             elapsed = time.monotonic() - began
             assert elapsed < 10 * 2 * timeout  # of the query and of the trivial one, on a machine that may be busy
 
     return execute
-
-
-def opened(hosts, folder, **settings):
-    set_settings = {name: value for name, value in settings.items() if value is not None}
-    return ENGINES["http"].open(Source(name="s", engine="http", settings=set_settings, folder=folder), hosts)
 
 
 def unless_probed(behaviour):
@@ -55,7 +50,7 @@ def follows(exchange):
 
 
 def endless_empty_pages(exchange):
-    time.sleep(0.02)
+    time.sleep(0.1)
     exchange.reply(json.dumps({"rows": [], "next": f"/query?page={exchange.number}"}))
 
 
@@ -136,7 +131,10 @@ FAILURES = {
 
 @pytest.mark.parametrize(("behaviour", "reason"), SOURCE_ERRORS.values(), ids=SOURCE_ERRORS)
 def test_service_that_does_not_answer_as_one_is_a_source_error(run, behaviour, reason):
-    with FaultServer(behaviour) as server, pytest.raises(SourceError, match=f"^source 's': .*(?:{reason})") as caught:
+    with (
+        FaultServer(behaviour) as server,
+        pytest.raises(SourceError, match=f"^source 'music': .*(?:{reason})") as caught,
+    ):
         run(server.url)
 
     assert str(caught.value).isprintable()
@@ -200,9 +198,7 @@ def test_redirect_within_the_origin_is_followed_with_the_query(run):
             exchange.reply("", "307 Temporary Redirect", Location="/new")
 
     with FaultServer(behave) as server:
-        rows = run(server.url).answer.rows
-
-    assert rows == [(1,), (2,)]
+        assert run(server.url).answer.rows == [(1,), (2,)]
     assert [request.query for request in server.requests] == [QUERY, QUERY]
 
 
@@ -218,9 +214,12 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "401 Unauthorized", "500 Internal Server Error"])
-@pytest.mark.parametrize(("settings", "pattern"), SECRETS.values(), ids=SECRETS)
-def test_what_a_service_repeats_of_our_secrets_is_taken_out(run, status, settings, pattern):
+STATUSES = ("200 OK", "400 Bad Request", "401 Unauthorized", "500 Internal Server Error")
+
+
+@pytest.mark.parametrize(("name", "status"), [*zip(SECRETS, STATUSES * 2, strict=True)])
+def test_what_a_service_repeats_of_our_secrets_is_taken_out(run, name, status):
+    settings, pattern = SECRETS[name]
     others = {name: value for name, value in settings.items() if name not in ("user", "query")}
     with FaultServer(echo(status, pattern)) as server, pytest.raises(SourceError) as caught:
         run(server.url.replace("//", f"//{settings.get('user', '')}") + settings.get("query", ""), **others)
@@ -229,10 +228,15 @@ def test_what_a_service_repeats_of_our_secrets_is_taken_out(run, status, setting
     assert not re.search("s3cret|t0ken|k3y|b0dy|bWU6", str(caught.value))
 
 
-def test_secrets_are_not_in_the_list_of_processes(hosts, run):
-    with FaultServer(says(GOOD)) as server:
-        run(server.url, auth={"basic": "me:s3cret-pass"}, headers={"X-Token": "t0ken-of-mine"})
-        process = Path("/proc") / str(hosts.shared(Host("http", DRIVER)).pid)
+def test_secrets_are_not_in_the_list_of_processes(tmp_path):
+    others = child_processes()
+    settings = {**FORM, "auth": {"basic": "me:s3cret-pass"}, "headers": {"X-Token": "t0ken-of-mine"}}
+    with (
+        FaultServer(says(GOOD)) as server,
+        open_engine(source_of("http", tmp_path, url=server.url, **settings)) as http,
+    ):
+        http.execute(QUERY, timeout=30, max_rows=9)
+        (process,) = (Path("/proc") / str(pid) for pid in child_processes() - others)
         content = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
     assert b"host_child.py" in content
