@@ -251,8 +251,8 @@ def test_a_program_need_not_read_its_stdin(tmp_path, code):
 
 
 @pytest.mark.parametrize("mode", ["each", "lines"])
-@pytest.mark.parametrize("deaf", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"], ids=["ends", "deaf"])
-def test_a_program_that_never_answers_is_ended_at_its_limit(tmp_path, mode, deaf):
+def test_a_program_that_never_answers_and_ignores_signals_is_ended_at_its_limit(tmp_path, mode):
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     code = f"import os, signal, sys, time\n{deaf}{TOLD_PID}sys.stdin.readline()\ntime.sleep(600)"
 
     error = fault(program(tmp_path, code, mode=mode), LIMIT)
@@ -265,19 +265,16 @@ SLEEPER = "subprocess.Popen([sys.executable, '-c', {code!r}])\n"
 IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
 
-@pytest.mark.parametrize("code", ["import time; time.sleep(600)", IGNORES], ids=["sleeps", "ignores SIGTERM"])
-def test_a_child_that_holds_the_pipes_neither_hinders_the_answer_nor_stays(tmp_path, code):
-    prediction = answer(program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "print('SELECT 1')"), limit=5.0)
+def test_children_of_a_program_that_answers_or_is_late_end_with_it(tmp_path):
+    code = READ + TOLD_PID + SLEEPER.format(code=IGNORES)
+
+    prediction = answer(program(tmp_path, code + "print('SELECT 1')"), limit=5.0)
+    answered_pid = told_pid(tmp_path)
+    late = fault(program(tmp_path, code + "time.sleep(600)"), LIMIT)
 
     assert prediction.content == query("SELECT 1")
-    assert is_gone(told_pid(tmp_path))
-
-
-@pytest.mark.parametrize("code", ["import time; time.sleep(600)", IGNORES], ids=["sleeps", "ignores SIGTERM"])
-def test_children_of_a_program_that_is_late_end_with_it(tmp_path, code):
-    late = program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "time.sleep(600)")
-
-    assert isinstance(fault(late, LIMIT), TimeoutError)
+    assert isinstance(late, TimeoutError)
+    assert is_gone(answered_pid)
     assert is_gone(told_pid(tmp_path))
 
 
@@ -341,14 +338,16 @@ def test_a_watcher_of_children_that_does_not_watch_is_told_of(tmp_path):
         asyncio.set_child_watcher(None)
 
 
-def test_lines_are_answered_by_one_process(tmp_path):
-    predictor = lines(tmp_path, "say({'predicted': case['question'], 'id': case['id'], 'pid': os.getpid()})")
+def test_lines_are_answered_by_one_process_that_sees_the_end_of_its_stdin(tmp_path):
+    code = (
+        LINES + "say({'predicted': case['question'], 'id': case['id'], 'pid': os.getpid()})\nopen('done', 'w').close()"
+    )
 
-    predictions = answers(predictor, *(make_view(id=name, question=name) for name in "abc"))
+    predictions = answers(program(tmp_path, code, mode="lines"), *(make_view(id=name, question=name) for name in "abc"))
 
     assert [prediction.content.query for prediction in predictions] == ["a", "b", "c"]
     assert len({prediction.metadata["pid"] for prediction in predictions}) == 1
-    assert is_gone(predictions[0].metadata["pid"])
+    assert (tmp_path / "done").exists()
 
 
 def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
@@ -373,6 +372,7 @@ def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
         ("say({'predicted': 'x', 'id': 'other'})", "answered 'other' where 'bad' was asked"),
         ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "byte 0xe9 at 1, which is not UTF-8"),
         ('sys.stdout.write(\'"x"\\n"y"\\n\'); sys.stdout.flush()', "printed '\"y\"' that nothing asked for"),
+        ("sys.exit('no key')", "ask.py ended with exit code 1: no key"),
     ],
     ids=lambda value: value[:30],
 )
@@ -382,6 +382,7 @@ def test_a_process_that_prints_anything_else_is_replaced(tmp_path, said, told):
     before, bad, after = answers(lines(tmp_path, code), *(make_view(id=name) for name in ("good", "bad", "good")))
 
     assert told in str(bad)
+    assert bad.temporary == ("ended" in told)
     assert before.content == after.content == query("x")
     assert before.metadata["pid"] != after.metadata["pid"]
 
@@ -402,22 +403,12 @@ def test_a_late_second_line_is_not_taken_for_the_next_answer(tmp_path):
     assert in_thread(two()).content == query("x")
 
 
-def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
-    code = "if case['id'] == 'bad': sys.exit('no key')\n    say('x')"
-
-    bad, good = answers(lines(tmp_path, code), make_view(id="bad"), make_view(id="good"))
-
-    assert str(bad).endswith("ask.py ended with exit code 1: no key")
-    assert bad.temporary
-    assert good.content == query("x")
-
-
 @pytest.mark.parametrize(
     ("end", "pause"),
     [
-        *(("break", pause) for pause in (0.0, 0.3)),
-        *(("os.close(1); time.sleep(0.05); break", pause) for pause in (0.0, 0.3)),
-        *(("time.sleep(0.05); break", pause) for pause in (0.0, 0.3)),
+        ("break", 0.0),
+        ("os.close(1); time.sleep(0.05); break", 0.0),
+        ("time.sleep(0.05); break", 0.3),
         ("sys.stderr.write('oh'); sys.exit(3)", 0.3),
     ],
 )
@@ -452,14 +443,6 @@ def test_a_new_process_that_does_not_answer_is_told_of(tmp_path, code, told):
 
     assert str(error).endswith(told)
     assert error.temporary
-
-
-def test_a_process_that_waits_for_its_stdin_sees_its_end(tmp_path):
-    code = LINES + "say('x')\nopen('done', 'w').close()"
-
-    answer(program(tmp_path, code, mode="lines"))
-
-    assert (tmp_path / "done").exists()
 
 
 def test_a_process_that_stays_at_the_end_is_ended(tmp_path):
