@@ -278,9 +278,13 @@ def test_suites_with_nested_cells_are_scored_and_shown(tmp_path):
     assert report["cases"][3]["difference"]["summary"] == 'gold {"a": 1, "b": 1.10}, predicted {"a": 1, "b": "1.10"}'
 
 
-def test_nan_is_a_number_that_is_none(run):
-    [[cell]] = run("select 'nan'::double")
+def test_messages_do_not_quote_the_query_and_nan_is_none(file_engine, run):
+    for query in ("select nowhere", "select\nnowhere"):
+        message = file_engine.execute(query, timeout=20, max_rows=1).error.message
 
+        assert message.startswith('Binder Error: Referenced column "nowhere"')
+        assert "LINE" not in message
+    [[cell]] = run("select 'nan'::double")
     assert cell != cell
 
 
@@ -289,20 +293,6 @@ def test_what_one_query_leaves_behind_is_gone_for_the_next(run):
     types = "select count(*) from duckdb_types() where database_name = 'temp' and type_name like '%pivot%'"
 
     assert run(types) == [(0,)]
-
-
-def test_messages_do_not_quote_the_query(file_engine):
-    for query in ("select nowhere", "select\nnowhere"):
-        message = file_engine.execute(query, timeout=20, max_rows=1).error.message
-
-        assert message.startswith('Binder Error: Referenced column "nowhere"')
-        assert "LINE" not in message
-
-
-def test_large_answers_arrive_whole(run):
-    rows = run("select i, 'text ' || i from range(50000) t(i)")
-
-    assert rows == [(number, f"text {number}") for number in range(50_000)]
 
 
 def test_a_block_that_is_damaged_is_a_source_error(run, tmp_path):

@@ -125,22 +125,17 @@ def test_a_run_has_the_numbers_of_the_report_and_its_files(folder, capsys, url, 
     assert (local / "report.html").read_bytes() == REPORTS["html"].render(report)
 
 
-def test_a_second_export_updates_the_run(folder, capsys, url, client):
-    report = make_report(12, name="twice")
-    _, first = export(capsys, report, url)
-    rescored = [case | {"scores": dict.fromkeys(case["scores"], 0.25)} for case in report["cases"]]
-
-    status, second = export(capsys, report_of(rescored, name="twice"), url)
-
-    assert (status, first["created"], second["created"]) == (0, True, False)
-    assert second["run_id"] == first["run_id"]
-    assert client.get_run(first["run_id"]).data.metrics["execution_accuracy"] == 0.25
-
-
-def test_another_run_is_another_run_of_the_experiment_that_a_variable_names(folder, capsys, url, client, monkeypatch):
+def test_a_second_export_updates_a_run_and_another_run_is_one_of_the_experiment_that_a_variable_names(
+    folder, capsys, url, client, monkeypatch
+):
     scores = {"recall[COUNTRY]": 0.5, "recall[=€]": 0.25, "recall[.]": 0.75, "recall[A/B]": 1.0}
     later = report_of([entry(scores=scores)], name="nightly", created="2025-03-02T09:30:00+00:00", interrupted=True)
-    _, first = export(capsys, make_report(12, name="nightly"), url)
+    report = make_report(12, name="nightly")
+    _, first = export(capsys, report, url)
+    rescored = [case | {"scores": dict.fromkeys(case["scores"], 0.25)} for case in report["cases"]]
+    _, again = export(capsys, report_of(rescored, name="nightly"), url)
+    assert (first["created"], again["created"], again["run_id"]) == (True, False, first["run_id"])
+    assert client.get_run(first["run_id"]).data.metrics["execution_accuracy"] == 0.25
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "text-to-sql")
 
     _, second = export(capsys, later, url)
