@@ -12,14 +12,13 @@ from child_processes import leave_out_tests_that_start_processes
 from hidden_features import pytest_addoption, pytest_configure, pytest_ignore_collect, pytest_runtest_setup  # noqa: F401 - hooks
 from hypothesis import HealthCheck, settings
 from installed_modules import InstalledModules, remember_distributions
+from samples import COMMIT_VARIABLES
 
-from pytest_queryeval import evaluation  # noqa: F401 - have registries that workers use
-from pytest_queryeval.core.registry import USED_BY_WORKERS
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.core.registry import USED_BY_WORKERS  # white box: what tests have registered is forgotten
+from pytest_queryeval.evaluation import Session
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.runs.report import COMMIT_VARIABLES
 from pytest_queryeval.sandbox.host import Hosts
 
 # Deadlines and "too slow" are about the machine, which may be busy.

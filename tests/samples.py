@@ -23,6 +23,9 @@ from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import view_of
 
+COMMIT_VARIABLES = (  # in which services of continuous integration name the commit
+    *("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT"),
+)
 SETTINGS = {field.name for field in fields(Settings)}
 
 

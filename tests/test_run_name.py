@@ -4,11 +4,10 @@ import shutil
 import subprocess
 
 import pytest
-from samples import make_case
+from samples import COMMIT_VARIABLES, make_case
 
 from pytest_queryeval import evaluate
 
-OF_CI = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
@@ -53,7 +52,7 @@ def test_the_default_is_predictor_and_commit_with_a_mark_after_changes(folder):
     assert name_of_run(" ") == f"inline {commit}+dirty"
 
 
-@pytest.mark.parametrize("variable", OF_CI)
+@pytest.mark.parametrize("variable", COMMIT_VARIABLES)
 def test_ci_names_the_commit(monkeypatch, variable):
     monkeypatch.setenv(variable, "0123456789abcdef0123456789abcdef01234567")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("git was asked"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_queryeval.core.cause import CausingEdit
 from pytest_queryeval.core.model import Case, Execution
-from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation import Session
 from pytest_queryeval.features.causes import Edits
 
 
