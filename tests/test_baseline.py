@@ -148,7 +148,7 @@ def test_earlier_predictions_come_with_their_errors_and_differences():
 
 def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", "singers-in-Bergen-2025")
-    query = f"SELECT 'singers-in-Bergen-2025', '\udc80', '{'x' * 10_000}'"
+    query = f"SELECT 'singers-in-Bergen-2025', '\udc80', '{'x' * 4_000}'"
     predicted = {"query": query, "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
     old = [case(f"c{number:03}", predicted=predicted) for number in range(510)]
 

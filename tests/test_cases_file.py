@@ -225,7 +225,7 @@ def test_a_page_lists_the_worst_of_many_cases_and_says_of_how_many(monkeypatch, 
     assert listed == [*"012345678"] if in_memory else ["2", "4", "6", "8"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_than_fifty_thousand_cases_go_to_a_file(monkeypatch):
     monkeypatch.undo()
     folder = Path(tempfile.mkdtemp())

@@ -1,279 +1,204 @@
-"""What the text of a failed case says of answers that differ."""
+"""What the text of a failed case says of answers that differ: all cases are of one run of pytest."""
 
-from __future__ import annotations
-
-from dataclasses import replace
-from datetime import date, datetime
-from decimal import Decimal
-from pathlib import Path
+import json
+import re
 
 import pytest
-from samples import answer, make_case, make_result, table
 
-from pytest_queryeval.comparison.canonical import XSD  # white box: the namespace of XML Schema
-from pytest_queryeval.core.cause import Cause, CausingEdit
-from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
-from pytest_queryeval.core.table import IRI, Literal, Policy
-from pytest_queryeval.plugin.failure import colour_lines, failure_lines  # white box: the text of any single case
-from pytest_queryeval.results.case_json import result_json  # white box: likewise
+pytestmark = pytest.mark.feature("duckdb", "sparql_endpoint")
 
-MISSED = (ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
-
-
-def lines_of(result):
-    """The text of a failure."""
-    return failure_lines(result, result_json(result, nodeid="a", path="s.queryeval.yaml", outcome="failed"))
-
-
-def answers(gold, predicted, *, kind="sql", **policy):
-    """The lines about the answers of a missed case."""
-    case = make_case(kind=kind, policy=Policy(**policy))
-    lines = list(lines_of(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
-    return [line for line in lines if line.startswith("    ") or line.split()[0] in ("answers", "hint")]
-
-
-TEXT_NUMBERS = "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
-DUPLICATES = "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case"
-EXTRA = "  hint       if extra columns do not matter, add `compare: {extra_columns: allow}` to the case"
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "shown"),
-    [
-        # a text and a number that look alike come with their types
-        (table((3,), (4,)), table(("3",), (4,)), ["missing  | 3 (integer)", "extra    | 3 (text)", TEXT_NUMBERS]),
+TEXT_NUMBERS = "hint if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
+DUPLICATES = "hint if duplicates do not matter, add `compare: {duplicates: ignore}` to the case"
+EXTRA = "hint if extra columns do not matter, add `compare: {extra_columns: allow}` to the case"
+MIDNIGHT = "hint a date does not equal a timestamp at midnight: cast both to one type"
+DATE, TIMESTAMP = "DATE '2024-01-02'", "TIMESTAMP '2024-01-02 {}'"
+# The rows of gold and of predicted in SQL, settings of `compare`, and what is shown of what differs.
+ROWS = [
+    # A text and a number that look alike come with their types, in the cells that differ.
+    (
+        "(3), (4)",
+        "('3'), ('4')",
+        {},
+        ["missing | 3 (integer)", "missing | 4 (integer)", "extra | 3 (text)", "extra | 4 (text)", TEXT_NUMBERS],
+    ),
+    (
+        "('FR', 'a', 3, 3)",
+        "('FR', 'a', '3', 4)",
+        {},
+        ["gold | FR · a · 3 (integer) · 3", "instead | FR · a · 3 (text) · 4"],
+    ),
+    ("(3, 'x'), (5, 'z')", "(3.0, 'y'), (5, 'z')", {}, ["gold | 3 · x", "instead | 3.0 · y"]),
+    *(
         (
-            table(("1.10",), ("x",)),
-            table((1.1,), ("x",)),
-            ["missing  | 1.10 (text)", "extra    | 1.1 (float)", TEXT_NUMBERS],
-        ),
-        # only the cells that look alike, of a changed row
-        (
-            table(("FR", "a", 3, 3)),
-            table(("FR", "a", "3", 4)),
-            ["gold     | FR · a · 3 (integer) · 3", "instead  | FR · a · 3 (text) · 4"],
-        ),
-        (table((3, "x"), (5, "z")), table((Decimal(3), "y"), (5, "z")), ["gold     | 3 · x", "instead  | 3 · y"]),
-        # texts that look the same, by escapes of the characters that differ
-        (
-            table(("K\xf6ln",), ("x",)),
-            table(("Ko\u0308ln",), ("x",)),
-            [r"missing  | K\xf6ln", r"extra    | Ko\u0308ln"],
-        ),
-        (
-            table(("M\xfcnchen", 3)),
-            table(("M\xfcnchen\xa0", 3)),
-            ["gold     | M\xfcnchen · 3", "instead  | M\xfcnchen\\xa0 · 3"],
-        ),
-        # rows that occur too often
-        (
-            table(("FR",), ("FR",), ("JP",), ("JP",), ("JP",), ("KE",)),
-            table(("FR",), ("JP",), ("KE",)),
-            ["repeated | FR (2 in gold, 1 in predicted)", "repeated | JP (3 in gold, 1 in predicted)", DUPLICATES],
-        ),
-        (table((1,)), table((1, 2)), [EXTRA]),
-    ],
-)
-def test_what_differs_is_shown_with_the_setting_that_allows_it(gold, predicted, shown):
-    lines = [line for line in answers(gold, predicted)[1:] if "columns  |" not in line]
+            f"({gold}, 1, 5, 6)",
+            f"({text}, 2, 5, 6)",
+            {},
+            [f"gold | {shown} · 1 · 5 · 6", f"instead | {other} · 2 · 5 · 6"],
+        )
+        for gold, text, shown, other in [
+            ("1.5::DECIMAL(9, 1)", "'1.5'", "1.5 (decimal)", "1.5 (text)"),
+            ("1.5::DOUBLE", "'1.5'", "1.5 (float)", "1.5 (text)"),
+            ("NULL", "'NULL'", "NULL", "NULL (text)"),
+            ("true", "'true'", "true (boolean)", "true (text)"),
+            ("'a'::BLOB", "'x''61'''", "x'61' (bytes)", "x'61' (text)"),
+            ("3", "3", "3", "3"),
+        ]
+    ),
+    # Texts that look the same, by escapes of the characters that differ.
+    ("('K\xf6ln'), ('x')", "('Ko\u0308ln'), ('x')", {}, [r"missing | K\xf6ln", r"extra | Ko\u0308ln"]),
+    ("('M\xfcnchen', 3)", "('M\xfcnchen\xa0', 3)", {}, ["gold | M\xfcnchen · 3", "instead | München\\xa0 · 3"]),
+    # Rows that occur too often.
+    (
+        "('FR'), ('FR'), ('JP'), ('JP'), ('JP'), ('KE')",
+        "('FR'), ('JP'), ('KE')",
+        {},
+        ["repeated | FR (2 in gold, 1 in predicted)", "repeated | JP (3 in gold, 1 in predicted)", DUPLICATES],
+    ),
+    ("(1)", "(1, 2)", {}, [EXTRA]),
+    # No setting is named that is there already, or would not help.
+    ("('1.10')", "('1.1')", {}, ["missing | 1.10", "extra | 1.1"]),
+    ("(3, 'a')", "('3', 'b')", {"text_numbers": True}, ["gold | 3 · a", "instead | 3 · b"]),
+    ("(1)", "(2, 2)", {}, []),
+    ("(1)", "(1), (1)", {"row_order": "strict"}, []),
+    ("('FR'), ('FR'), ('JP')", "('FR', 1), ('JP', 1)", {}, []),
+    (f"({DATE}, 1)", f"({TIMESTAMP.format('12:00')}, 1)", {}, None),
+    (f"({DATE}, 1)", "(DATE '2024-01-03', 1)", {}, None),
+    # A date in place of a timestamp at midnight is explained.
+    (f"({DATE}, 1)", f"({TIMESTAMP.format('00:00')}, 1)", {}, [MIDNIGHT]),
+    ("('2024-01-02 00:00:00.000', 1)", "('2024-01-02', 2)", {}, [MIDNIGHT]),
+]
+XSD = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"
+TERMS = [
+    ("20", '"20"^^xsd:decimal', "20 (xsd:integer)", "20 (xsd:decimal)"),
+    ('"a"^^xsd:token', '"a"', "a (xsd:token)", "a (xsd:string)"),
+]
+TABLE = {name: {"columns": ["a"], "rows": [[value]]} for name, value in (("gold", 1), ("same", "1"), ("other", 2))}
+SAME = {"gold_table": TABLE["gold"], "predicted_table": TABLE["same"]}
+EXECUTION, BIRD = "execution_accuracy", "execution_accuracy_bird"
+MORE = {
+    "both-metrics": SAME | {"thresholds": {EXECUTION: 1, BIRD: 1}},
+    "another-metric": SAME | {"thresholds": {"soft_f1": 1}},
+    "golds": {"gold_any": [TABLE["other"], TABLE["gold"], TABLE["other"]], "predicted": "SELECT 1 AS a, 7 AS b"},
+    "unsafe": {"gold": "SELECT 1", "predicted": "DELETE FROM t"},
+    "cause": {"gold": "SELECT a FROM t WHERE a > 30", "predicted": "SELECT a FROM t WHERE a > 40"},
+    "colours": {
+        "gold": "VALUES (1, 'a', 2), (5, 'b', 6), (7, 'c', 7)",
+        "predicted": "VALUES (1, 'a', 3), (8, 'd', 9), (0, 'e', 0)",
+    },
+    "separator": {"gold": "VALUES (1, 'a · b')", "predicted": "VALUES (1, 'a')"},
+}
+ASKED = {"question": "q", "gold": "SELECT 1"}
+SAID = """
+calls = []
+def same(case):
+    return "SELECT '1'"
+def either(case):
+    calls.append(case)
+    return "SELECT '1'" if len(calls) % 2 else "SELECT 2"
+"""
 
-    assert [line.removeprefix("    ") if "|" in line else line for line in lines] == shown
+
+def rows_of(values):
+    """A query of these rows, in columns of these types, in no order."""
+    return f"SELECT * FROM (VALUES {values})"
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "policy"),
-    [
-        (table((3,)), table((4,)), {}),
-        (table(("3",)), table(("4",)), {}),
-        (table(("1.10",)), table((1.2,)), {}),
-        (table(("1.10",)), table(("1.1",)), {}),
-        (table((3, "a")), table(("3", "b")), {"text_numbers": True}),
-        (table((1,)), table((2, 2)), {}),
-        (table((1,), (2,)), table((2, 0), (1, 0)), {"row_order": "strict"}),
-        (table(("FR",), ("FR",), ("JP",)), table(("FR",), ("JP",), ("KE",)), {}),
-        (table(("FR",), ("FR",), ("JP",)), table(("FR", 1), ("JP", 1)), {}),
-        (table((date(2024, 1, 2),)), table((date(2024, 1, 3),)), {}),
-        *(
-            (table((date(2024, 1, 2),)), table((other,)), {})
-            for other in (datetime(2024, 1, 2, 12), datetime(2024, 1, 3), datetime(2024, 1, 2, 0, 0, 0, 1), None)
-        ),
-    ],
-)
-def test_no_setting_is_named_that_is_there_already_or_would_not_help(gold, predicted, policy):
-    assert not any("hint" in line for line in answers(gold, predicted, **policy))
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "shown"),
-    [
-        (Decimal("1.5"), "1.5", ("1.5 (decimal)", "1.5 (text)")),
-        (1.5, "1.5", ("1.5 (float)", "1.5 (text)")),
-        (None, "NULL", ("NULL", "NULL (text)")),
-        (True, "true", ("true (boolean)", "true (text)")),
-        (b"a", "x'61'", ("x'61' (bytes)", "x'61' (text)")),
-        (date(2024, 1, 2), datetime(2024, 1, 2), ("2024-01-02", "2024-01-02 00:00:00")),
-        (IRI("http://e/a"), "<http://e/a>", ("<http://e/a> (IRI)", "<http://e/a> (text)")),
-        (Literal("20", f"{XSD}integer"), Literal("20", f"{XSD}decimal"), ("20 (xsd:integer)", "20 (xsd:decimal)")),
-        (Literal("a", f"{XSD}token"), Literal("a"), ("a (xsd:token)", "a (xsd:string)")),
-        (3, 3, ("3", "3")),
-    ],
-)
-def test_cells_of_other_types_that_look_alike_show_them(gold, predicted, shown):
-    predictions = answers(table((gold, 1, 5, 6)), table((predicted, 2, 5, 6)), columns="positional", rdf_terms="strict")
-
-    assert [line.split("| ")[1].split(" · ")[0] for line in predictions if "gold  " in line or "instead" in line] == [
-        *shown
+@pytest.fixture(scope="module")
+def run(shared_pytester):
+    folder = shared_pytester.path
+    cases = [
+        {"id": f"row{n}", "gold": rows_of(gold), "predicted": rows_of(predicted), "compare": compare}
+        for n, (gold, predicted, compare, _) in enumerate(ROWS)
     ]
+    cases += [{"id": name, **fields} for name, fields in MORE.items()]
+    terms = [
+        {
+            "id": f"term{n}",
+            **{
+                side: f"{XSD} SELECT ({term} AS ?x) (1 AS ?y) ({m} AS ?z) {{}}"
+                for m, (side, term) in enumerate((("gold", gold), ("predicted", predicted)))
+            },
+        }
+        for n, (gold, predicted, *_) in enumerate(TERMS)
+    ]
+    (folder / "said.py").write_text(SAID)
+    (folder / "t.sql").write_text("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (35), (50);")
+    (folder / "g.ttl").write_text("")
+    suites = {
+        "s": {"kind": "sql", "source": {"duckdb": {"script": "t.sql"}}, "cases": cases},
+        "t": {"kind": "sparql", "source": "g.ttl", "compare": {"rdf_terms": "strict"}, "cases": terms},
+        "q": {"kind": "sql", "source": {"duckdb": {"script": "t.sql"}}, "cases": "q.csv"},
+    }
+    (folder / "q.csv").write_text('id,gold,predicted\nof-table,SELECT 1,"SELECT 1, 2"\n')
+    for name, function in (("all-trials", "same"), ("some-trials", "either")):
+        trials = {"predictor": f"said.py:{function}", "trials": 2, "trials_rule": "all"}
+        suites[function] = suites["s"] | trials | {"cases": [{"id": name, **ASKED}]}
+    unshown = {"id": "no-rows", "gold": "SELECT 'se' || 'cret'", "predicted": "SELECT 'secr' || 'ecy'"}
+    suites["r"] = suites["s"] | {"report_rows": 0, "cases": [unshown]}
+    for name, suite in suites.items():
+        (folder / f"{name}.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    return shared_pytester
+
+
+@pytest.fixture(scope="module")
+def texts(run):
+    """The lines of each failure, by the id of its case, without their margins."""
+    _, *parts = re.split(r"^_{2,} (\S+) _{2,}$", "\n".join(run.runpytest_inprocess().outlines), flags=re.MULTILINE)
+    return {
+        name: [" ".join(line.split()) for line in text.partition("\n=")[0].splitlines()]
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def shown(lines):
+    return [line for line in lines if re.match("(missing|extra|gold|instead|repeated) \\|(?! SELECT)|hint", line)]
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)))
+def test_what_differs_is_shown_with_the_setting_that_allows_it(texts, number):
+    lines, expected = shown(texts[f"row{number}"]), ROWS[number][-1]
+
+    if expected is None or not expected or expected == [MIDNIGHT]:
+        assert [line for line in lines if line.startswith("hint")] == (expected or [])
+    else:
+        assert lines == expected
+
+
+@pytest.mark.parametrize("number", range(len(TERMS)))
+def test_terms_that_look_alike_show_their_types(texts, number):
+    cells = [line.split("| ")[1].split(" · ")[0] for line in shown(texts[f"term{number}"]) if " · " in line]
+
+    assert cells == [*TERMS[number][2:]]
 
 
 @pytest.mark.parametrize(
-    ("day", "midnight"),
-    [
-        (date(2024, 1, 2), datetime(2024, 1, 2)),
-        ("2024-01-02", "2024-01-02 00:00:00.000"),
-        (Literal("2024-01-02", f"{XSD}date"), Literal("2024-01-02T00:00:00", f"{XSD}dateTime")),
-    ],
+    ("name", "is_told"),
+    [("both-metrics", False), ("another-metric", True), ("all-trials", True), ("some-trials", False)],
 )
-def test_a_date_in_place_of_a_timestamp_at_midnight_is_explained(day, midnight):
-    hint = "  hint       a date does not equal a timestamp at midnight: cast both to one type"
-
-    assert answers(table((day, 1)), table((midnight, 1)))[-1] == hint
-    assert answers(table((midnight, 1)), table((day, 2)))[-1] == hint
+def test_a_setting_has_to_make_all_missed_metrics_and_enough_trials_pass(texts, name, is_told):
+    assert (TEXT_NUMBERS in texts[name]) is is_told
 
 
-def marked(text, **markup):
-    return f"<{' '.join(name for name, on in markup.items() if on)}>{text}</>"
-
-
-def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold():
-    case = make_case(policy=Policy())
-    gold, predicted = table((1, "a", 2), (5, "b", 6), (7, "c", 7)), table((1, "a", 3), (8, "d", 9), (0, "e", 0))
-    lines = list(lines_of(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
-
-    shown = dict(zip(lines, colour_lines(lines, marked), strict=True))
-
-    assert shown[lines[0]] == f"<red bold>{lines[0]}</>"
-    assert shown["    missing  | 5 · b · 6"] == "<green>    missing </> | <green>5</> · <green>b</> · <green>6</>"
-    assert shown["    extra    | 8 · d · 9"] == "<red>    extra   </> | <red>8</> · <red>d</> · <red>9</>"
-    assert shown["    gold     | 1 · a · 2"] == "<green>    gold    </> | <green>1</> · <green>a</> · <green bold>2</>"
-    assert shown["    instead  | 1 · a · 3"] == "<red>    instead </> | <red>1</> · <red>a</> · <red bold>3</>"
-    assert shown["    columns  | a · b · c"] == "    columns  | a · b · c"
-
-
-def test_cells_that_hold_the_separator_are_no_more_than_coloured():
-    lines = ["m 0", "    gold     | 1 · a · b", "    instead  | 1 · a", "  gold       | SELECT 1"]
-
-    assert [line.count("bold") for line in colour_lines(lines, marked)] == [1, 0, 0, 0]
-
-
-def test_the_cause_is_told_by_its_edits():
-    edits = (
-        CausingEdit(label="wrong-value", clause="WHERE", change="age > 30 → age > 40"),
-        CausingEdit(label="missing-distinct", clause="SELECT", change=""),
-        CausingEdit(label="timeout", clause="", change="\x1b[1m"),
-    )
-    result = replace(make_result(make_case(), gold=table((1,)), predicted=table((2,))), cause=Cause(edits=edits))
-
-    assert [line for line in lines_of(result) if line.startswith("  cause")] == [
-        "  cause      WHERE: age > 30 → age > 40 (wrong-value)",
-        "  cause      SELECT (missing-distinct)",
-        r"  cause      \x1b[1m (timeout)",
-    ]
-
-
-def test_why_a_query_failed_is_told_once():
-    error = Failure(kind="unsafe", message="only reading is allowed: DELETE")
-    cause = Cause(edits=(CausingEdit(label="unsafe", clause="", change=error.message),))
-    predicted = Execution(query="DELETE FROM t", answer=None, error=error)
-    result = make_result(make_case(), gold=table((1,)), predicted=None)
-    result = replace(result, shown=replace(result.shown, predicted=predicted), cause=cause)
-
-    lines = list(lines_of(result))
-
-    assert "  cause      unsafe" in lines
-    assert "\n".join(lines).count(error.message) == 1
-
-
-def test_the_gold_that_is_shown_is_named_where_there_are_several():
-    case = make_case(golds=(answer((1,)), answer((2,)), answer((3,))))
-    result = make_result(case, gold=table((2,)), gold_index=1, predicted=table((4,)), violations=MISSED)
-
-    lines = list(lines_of(result))
-
-    assert lines[1:3] == [
-        "  golds      3, of which gold_any[1] is the closest",
-        "  gold       | (a stored answer)",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("metric", "gold", "predicted", "policy", "setting"),
-    [
-        ("execution_accuracy", (float("inf"),), ("inf",), {}, ""),
-        ("execution_accuracy", (float("inf"),), ("Infinity",), {}, ""),
-        ("execution_accuracy", (1,), ("1",), {}, "text_numbers: true"),
-        ("soft_f1", (1,), ("1",), {}, "text_numbers: true"),
-        ("execution_accuracy", (1, "a"), ("1", "b"), {}, ""),
-        ("execution_accuracy_bird", (2,), ("2",), {}, ""),
-        ("execution_accuracy", (1,), (1, 2), {}, "extra_columns: allow"),
-        ("soft_f1", (1,), (1, 2), {}, ""),
-        ("test_suite_accuracy", (1,), (1, 2), {}, ""),
-        ("challenged_accuracy", (1,), (1, 2), {}, ""),
-        ("execution_accuracy", (1,), ((1,), (1,)), {}, "duplicates: ignore"),
-        ("execution_accuracy", (1,), ((1,), (1,)), {"row_order": "strict"}, ""),
-    ],
-)
-def test_a_hint_names_only_a_setting_that_makes_the_case_pass(metric, gold, predicted, policy, setting):
-    gold_table, predicted_table = (
-        table(*rows) if isinstance(rows[0], tuple) else table(rows) for rows in (gold, predicted)
-    )
-    case = make_case(metrics=(metric,), thresholds={metric: Threshold(minimum=1.0)}, policy=Policy(**policy))
-    missed = (ThresholdViolation(metric=metric, threshold=Threshold(minimum=1.0), value=0.0),)
-    result = make_result(case, gold=gold_table, predicted=predicted_table, violations=missed, scores={metric: 0.0})
-
-    hints = [line for line in lines_of(result) if "hint" in line]
-
-    assert len(hints) == bool(setting)
-    assert not setting or f"`compare: {{{setting}}}`" in hints[0]
-
-
-def test_a_setting_has_to_make_all_missed_metrics_and_enough_trials_pass():
-    hint = "text_numbers: true"
-    both = {name: Threshold(minimum=1.0) for name in ("execution_accuracy", "execution_accuracy_bird")}
-    missed = tuple(ThresholdViolation(metric=name, threshold=both[name], value=0.0) for name in both)
-    scores = dict.fromkeys(both, 0.0)
-    case = make_case(thresholds=both)
-    assert hint not in "\n".join(
-        lines_of(make_result(case, gold=table((1,)), predicted=table(("1",)), violations=missed, scores=scores))
-    )
-
-    case = make_case(trials=2, trials_rule="all")
-    result = make_result(case, gold=table((1,)), predicted=table(("1",)), violations=MISSED, scores=scores)
-    wrong = replace(result.shown, predicted=Execution(query=None, answer=table((2,))))
-    assert hint in "\n".join(lines_of(replace(result, trials=(result.shown, result.shown))))
-    assert hint not in "\n".join(lines_of(replace(result, trials=(result.shown, wrong))))
-
-
-def test_settings_of_a_row_are_those_of_the_suite():
-    case = make_case(row=Location(Path("q.csv"), 2))
-    result = make_result(case, gold=table((1,)), predicted=table((1, 2)), violations=MISSED)
-
+def test_a_failure_names_the_closest_gold_the_cause_and_where_a_setting_belongs(texts):
+    assert "golds 3, of which gold_any[0] is the closest" in texts["golds"]
+    assert "cause WHERE: 40 → 30 (wrong-value)" in texts["cause"]
+    assert "secre" not in "\n".join(texts["no-rows"])
+    assert "cause unsafe" in texts["unsafe"]
+    assert "\n".join(texts["unsafe"]).count("only reading is allowed") == 1
     assert "add `compare: {extra_columns: allow}` to the suite, for all rows of the table" in "\n".join(
-        lines_of(result)
+        texts["of-table"]
     )
 
 
-@pytest.mark.parametrize(
-    ("found", "shown"),
-    [
-        ({"differs": ["where", "order"]}, "differ in where, order"),
-        ({"unreadable": "2 statements, not one", "differs": []}, "predicted cannot be read: 2 statements, not one"),
-        ({"unreadable": "the end", "differs": ["where"]}, "predicted cannot be read: the end; differ in where"),
-    ],
-)
-def test_texts_of_queries_are_told_by_what_differs_and_what_cannot_be_read(found, shown):
-    result = make_result(make_case(), gold=table((1,)), predicted=table((2,)))
-    result = replace(result, shown=replace(result.shown, details={"exact_set_match": found}))
+def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold(run):
+    lines = run.runpytest_inprocess("--color=yes", "-k", "colours or separator").outlines
 
-    assert f"  texts      {shown}" in list(lines_of(result))
+    for name, colour, cells in [
+        ("missing", 32, ["5", "b", "6"]),
+        ("extra", 31, ["8", "d", "9"]),
+        ("gold", 32, ["1", "a", "\x1b[1m2"]),
+        ("instead", 31, ["1", "a", "\x1b[1m3"]),
+        ("gold", 32, ["1", "a", "b"]),
+    ]:
+        coloured = " · ".join(f"\x1b[{colour}m{cell}\x1b[0m" for cell in cells)
+        assert any(line.startswith(f"\x1b[{colour}m    {name}") and line.endswith(f"| {coloured}") for line in lines)

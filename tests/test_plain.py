@@ -75,19 +75,10 @@ def test_printable_text_cannot_command_a_terminal_or_a_ci_service(text):
     assert not set(shown) & set("\x1b\x9b\r\x00\x85\u2028\u2029\u202e\u2066\u061c\u200f\ud800\udfff")
 
 
-@given(st.text(st.characters(categories=["L", "N"], include_characters=" \t\n.,-"), max_size=60))
-def test_ordinary_text_is_printed_as_it_is(text):
-    assert terminal_safe(text) == text
-
-
 def test_control_characters_are_printed_as_escapes():
     assert terminal_safe("a\x1b[2Jb\x9b\u202ec\ud800") == r"a\x1b[2Jb\x9b\u202ec\ud800"
+    assert terminal_safe("Größe, a\tb\n. -日") == "Größe, a\tb\n. -日"
     assert terminal_safe("a\r\nb\rc") == "a\nb\\x0dc"
-
-
-@pytest.mark.parametrize("hashes", range(2, 7))
-def test_a_command_of_a_ci_service_is_taken_apart(hashes):
-    assert "##" not in terminal_safe("#" * hashes + "[group]")
 
 
 @given(HOSTILE_TEXT, st.integers(1, 80))
@@ -169,12 +160,7 @@ def test_any_value_becomes_plain_json(value):
     entry = to_jsonable(value)
 
     assert types_in(entry) <= PLAIN_TYPES
-    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab"), st.lists, max_leaves=8))
-def test_what_is_plain_already_stays_as_it_is(value):
-    assert to_jsonable(value) == value
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry == to_jsonable(entry)
 
 
 @pytest.mark.parametrize(
@@ -210,9 +196,6 @@ def test_subclasses_become_the_plain_type(value, expected):
 @pytest.mark.parametrize("value", [10**200, -(10**5000)], ids=["200 digits", "5000 digits"])
 def test_an_integer_that_python_would_not_read_again_is_described(value):
     assert to_jsonable(value) == "an integer of more than 200 digits"
-
-
-def test_the_largest_integer_that_is_kept_is_kept_exactly():
     assert to_jsonable(10**200 - 1) == 10**200 - 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from report_maker import make_report, report_of
 
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.reports.blocks import CaseName, Table, text_lines  # white box: a table at any width
+from pytest_queryeval.reports.blocks import CaseName, Table, text_lines
 from pytest_queryeval.reports.summary import summary_lines  # white box: cases that no suite gives
 
 

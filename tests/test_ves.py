@@ -181,16 +181,16 @@ def test_the_interval_lies_between_the_fastest_runs_and_those_of_a_rank(count, r
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [7, 20, 50, 100])
+@pytest.mark.parametrize("count", [7, 20])
 def test_the_interval_misses_the_ratio_less_often_than_once_in_500(count):
     random = Random(count)
 
     def disturbed():
         return 1.0 + random.expovariate(1.0) ** 3
 
-    drawn = [interval([(disturbed(), disturbed()) for _ in range(count)]) for _ in range(5_000)]
+    drawn = [interval([(disturbed(), disturbed()) for _ in range(count)]) for _ in range(1_500)]
 
-    assert sum(not low <= 1.0 <= high for low, high in drawn) <= 5_000 / 500
+    assert sum(not low <= 1.0 <= high for low, high in drawn) <= 7  # 3 of them are to be expected at most
 
 
 @given(TIMES)

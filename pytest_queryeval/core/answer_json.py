@@ -370,8 +370,21 @@ def _table_lines(table: Table, *, in_order: bool) -> Sequence[str]:
         for column in zip(*table.rows, strict=True)
     ]
     rows = zip(*columns, strict=True) if columns else repeat((), len(table.rows))
-    lines = [ascii(row) for row in rows]
+    lines = [_line(row) for row in rows]
     return [f"{len(table.columns)} columns", *(lines if in_order else sorted(lines))]
+
+
+def _line(row: Sequence[Any]) -> str:
+    try:
+        return ascii(row)
+    except ValueError:  # Python writes no integer of thousands of digits
+        return ascii(_in_hexadecimal(row))
+
+
+def _in_hexadecimal(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(map(_in_hexadecimal, value))
+    return hex(value) if type(value) is int else value
 
 
 def _comparable(cell: Any) -> Any:
