@@ -8,7 +8,6 @@ import pytest
 from samples import table
 
 from pytest_queryeval import PairScore, QueryEvalError, register_secret, score_pairs
-from pytest_queryeval.runs import workers
 
 ONE = {"columns": ["n"], "rows": [[1]]}
 TWO = {"columns": ["n"], "rows": [[2]]}
@@ -113,7 +112,7 @@ def test_pairs_are_read_as_they_are_needed():
 
 
 def test_an_executor_gives_the_same_scores_in_the_order_of_the_pairs(music, monkeypatch):
-    monkeypatch.setattr(workers, "MAX_ITEMS", 16)
+    monkeypatch.setattr("pytest_queryeval.runs.workers.MAX_ITEMS", 16)
     queries = [f"SELECT n FROM singer WHERE n > {number % 4}" for number in range(300)]
     pairs = [(query, "SELECT n FROM singer WHERE n > 1") for query in queries] + [("SELECT x", "SELECT 1"), (ONE, 3)]
 

@@ -1,14 +1,12 @@
 """Which gates of a run are decided before all of its cases ran, and whether the rest is needed."""
 
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from report_parts import refusal
 from samples import FINGERPRINT, entry, make_case
 
-from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.runs.evaluate import NamedCase
-from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.stopping import EarlyStop  # white box: which gates a run waits for
 
 PATH = "music/s.queryeval.yaml"
@@ -24,7 +22,9 @@ def max_regressions(number):
 
 
 def named(number=100, path=PATH, **changes):
-    return [NamedCase(make_case(id=f"c{n}", **changes), f"{path}::c{n}", path) for n in range(number)]
+    return [
+        SimpleNamespace(case=make_case(id=f"c{n}", **changes), nodeid=f"{path}::c{n}", path=path) for n in range(number)
+    ]
 
 
 def stop(*gates, cases=None, mode="complete", has_baseline=False):
@@ -152,12 +152,9 @@ def test_without_a_gate_there_is_nothing_to_decide():
     assert stop(*[max_regressions(0)] * 5).problem.endswith("; regressions: no baseline was given and 2 more")
 
 
+@pytest.mark.feature("evaluate")
 @pytest.mark.parametrize("given", ["on", "decided:", "decided:x", "decided:-1", "Decided", "decided:1:2"])
 def test_anything_else_is_no_option(given):
-    options = RunOptions(prefix="--", folder=Path(), root=Path(), stop=given)
-
-    with pytest.raises(QueryEvalError) as error:
-        options.check()
-
     expected = "expected decided, decided:SEED with a whole number of at most 15 digits, or off"
-    assert str(error.value) == f"--stop: {expected}, found '{given}'"
+
+    assert refusal("evaluate", ".", f"--stop={given}") == f"--stop: {expected}, found '{given}'"
