@@ -5,7 +5,6 @@ The made cases have what the example suite has not: regressions against a baseli
 """
 
 import base64
-import difflib
 import json
 import os
 import re
@@ -19,13 +18,13 @@ from types import SimpleNamespace
 
 import pytest
 import report_maker
+from golden_files import compare_golden
 from openpyxl import load_workbook
 
 from pytest_queryeval.cli import main
 
 pytestmark = pytest.mark.feature("ci", "excel", "page", "report_files")
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
-GOLDEN = Path(__file__).parent / "golden"
 FORMATS = ("json", "md", "csv", "codequality", "html", "xlsx")
 UNSEEN = ("groups", "fingerprint")  # of report.json: long, and shown by other formats, or never
 
@@ -124,26 +123,9 @@ def example(tmp_path_factory):
     )
 
 
-def printable(text):
-    """Return the text with escapes for everything that an editor or a terminal would not show."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
-
-
-def compare(lines, name):
-    """Compare lines with those of a file in `golden/`, or write them there."""
-    golden, actual = GOLDEN / name, [printable(line) for line in lines]
-    if os.environ.get("QUERYEVAL_RENEW_GOLDEN"):
-        golden.parent.mkdir(parents=True, exist_ok=True)
-        golden.write_text("\n".join(actual) + "\n", encoding="utf-8")
-    expected = golden.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    difference = list(difflib.unified_diff(expected, actual, f"golden/{name}", "now", n=0, lineterm=""))
-    if difference:
-        pytest.fail("\n".join([*(line[:400] for line in difference[:40]), "`make golden` renews it"]), pytrace=False)
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_made_cases(made, name):
-    compare(READERS.get(name, text_lines)(made.folder / f"report.{name}"), f"made/report.{name}.txt")
+    compare_golden(READERS.get(name, text_lines)(made.folder / f"report.{name}"), f"made/report.{name}.txt")
 
 
 @pytest.mark.process
@@ -152,12 +134,12 @@ def test_made_cases(made, name):
 class TestExampleSuite:
     @pytest.mark.parametrize("name", FORMATS)
     def test_format(self, example, name):
-        compare(READERS.get(name, text_lines)(example.folder / f"report.{name}"), f"example/report.{name}.txt")
+        compare_golden(READERS.get(name, text_lines)(example.folder / f"report.{name}"), f"example/report.{name}.txt")
 
     def test_terminal(self, example):
-        compare(example.terminal, "example/terminal.txt")
+        compare_golden(example.terminal, "example/terminal.txt")
 
     def test_junit(self, example):
         text = re.sub(r' (time|timestamp|hostname)="[^"]*"', "", example.junit)
         timeless = re.sub(r'name="(queryeval\.\w*seconds)" value="[^"]*"', r'name="\1" value="0"', text)
-        compare(re.sub(r"(?=<(?!/))", "\n", timeless).split("\n"), "example/junit.xml.txt")
+        compare_golden(re.sub(r"(?=<(?!/))", "\n", timeless).split("\n"), "example/junit.xml.txt")

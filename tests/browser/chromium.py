@@ -25,6 +25,26 @@ ARGUMENTS = (
     "--blink-settings=preferredColorScheme=1",
 )
 IS_READY = "return performance.getEntriesByName('queryeval-ready').map(mark => mark.startTime)"
+# Marks one element of each look: elements with the same colours, on the same ground, have the same contrast.
+MARK_LOOKS = """
+const seen = new Set();
+const shown = document.querySelector("dialog[open]") ?? document.body;
+for (const element of document.querySelectorAll("[data-look]")) element.removeAttribute("data-look");
+for (const element of shown.querySelectorAll("*")) {
+  if (![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
+  if (!element.checkVisibility() || element.closest("svg, script, style")) continue;
+  const {color, fontSize, fontWeight} = getComputedStyle(element), look = [color, fontSize, fontWeight];
+  for (let around = element; around; around = around.parentElement) {
+    const {backgroundColor, opacity} = getComputedStyle(around);
+    look.push(opacity);
+    if (backgroundColor !== "rgba(0, 0, 0, 0)") look.push(backgroundColor);
+    if (backgroundColor.startsWith("rgb(")) break;
+  }
+  if (!seen.has(look.join())) element.setAttribute("data-look", "");
+  seen.add(look.join());
+}
+return seen.size;
+"""
 RUN_AXE = """
 const [context, options, done] = arguments;
 axe.run(context, {resultTypes: ["violations"], ...options}).then(found => done(found.violations));
@@ -94,14 +114,14 @@ class Browser:
         sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in sent if not url.startswith(("file:", "data:", "about:", "chrome:", "chrome-untrusted:"))]
 
-    def faults(self, axe):
-        """What axe-core finds of serious and critical faults, but for contrast."""
-        return self._faults(axe, {"include": [["html"]]}, {"rules": {"color-contrast": {"enabled": False}}})
+    def faults(self, axe, part="html"):
+        """What axe-core finds of serious and critical faults in a part of the page, but for contrast."""
+        return self._faults(axe, {"include": [[part]]}, {"rules": {"color-contrast": {"enabled": False}}})
 
     def low_contrasts(self, axe):
-        """What axe-core finds hard to read. It cannot tell of charts, and one of their tables is like another."""
-        unseen = {"exclude": [["svg"], ["figure ~ figure .table-of-chart"]]}
-        return self._faults(axe, unseen, {"runOnly": ["color-contrast"]})
+        """What axe-core finds hard to read, of each look one element. It cannot tell of charts."""
+        assert self.run(MARK_LOOKS)
+        return self._faults(axe, {"include": [["[data-look]"]]}, {"runOnly": ["color-contrast"]})
 
     def _faults(self, axe, context, options):
         if not self.run("return 'axe' in window"):

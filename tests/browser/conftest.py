@@ -49,7 +49,7 @@ def small_page(written, small):
 
 @pytest.fixture(scope="session")
 def large():
-    return make_report(10_000)
+    return make_report(3_000)
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,24 @@
 """The page on which golds are reviewed in a real browser, with the server of the command behind it."""
 
+import io
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 import pytest
+import uvicorn
 from browser.chromium import started
+from features.review.review_pages import write_system
 from selenium.webdriver.common.keys import Keys
 
-from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.reports import write_report
+from pytest_queryeval.cli import main
 
 pytestmark = pytest.mark.process
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
@@ -29,8 +31,11 @@ CASES = [
     *({"id": f"n{n}", "question": f"What is {n}?", "gold": f"SELECT {n}"} for n in range(3)),
 ]
 QUOTED = MARKUP.replace("'", "''")
-# Fifteen systems: most agree on the first case, and each has its own answer to the second.
-ANSWERS = [[CHEAPEST if n < 12 else f"SELECT {n}", f"SELECT {n} AS \"a{n}\", '{QUOTED}'"] for n in range(15)]
+# Seven systems: most agree on the first case, and each has its own answer to the second.
+ANSWERS = [
+    {"cheapest": CHEAPEST if n < 4 else f"SELECT {n}", "markup": f"SELECT {n} AS \"a{n}\", '{QUOTED}'"}
+    for n in range(7)
+]
 DECIDE = """
 const [reviewer, number, done] = arguments;
 (async () => {
@@ -48,46 +53,56 @@ const [reviewer, number, done] = arguments;
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """A folder with a suite, and the reports of fifteen systems, with texts that would be markup."""
-    folder, before = tmp_path_factory.mktemp("shop"), Path.cwd()
-    os.chdir(folder)
-    try:
+    """A folder with a suite, and the reports of seven systems, with texts that would be markup."""
+    folder = tmp_path_factory.mktemp("shop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
         Path(SCRIPT).write_text(SHOP, encoding="utf-8")
+        write_suite("s.queryeval.yaml")
         for n, answers in enumerate(ANSWERS):
-            write_suite([*answers, *(case["gold"] for case in CASES[2:])])
-            write_report(evaluate(load_cases("."), name=f"model {n} {MARKUP}", cause="off"), Path(f"{n:02}.json"))
-        write_suite([None] * len(CASES))
-    finally:
-        os.chdir(before)
+            write_system(f"model {n} {MARKUP}", answers, f"{n:02}.json")
     return folder
 
 
-def write_suite(predictions):
-    lines = [
-        json.dumps(case if predicted is None else {**case, "predicted": predicted})
-        for case, predicted in zip(CASES, predictions, strict=True)
-    ]
+def write_suite(path):
     head = f"kind: sql\nsource: {{sqlite: {{script: {SCRIPT}}}}}\nreviews: reviews/*.jsonl\ncases:\n"
-    text = head + "".join(f"  - {line}\n" for line in lines)
-    Path("s.queryeval.yaml").write_text(text, encoding="utf-8")
+    Path(path).write_text(head + "".join(f"  - {json.dumps(case)}\n" for case in CASES), encoding="utf-8")
 
 
 @contextmanager
 def served(folder, *arguments):
-    """The address of the page of a folder, and the process that serves it until the block ends."""
-    arguments = arguments or (".", *sorted(path.name for path in folder.glob("*.json")))
-    command = [sys.executable, "-m", "pytest_queryeval", "review", *arguments, "--serve"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        yield next(match[0] for line in process.stderr if (match := re.search(r"http://\S+", line))), process
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
+    """The address of the page of a folder, which this process serves until the block ends."""
+    arguments, servers, addresses = (
+        arguments or (".", *sorted(path.name for path in folder.glob("*.json"))),
+        [],
+        Queue(),
+    )
+    run = uvicorn.Server.run
+
+    def run_recorded(server, sockets):
+        servers.append(server)
+        run(server, sockets)
+
+    class Told(io.StringIO):
+        def write(self, text):
+            if match := re.search(r"http://\S+", text):
+                addresses.put(match[0])
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(Told()), redirect_stdout(io.StringIO()):
+        patch.chdir(folder)
+        patch.setattr(uvicorn.Server, "run", run_recorded)
+        command = Thread(target=main, args=(["review", *arguments, "--serve"],))
+        command.start()
+        try:
+            yield addresses.get(timeout=100)
+        finally:
+            servers[0].should_exit = True
+            command.join()
 
 
 @pytest.fixture(scope="module")
 def server(shop):
-    with served(shop) as (url, _):
+    with served(shop) as url:
         yield url
 
 
@@ -162,7 +177,7 @@ def test_golds_are_reviewed_by_keyboard_alone(browser, shop, server):
 
 def test_a_conflict_is_settled_by_keyboard(browser, shop, tmp_path):
     folder = shutil.copytree(shop, tmp_path / "shop", ignore=shutil.ignore_patterns("reviews"))
-    with served(folder) as (url, _):
+    with served(folder) as url:
         for reviewer, keys in (
             ("ida", ["r"]),
             ("jon", ["q", "SELECT 'fig'", Keys.CONTROL + Keys.ENTER, Keys.ESCAPE, "5", "w"]),
@@ -205,7 +220,7 @@ def test_without_decisions_in_sight_nothing_is_settled(browser, shop, tmp_path):
 
     write_decision("ida", "right")
     write_decision("jon", "wrong")
-    with served(folder) as (url, _):
+    with served(folder) as url:
         begin(browser, url, "kim")
         (reviews / "jon.jsonl").write_text("{}\n", encoding="utf-8")
         press(browser, "c")
@@ -229,7 +244,7 @@ def test_nothing_in_the_page_is_obeyed_or_hard_to_read(browser, server, axe, wid
         begin(browser, server, MARKUP[:90])
         press(browser, "j")
         wait_for(browser, "markup")
-        assert len(browser.texts(".answer")) == 16
+        assert len(browser.texts(".answer")) == 8
 
         assert browser.run("return document.title") == "Review of golds"
         assert browser.run("return document.images.length + document.querySelectorAll('script').length") == 1
@@ -276,11 +291,14 @@ def test_keys_can_be_turned_off(browser, server, shop):
 
 
 def test_a_server_that_is_killed_loses_nothing_and_the_page_says_so(browser, shop):
-    with served(shop) as (url, process):
+    command = [sys.executable, "-m", "pytest_queryeval", "review", ".", "--serve"]
+    process = subprocess.Popen(command, cwd=shop, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with process:
+        url = next(match[0] for line in process.stderr if (match := re.search(r"http://\S+", line)))
         begin(browser, url, "dora")
         press(browser, "r")
         wait_for(browser, "markup")
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait(timeout=60)
         press(browser, "n", "my note", Keys.ESCAPE, "w")
         browser.until(lambda: "The server does not answer" in browser.text("#status"))
@@ -306,7 +324,7 @@ def test_answers_of_an_audit_are_judged_by_question_and_query_alone(browser, sho
     case = {"case": "cheapest", "nodeid": "s.queryeval.yaml::cheapest", "stratum": "passed", "probability": 1}
     path = shop / "audit.jsonl"
     path.write_text(json.dumps({**case, "predictions": {"1a": {"query": CHEAPEST}}}) + "\n", encoding="utf-8")
-    with served(shop, "--audit", path.name) as (url, _):
+    with served(shop, "--audit", path.name) as url:
         begin(browser, url, "anna")
         assert browser.texts(".answer h3") == ["Answer"]
         assert [row for row in browser.texts(".answer tbody tr") if row] == ["pear", "plum"]
