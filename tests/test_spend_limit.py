@@ -12,9 +12,11 @@ from report_maker import report_of
 from samples import entry, query
 
 from pytest_queryeval.core.model import Prediction
-
-# white box: numbers of any type, and many threads
-from pytest_queryeval.evaluation.prediction_call import MAX_UNSTATED, SpendLimit, SpendLimitReached
+from pytest_queryeval.evaluation.prediction_call import (  # white box: numbers of any type, and many threads
+    MAX_UNSTATED,
+    SpendLimit,
+    SpendLimitReached,
+)
 from pytest_queryeval.reports.summary import verdict_line  # white box: a verdict of any report
 
 UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls stated no number 'cost'"

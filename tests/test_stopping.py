@@ -1,7 +1,5 @@
 """Which gates of a run are decided before all of its cases ran, and whether the rest is needed."""
 
-from types import SimpleNamespace
-
 import pytest
 from report_parts import refusal
 from samples import FINGERPRINT, entry, make_case
@@ -22,9 +20,8 @@ def max_regressions(number):
 
 
 def named(number=100, path=PATH, **changes):
-    return [
-        SimpleNamespace(case=make_case(id=f"c{n}", **changes), nodeid=f"{path}::c{n}", path=path) for n in range(number)
-    ]
+    """Cases with their node ids and the paths of their files."""
+    return [(make_case(id=f"c{n}", **changes), f"{path}::c{n}", path) for n in range(number)]
 
 
 def stop(*gates, cases=None, mode="complete", has_baseline=False):
