@@ -26,6 +26,7 @@ from pytest_queryeval.cli import main
 pytestmark = pytest.mark.feature("ci", "excel", "page", "report_files")
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 FORMATS = ("json", "md", "csv", "codequality", "html", "xlsx")
+SHAPES = ("svg", "rect", "line", "circle", "polyline")
 UNSEEN = ("groups", "fingerprint")  # of report.json: long, and shown by other formats, or never
 
 
@@ -51,18 +52,26 @@ def json_lines(path):
 
 
 class PageText(HTMLParser):
-    """The texts of a page, and the data of the cases that it lists, which it has in packed form."""
+    """The texts, links and shapes of a page, and the data of the cases that it lists, which it has in packed form."""
 
     def __init__(self, path):
         super().__init__()
-        self.lines, self._inside = [], ""
+        self.lines, self._inside, self._shapes = [], "", []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         self._inside = dict(attributes).get("type", tag)
+        shown = " ".join(f"{name}={value}" for name, value in attributes if not name.startswith("aria-"))
+        if tag == "a":
+            self.lines.append(f"<a {shown}>")
+        elif tag in SHAPES:
+            self._shapes.append(f"<{tag} {shown}>")
 
     def handle_endtag(self, tag):
         self._inside = ""
+        if tag == "svg":
+            self.lines.append("".join(self._shapes))
+            self._shapes.clear()
 
     def handle_data(self, data):
         if self._inside == "text/plain":

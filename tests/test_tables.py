@@ -326,6 +326,17 @@ def test_long_cells_are_read_up_to_a_limit():
     assert "field larger than field limit" in problem(separated(f"id,gold\na,{'x' * 5_000_000}\n"))
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.xlsx"])
+def test_all_rows_of_a_long_table_are_read(name):
+    ids = range(2_001)
+    if name == "a.xlsx":
+        workbook(("id",), *((number,) for number in ids))
+    else:
+        duckdb.sql(f"COPY (SELECT range AS id FROM range({len(ids)})) TO '{name}'")
+
+    assert [values["id"] for _, values in rows_of(name)] == [*map(str, ids)]
+
+
 def test_a_nul_character_is_text():
     assert rows_of(separated("id,gold\na,x\0y\n")) == [(2, {"id": "a", "gold": "x\0y"})]
 

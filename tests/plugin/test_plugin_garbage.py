@@ -14,6 +14,16 @@ def note(name):
     with pathlib.Path("thresholds").open("a") as file:
         print(name, gc.get_threshold()[0], file=file)
 """
+CONFTEST = """
+from noting import note
+
+def pytest_collect_file(file_path):
+    if file_path.name == "b.queryeval.yaml":
+        note("suite")
+
+def pytest_unconfigure():
+    note("end")
+"""
 TEST = """
 from noting import note
 
@@ -36,7 +46,7 @@ def default():
 def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pytester, end):
     pytester.syspathinsert()
     write("noting.py", NOTING)
-    write("conftest.py", "from noting import note\ndef pytest_unconfigure(): note('end')\n")
+    write("conftest.py", CONFTEST)
     predict = f"from noting import note\ndef predict(case):\n    note('case')\n    {end}\n    return {GOLD!r}\n"
     write("predict.py", predict)
     questions = [unpredicted(name, question="Who sings?") for name in ("one", "two")]
@@ -48,5 +58,12 @@ def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pyte
 
     lines = (pytester.path / "thresholds").read_text().splitlines()
     cases = ["case 50000"] if end else ["case 50000", "case 50000", "test 700"]
-    assert lines == ["collected 700", "collected 700", "test 700", *cases, "end 50000"]
+    assert lines[0] == "suite 50000"  # what is imported for the first suite
+    assert [line for line in lines if "suite" not in line] == [
+        "collected 700",
+        "collected 700",
+        "test 700",
+        *cases,
+        "end 50000",
+    ]
     assert gc.get_threshold() == (700, 10, 10)
