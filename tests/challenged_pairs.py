@@ -14,7 +14,6 @@ from samples import make_case, query
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES  # white box: what is found without a search
 
 METRICS = ("execution_accuracy", "challenged_accuracy")
 
@@ -50,9 +49,8 @@ def without_search() -> Iterator[None]:
     def refuse(*_: object) -> None:
         raise SourceError("not searched")
 
-    search = COUNTEREXAMPLE_SEARCHES["small_databases"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=refuse, refute=refuse))
+        patch.setattr("pytest_queryeval.features.challenge.challenger.find_counterexample", refuse)
         yield
 
 

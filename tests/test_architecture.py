@@ -25,6 +25,7 @@ ROOT = Path(pytest_queryeval.__file__).parent
 
 HOUSE = yaml.safe_load(Path(__file__).with_name("architecture.yaml").read_text(encoding="utf-8"))
 LAYERS, OWNERS, CHILDREN = HOUSE["layers"], HOUSE["owners"], HOUSE["children"]
+FEATURES_FROM_BELOW = HOUSE["features_from_below"]
 SHARED_MODULES, SHARED_WITH_CHILDREN = HOUSE["shared_modules"], set(HOUSE["shared_with_children"])
 
 MODULES = {
@@ -145,12 +146,19 @@ def member_of(module):
     return module.split(".")[1]
 
 
+def may_import(member, other):
+    """Whether a member of a folder may import another one: itself, and features those below them."""
+    return other == member or other in FEATURES_FROM_BELOW[: [*FEATURES_FROM_BELOW, member].index(member)]
+
+
 @pytest.mark.parametrize("folder", SHARED_MODULES)
 def test_members_of_a_folder_do_not_import_each_other(folder):
     members = {name for name in MODULES if name.startswith(f"{folder}.")}
     alone = members - {f"{folder}.{name}" for name in SHARED_MODULES[folder]}
 
-    others = {name: {module for module in alone if member_of(module) != member_of(name)} for name in members}
+    others = {
+        name: {module for module in alone if not may_import(member_of(name), member_of(module))} for name in members
+    }
 
     assert {name: imported for name in members if (imported := ours(imports(name)) & others[name])} == {}
 

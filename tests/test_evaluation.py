@@ -19,7 +19,6 @@ from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, PredictorSpec, Source, Threshold
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.evaluation import ANALYSES
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.reports import render_json
@@ -584,24 +583,16 @@ def test_a_huge_prediction_fails_in_little_time(singers):
     assert time.process_time() - began < 8  # 1 s; a search for what it may have meant would take 40 s
 
 
-def test_an_analysis_that_raises_leaves_the_verdict_and_is_named_in_a_note(engine, monkeypatch):
+def test_a_search_for_a_cause_that_raises_leaves_the_verdict_and_is_told_in_a_note(engine, monkeypatch):
     def fail(result, session):
         raise ZeroDivisionError("of\nnothing")
 
-    analyses = {
-        "failing": fail,
-        "gone": "nowhere:analysis",
-        "later": lambda result, _: result.with_details(is_seen=True),
-    }
-    monkeypatch.setattr(ANALYSES, "_members", analyses)
+    monkeypatch.setattr("pytest_queryeval.features.causes.search.find_cause", fail)
 
     entry = run(queries("gold", predicted="half"))
 
     assert (entry["outcome"], entry["scores"], entry["cause"]) == ("failed", {"execution_accuracy": 0.0}, None)
-    failing, gone = notes(entry)
-    assert failing == "analysis 'failing' failed: ZeroDivisionError: of nothing"
-    assert gone.startswith("analysis 'gone' failed: QueryEvalError: analysis 'gone' cannot be imported from nowhere:")
-    assert entry["details"]["is_seen"]
+    assert notes(entry) == ["no cause: ZeroDivisionError: of nothing"]
 
 
 # Times

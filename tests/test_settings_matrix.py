@@ -17,7 +17,6 @@ from editor_schemas import schema
 from features.sdmx import sdmx_messages
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS  # white box: no model is loaded
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.runs.option_table import OPTIONS  # white box: which options are settings only
@@ -356,7 +355,7 @@ class Meaning:
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: "snowflake" not in name)
-    monkeypatch.setitem(EMBEDDERS._members, DEFAULT_EMBEDDER, Meaning)
+    monkeypatch.setattr("pytest_queryeval.features.embeddings.Embedder", Meaning)
     answers = {kind: gold if isinstance(gold, str) else json.dumps(gold) for kind, gold in GOLDS.items()}
     files = {
         **FILES,

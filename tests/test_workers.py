@@ -69,7 +69,6 @@ from pathlib import Path
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.groups import GROUPS, Group
 from pytest_queryeval.core.metric import metric
-from pytest_queryeval.evaluation import ANALYSES
 
 HERE = Path(__file__).parent
 
@@ -90,7 +89,6 @@ def deadly(predicted, prediction):
 
 METRICS.register("deadly", deadly)
 GROUPS.register("owner", Group(values=values, heading="owner", plural="owners", preposition="owned by"))
-ANALYSES.register("noted", lambda result, session: result.with_details(analysed=result.case.id))
 """
 EDITS = "from pytest_queryeval.features.causes import EDITS, Edits\nEDITS.register('sql', lambda *_: Edits())\n"
 
@@ -223,7 +221,6 @@ def test_what_a_conftest_registers_is_in_workers_too_and_a_case_that_kills_its_w
     others = [[case for case in whole["cases"] if case["id"] != "c19"] for whole in (report, expected)]
     assert without_times(others[0]) == without_times(others[1])
     assert [case["groups"]["owner"] for case in others[0]] == [[f"C{n:02}"] for n in range(19)]
-    assert [case["details"]["analysed"] for case in others[0]] == [f"c{n:02}" for n in range(19)]
     assert [case["cause"] for case in others[0]] == [None] * 19
 
 

@@ -17,9 +17,9 @@ from decimal import Decimal, InvalidOperation
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue, to_jsonable
 from pytest_queryeval.core.model import AddedAnswer, Answer, Challenge, ChallengeVerdict, Refutation
-from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import (
     IRI,
     BlankNode,
@@ -48,10 +48,6 @@ _VERDICTS = frozenset(get_args(ChallengeVerdict))
 HEX_DIGITS = 16
 _PLAIN = frozenset((type(None), bool, int, str, bytes))  # which `ascii` writes alike everywhere
 _LARGEST_INTEGER = 1e15  # of floats that are written as integers
-# Functions that decode what `AddedAnswer.encode` returned, by the names of the types.
-ADDED_ANSWERS: Registry[Callable[[Any], AddedAnswer]] = Registry(
-    "type of answers", group="pytest_queryeval.answers", used_by_workers=True, members={}
-)
 
 
 def encode(value: Any) -> JsonValue:
@@ -211,8 +207,10 @@ def decode_answer(entry: Entry) -> Answer | None:
         return JsonAnswer(decode(entry["json"]))
     if "selection" in entry:
         return _decode_selection(entry["selection"])
-    name = next(filter(ADDED_ANSWERS.__contains__, entry), None)
-    return None if name is None else ADDED_ANSWERS[name](entry[name])
+    if "changes" in entry:
+        changes: AddedAnswer = feature("writes.state_change").decode_state_change(entry["changes"])
+        return changes
+    return None
 
 
 def _encode_table(table: Table) -> JsonObject:

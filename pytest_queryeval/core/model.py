@@ -18,7 +18,7 @@ from pytest_queryeval.core.table import Difference, Policy, Selection, Table
 
 
 class AddedAnswer(ABC):
-    """An answer of a type that a feature or another package adds, in `core.answer_json.ADDED_ANSWERS` by its name.
+    """An answer of a type that a feature adds; `decode_answer` in `core/answer_json.py` reads it from recordings.
 
     Of the metrics that need answers, only `execution_accuracy` has a value for it.
     """
@@ -553,6 +553,23 @@ class Refutation:
     gold: Table
     """What gold answers there."""
     predicted: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A database on which the answers of two queries differ."""
+
+    script: str
+    """The script that creates the database: SQL, Turtle, or TriG."""
+    tables: dict[str, Table]
+    """The tables that have rows, by name; of a graph its triples, by the name of the graph."""
+    gold: Execution
+    predicted: Execution
+
+    @property
+    def size(self) -> int:
+        """How many rows, or triples, the database has."""
+        return sum(len(table.rows) for table in self.tables.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoints, entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, UnknownNameError, did_you_mean
+from pytest_queryeval.core.features import missing_feature
 
 T = TypeVar("T")
 _PACKAGE = "pytest_queryeval."
-_FEATURE = re.compile(r"(pytest_queryeval\.features\.(\w+))(?:\..+)?")
+
+
+_WITHDRAWN = {
+    f"{_PACKAGE}{name}"
+    for name in (
+        *("analyses", "answers", "challengers", "clusters", "counterexamples", "embedders", "gold_checks"),
+        *("recordings", "report_services", "write_engines"),
+    )
+}
 
 
 @cache
 def installed_entry_points() -> EntryPoints:
-    """Return the entry points of all installed packages, read once: they are in a file of each package."""
-    return cast("EntryPoints", entry_points())  # before Python 3.12 they are groups, too
+    """Return the entry points of all installed packages, read once: they are in a file of each package.
+
+    Raise `QueryEvalError` for a package that adds to a group of an earlier version.
+    """
+    points = cast("EntryPoints", entry_points())  # before Python 3.12 they are groups, too
+    for group in sorted(points.groups & _WITHDRAWN):
+        if others := [point for point in points.select(group=group) if not point.module.startswith(_PACKAGE)]:
+            problem = f"the entry point '{others[0].name}' of another package is in the group {group}"
+            raise QueryEvalError(f"{problem}, which this version no longer has: update or uninstall the package")
+    return points
 
 
 class Registration(NamedTuple):
@@ -111,9 +126,8 @@ class Registry(Mapping[str, T]):
             try:
                 target = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
-                feature = _FEATURE.fullmatch(error.name or "") if isinstance(error, ModuleNotFoundError) else None
-                if feature and find_spec(feature[1]) is None:
-                    problem = f"{self.noun} '{name}' needs the feature {feature[2]}, which is not installed"
+                if feature := missing_feature(error):
+                    problem = f"{self.noun} '{name}' needs the feature {feature}, which is not installed"
                     self._missing_features[name] = problem
                     raise MissingFeatureError(problem) from error
                 problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"

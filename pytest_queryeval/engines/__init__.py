@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
 from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.sent_cells import decode_rows
@@ -222,7 +223,8 @@ class EngineType:
             self.check(source.settings)
         except SettingError as error:
             raise SourceError(f"source '{source.name}': {error}") from error
-        return WRITE_ENGINES["transactions"](source, hosts) if source.writes else self.opener(source, hosts)
+        opener: Opener = feature("writes.engine").open_transactions if source.writes else self.opener
+        return opener(source, hosts)
 
 
 class EngineRegistry(Registry[EngineType]):
@@ -256,6 +258,3 @@ class WriteDriver(NamedTuple):
     """Return the settings of requests for a source and its engine, which is not used otherwise."""
     check: Callable[[Source], None] = lambda _: None
     """Raise `SettingError` for a source on which write queries may not run."""
-
-
-WRITE_ENGINES: Registry[Opener] = Registry("write engine", group="pytest_queryeval.write_engines", members={})

@@ -7,11 +7,9 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Protocol
 
 from pytest_queryeval.core.answer_json import answer_digest
 from pytest_queryeval.core.errors import (
-    EngineError,
     GoldColumnError,
     GoldError,
     Location,
@@ -20,6 +18,7 @@ from pytest_queryeval.core.errors import (
     QueryEvalError,
     SourceError,
 )
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.model import (
     Abstention,
     AddedAnswer,
@@ -33,14 +32,13 @@ from pytest_queryeval.core.model import (
     Trial,
     UnreviewedResult,
 )
-from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import AFTER_PROSE, ENDS_WITH_PROSE, STARTS_WITH_PROSE
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe, truncate_middle
+from pytest_queryeval.text.formatting import log_line, terminal_safe, truncate_middle
 
 MESSAGE_CHARACTERS = 200
 FAULT_CHARACTERS = 2_000
@@ -57,16 +55,6 @@ class CaseProgress:
     """A digest of the answers of all golds, once they have run."""
     prediction: Prediction | None = None
     """The prediction of the current trial."""
-
-
-class Analysis(Protocol):
-    """Analyses a scored case; what it raises becomes a note of the case."""
-
-    def __call__(self, result: CaseResult, session: Session) -> CaseResult:
-        """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
-
-
-ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
@@ -96,17 +84,11 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         return _withdrawn(result)
     if case.without_review is not case:
         result = replace(result, unreviewed=_unreviewed(case, trials, session))
-    for name in ANALYSES.names():
-        try:
-            result = ANALYSES[name](result, session)
-        except MissingFeatureError:
-            continue
-        except EngineError:
-            raise
-        except Exception as error:  # noqa: BLE001 - of another package; scores and outcome stay as they are
-            note = f"analysis '{name}' failed: {one_line(f'{type(error).__name__}: {error}', MESSAGE_CHARACTERS)}"
-            result = result.with_details(notes=[*result.details.get("notes", ()), note])
-    return result
+    try:
+        explained: CaseResult = feature("causes.search").add_cause(result, session)
+    except MissingFeatureError:
+        return result
+    return explained
 
 
 def _withdrawn(result: CaseResult) -> CaseResult:

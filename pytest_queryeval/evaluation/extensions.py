@@ -1,20 +1,16 @@
-"""What features and other packages add to the evaluation of a case, each in a registry of its own.
-
-These are searches for counterexamples, challengers of answers that pass, checks of golds, recordings, and embedders.
-"""
+"""What the evaluation of a case calls in features: recordings and embedders."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pytest_queryeval.core.cause import Cause, SharedPatterns
-from pytest_queryeval.core.db_schema import Schema, Tables
-from pytest_queryeval.core.errors import Finding, QueryEvalError
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import (
     Answer,
     Case,
@@ -25,131 +21,15 @@ from pytest_queryeval.core.model import (
     QueryOrAnswer,
     Source,
 )
-from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import metric_of
 from pytest_queryeval.sandbox.host import Hosts
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.session import Session
+    pass
 
-MAX_DATABASES = 120  # that a search tries, attempts to leave rows out of one included
-DEFAULT_CHALLENGER = "small_databases"
-DEFAULT_RECORDING = "folder"
 Times: TypeAlias = Sequence[tuple[float, float]]
 """Seconds of gold and of predicted, a pair for each iteration."""
-DEFAULT_EMBEDDER = "sentence_transformers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """A database on which the answers of two queries differ."""
-
-    script: str
-    """The script that creates the database: SQL, Turtle, or TriG."""
-    tables: dict[str, Table]
-    """The tables that have rows, by name; of a graph its triples, by the name of the graph."""
-    gold: Execution
-    predicted: Execution
-
-    @property
-    def size(self) -> int:
-        """How many rows, or triples, the database has."""
-        return sum(len(table.rows) for table in self.tables.values())
-
-
-class SearchResult(NamedTuple):
-    """What a search came to."""
-
-    counterexample: Counterexample | None
-    """One that satisfies what the data of the source does; None if no such database shows a difference."""
-    ruled_out: Counterexample | None
-    """One that violates it, such as by a NULL where the data has none; None if there is another, or none at all."""
-    tried: int
-    """In how many databases both queries ran, without those that only make a counterexample smaller."""
-
-
-class CounterexampleFinder(Protocol):
-    """Looks for a counterexample."""
-
-    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
-        """Look for a database in which two queries differ by the policy of the case.
-
-        Variants of the source are tried first. A counterexample keeps all declared constraints, has as few rows as
-        possible, and the order of its rows does not matter. Raise `SourceError` if no database can be built.
-        """
-
-
-class DifferenceFinder(Protocol):
-    """Looks for a difference of two queries, without a counterexample to show."""
-
-    def __call__(self, case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
-        """Return whether two queries differ by the policy of the case in one of several databases.
-
-        Raise `SourceError` if no database can be built.
-        """
-
-
-class Constraints(NamedTuple):
-    """Constraints that every small database of a source satisfies."""
-
-    text: str
-    """The same as long as a search has the same databases to choose from."""
-    tables: Tables
-    """The tables with their constraints; empty for graphs."""
-
-
-class ConstraintReader(Protocol):
-    """States what small databases for two queries keep."""
-
-    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Constraints:
-        """Return the constraints of the tables that two queries read, as far as the rows of the source keep them.
-
-        Raise `SourceError` if no database can be built.
-        """
-
-
-class CounterexampleSearch(NamedTuple):
-    """A search for small databases in which two queries differ."""
-
-    find: CounterexampleFinder
-    refute: DifferenceFinder
-    constraints: ConstraintReader
-
-
-COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(
-    "search for counterexamples", group="pytest_queryeval.counterexamples", used_by_workers=True, members={}
-)
-
-
-class Challenger(Protocol):
-    """Challenges predicted queries."""
-
-    def __call__(self, case: Case, gold: Execution, predicted: Execution, session: Session) -> Challenge:
-        """Return whether other data tells a predicted query, whose answer is right, from gold.
-
-        `gold` is the one that counts; a prediction is refuted if it differs from every gold of the case that accepts
-        it. Nothing is raised where that cannot be found out: then the verdict is `unchallenged`.
-        """
-
-
-CHALLENGERS: Registry[Challenger] = Registry(
-    "challenger", group="pytest_queryeval.challengers", used_by_workers=True, members={}
-)
-
-
-class GoldCheck(Protocol):
-    """Examines the golds of a case."""
-
-    def __call__(self, case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:
-        """Yield what those of the `rules` that are known to it find, silenced or not.
-
-        Raise `SourceError` if the source does not answer.
-        """
-
-
-GOLD_CHECKS: Registry[GoldCheck] = Registry("check of golds", group="pytest_queryeval.gold_checks", members={})
 
 
 class RecordedCall(Protocol):
@@ -216,16 +96,6 @@ class Recording(Protocol):
         """Keep what came of challenging a predicted query."""
 
 
-class OpenRecording(Protocol):
-    """Opens a recording; folders in it are relative to `root`."""
-
-    def __call__(self, folder: Path, *, replay: bool, root: Path) -> Recording:
-        """Return the recording in a folder; read and write nothing yet."""
-
-
-RECORDINGS: Registry[OpenRecording] = Registry("recording", group="pytest_queryeval.recordings", members={})
-
-
 class Embedder(Protocol):
     """Compares texts by one embedding model. Its methods raise `QueryEvalError` if the model cannot be loaded."""
 
@@ -237,18 +107,6 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Close whatever is open."""
-
-
-class OpenEmbedder(Protocol):
-    """Opens the embedder of a model; `tell` is called with lines of progress."""
-
-    def __call__(self, model: str, *, tell: Callable[[str], None]) -> Embedder:
-        """Return the embedder of the model of that name; load nothing yet."""
-
-
-EMBEDDERS: Registry[OpenEmbedder] = Registry(
-    "embedder", group="pytest_queryeval.embedders", used_by_workers=True, members={}
-)
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, Score, States
 from pytest_queryeval.core.model import (
     AddedAnswer,
@@ -23,7 +24,6 @@ from pytest_queryeval.core.model import (
     QueryOrAnswer,
 )
 from pytest_queryeval.core.table import Policy, Table
-from pytest_queryeval.evaluation.extensions import CHALLENGERS, DEFAULT_CHALLENGER
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import RequestedMetric
@@ -198,9 +198,10 @@ class Scoring:
 
     def _run_challenge(self) -> Challenge:
         if self.challenge is None:
-            challenger = CHALLENGERS[DEFAULT_CHALLENGER]
-            self.challenge = challenger(self._case, self._whole_gold, self.predicted, self._session)
-        return self.challenge
+            challenge_answer = feature("challenge.challenger").challenge_answer
+            self.challenge = challenge_answer(self._case, self._whole_gold, self.predicted, self._session)
+        challenge: Challenge = self.challenge
+        return challenge
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:
         terms = self._session.unknown_terms(query, self._case)

@@ -24,6 +24,7 @@ from pytest_queryeval.core.errors import (
     capture_error,
     unwrap,
 )
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.model import Abstention, Case, Execution, Failure, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.engines import (
@@ -37,7 +38,7 @@ from pytest_queryeval.engines import (
     is_local,
 )
 from pytest_queryeval.engines.settings import check_exists, known_state, variants_of
-from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
+from pytest_queryeval.evaluation.extensions import Embedder, texts_to_embed
 from pytest_queryeval.evaluation.pool import PredictorPool
 from pytest_queryeval.evaluation.prediction_call import SchemaTexts, SpendLimit, schema_script
 from pytest_queryeval.languages import KINDS
@@ -467,7 +468,7 @@ class Session:
 
     def _embedder(self, model: str) -> Embedder:
         if model not in self._embedders:
-            self._embedders[model] = EMBEDDERS[DEFAULT_EMBEDDER](model, tell=self._tell)
+            self._embedders[model] = feature("embeddings").Embedder(model, tell=self._tell)
         return self._embedders[model]
 
 

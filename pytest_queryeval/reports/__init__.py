@@ -18,6 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import CasesFile, Report
@@ -73,7 +74,7 @@ REPORTS = ReportRegistry(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportService:
-    """A target of reports that has a name and no path, such as `github`."""
+    """A target of reports that has a name and no path."""
 
     file: Callable[[], Path]
     """Return the file that the report goes to; raise `ReportError` if none can be written."""
@@ -83,7 +84,14 @@ class ReportService:
     """Return lines for the log of the service, the last ones of a run; paths in the report are relative to `root`."""
 
 
-SERVICES: Registry[ReportService] = Registry("report service", group="pytest_queryeval.report_services", members={})
+GITHUB = "github"
+"""The target that is the summary of a step of GitHub Actions."""
+
+
+def github() -> ReportService:
+    """Return the service behind the target `github`; raise `MissingFeatureError` without its feature."""
+    service: ReportService = feature("ci").GITHUB
+    return service
 
 
 def is_folder(target: Path) -> bool:
@@ -96,7 +104,7 @@ def check_target(target: Path, baseline: Path | None = None) -> None:
 
     A target that would replace the `baseline` is refused: the next run would be compared with this one.
     """
-    if str(target) in SERVICES:
+    if str(target) == GITHUB:
         raise ReportError(f"'{target}' is for `--queryeval-report` only: call a folder otherwise")
     check_writable(target)
     if baseline is not None and os.path.realpath(baseline) in map(os.path.realpath, files_of(target)):

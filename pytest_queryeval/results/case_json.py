@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
 
 from pytest_queryeval.core import case_report
 from pytest_queryeval.core.case_report import (
@@ -29,6 +29,7 @@ from pytest_queryeval.core.model import (
     Case,
     CaseResult,
     Challenge,
+    Counterexample,
     Execution,
     Failure,
     Outcome,
@@ -46,9 +47,6 @@ from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.text.formatting import one_line, truncate, truncate_middle, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
-
-if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.extensions import Counterexample
 
 QUERY_CHARACTERS = 20_000
 CHANGE_CHARACTERS = 400  # of an edit of a cause

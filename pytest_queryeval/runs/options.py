@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEvalError, ReportError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.model import CHALLENGED_ACCURACY, MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_conflict
@@ -78,16 +79,14 @@ class RunOptions(OptionValues):
 
     def _check_features(self) -> None:
         """Raise `QueryEvalError` for an option whose feature is not installed."""
-        from pytest_queryeval.evaluation import ANALYSES
-
         option = ""
         try:
             if self.cause == "full":
                 option = "cause=full"
-                ANALYSES["causes"]
+                feature("causes.search")
             if self.challenge:
                 option = "challenge"
-                METRICS[CHALLENGED_ACCURACY]
+                feature("challenge.challenger")
         except MissingFeatureError as error:
             raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
 
@@ -251,9 +250,10 @@ class RunOptions(OptionValues):
         """Where predictions and executions are recorded to or replayed from; None without either option."""
         if not (place := self.replay or self.record):
             return None
-        from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS
-
-        return RECORDINGS[DEFAULT_RECORDING](self.folder / place, replay=bool(self.replay), root=self.root)
+        recording: Recording = feature("recording").Recording(
+            self.folder / place, replay=bool(self.replay), root=self.root
+        )
+        return recording
 
     @property
     def baseline_path(self) -> Path | None:

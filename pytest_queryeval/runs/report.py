@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -25,11 +25,12 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import Environment, PendingGate, PredictorReport, Report, RequestedPaths, RunFacts
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.reports import (
+    GITHUB,
     PUBLISHED,
-    SERVICES,
     WrittenFiles,
     check_target,
     files_of,
+    github,
     write_files,
     write_report,
 )
@@ -190,8 +191,8 @@ class ReportTargets:
 
     paths: Sequence[Path] = ()
     """Files, and folders for all formats."""
-    services: Mapping[str, Path] = field(default_factory=dict)
-    """The names of services, and the file of each."""
+    summary: Path | None = None
+    """The summary of a step of GitHub Actions."""
     layout: str = PUBLISHED
     """The layout of workbooks."""
 
@@ -200,16 +201,16 @@ class ReportTargets:
         files = [file for path in self.paths for file in files_of(path)]
         files.sort(key=lambda file: file.suffix != ".json")
         written = write_files(files, partial(write_report, report, layout=self.layout))
-        for name, file in self.services.items():
-            of_service = write_files([file], partial(SERVICES[name].write, report))
-            written.paths += of_service.paths
-            written.problems += of_service.problems
+        if self.summary is not None:
+            summary = write_files([self.summary], partial(github().write, report))
+            written.paths += summary.paths
+            written.problems += summary.problems
         return written
 
     def commands(self, report: Report, root: Path) -> Iterator[str]:
-        """Yield lines for the logs of the services; paths in the report are relative to `root`."""
-        for name in self.services:
-            yield from SERVICES[name].commands(report, root)
+        """Yield lines for the log of GitHub Actions; paths in the report are relative to `root`."""
+        if self.summary is not None:
+            yield from github().commands(report, root)
 
 
 def report_targets(
@@ -220,11 +221,11 @@ def report_targets(
     Raise `ReportError`, which names the option, for a target that no report can go to.
     """
     names = list(names)
-    paths = [folder / name for name in names if name not in SERVICES]
+    paths = [folder / name for name in names if name != GITHUB]
     try:
         for path in paths:
             check_target(path, baseline)
-        services = {name: SERVICES[name].file() for name in names if name in SERVICES}
+        summary = github().file() if GITHUB in names else None
     except ReportError as error:
         raise ReportError(f"{option}: {error}") from error
-    return ReportTargets(paths=paths, services=services, layout=layout)
+    return ReportTargets(paths=paths, summary=summary, layout=layout)

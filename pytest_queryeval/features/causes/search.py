@@ -17,10 +17,10 @@ from pytest_queryeval.core.errors import EngineError, SourceError
 from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS, Correction, Edits
+from pytest_queryeval.features.strength.counterexample import is_refuted
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 
@@ -48,11 +48,18 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
     try:
         cause = find_cause(result, session)
     except SourceError as error:
-        notes = [*result.shown.details.get("notes", ()), f"no cause: {error}"]
-        return result.with_details(notes=notes)
+        return _without_cause(result, str(error))
+    except EngineError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a predicted query makes a parser raise: the verdict stays
+        return _without_cause(result, one_line(f"{type(error).__name__}: {error}", MESSAGE_CHARACTERS))
     if isinstance(cause, SharedPatterns):
         return result.with_details(cause=asdict(cause))
     return result if cause is None else replace(result, cause=cause)
+
+
+def _without_cause(result: CaseResult, reason: str) -> CaseResult:
+    return result.with_details(notes=[*result.shown.details.get("notes", ()), f"no cause: {reason}"])
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
@@ -200,14 +207,10 @@ class _Search:
 
     def _answers_as_gold(self, query: str) -> bool | None:
         """Return whether a query answers as gold does on small databases, too; None if none can be made."""
-        is_tested = None
-        for name in COUNTEREXAMPLE_SEARCHES.available():
-            refute, gold_query = COUNTEREXAMPLE_SEARCHES[name].refute, self._gold.query or ""
-            with suppress(SourceError):
-                if refute(self._case, gold_query, query, self._session, self._differences.databases):
-                    return False
-                is_tested = True
-        return is_tested
+        try:
+            return not is_refuted(self._case, self._gold.query or "", query, self._session, self._differences.databases)
+        except SourceError:
+            return None
 
     def _is_right_in_other_words(self) -> bool:
         """Return whether the predicted query has gold's answer once it is only written anew, without an edit."""

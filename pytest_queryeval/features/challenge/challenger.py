@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
@@ -16,22 +16,23 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
-from pytest_queryeval.core.errors import MissingFeatureError, SourceError
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomically
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import (
     CHALLENGED_ACCURACY,
     Case,
     Challenge,
+    Counterexample,
     Execution,
     Prediction,
     QueryOrAnswer,
     Refutation,
 )
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Counterexample, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.counterexample import constraints, find_counterexample
 from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 
@@ -121,52 +122,37 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     One that found nothing to try is not kept.
     """
     try:
-        names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
-        searches = [COUNTEREXAMPLE_SEARCHES[name] for name in names]
-        constraints = [search.constraints(case, gold, predicted, session) for search in searches]
-    except (MissingFeatureError, SourceError) as error:
+        text, tables = constraints(case, gold, predicted, session)
+    except SourceError as error:
         return Challenge(verdict="unchallenged", reason=str(error))
     settings = case.settings
     assert settings.source is not None  # or the queries would have no answers
     store = session.cached(("challenges",), ChallengeStore)
     policy = to_jsonable(asdict(settings.policy))
-    texts = [of_search.text for of_search in constraints]
-    key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *texts)
+    key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, text)
     challenge = store.load(key)
     if challenge is None:
         rules: tuple[str, ...] = ()
-        if settings.kind == "sql":
+        if settings.kind == "sql" and tables:
             from pytest_queryeval.features.challenge.proof import prove
 
-            all_tables = (of_search.tables for of_search in constraints if of_search.tables)
-            proofs = (prove(gold, predicted, settings.dialect, tables, settings.policy) for tables in all_tables)
-            rules = next(filter(None, proofs), ())
-        if rules:
-            challenge = Challenge(verdict="proved", rules=rules)
-        else:
-            challenge = _search(searches, case, gold, predicted, session)
+            rules = prove(gold, predicted, settings.dialect, tables, settings.policy)
+        challenge = Challenge(verdict="proved", rules=rules) if rules else _search(case, gold, predicted, session)
         if challenge.verdict != "unchallenged":
             store.save(key, challenge)
     return challenge
 
 
-def _search(
-    searches: Sequence[CounterexampleSearch], case: Case, gold: str, predicted: str, session: Session
-) -> Challenge:
-    tried, reason, ruled_out = 0, "no search for counterexamples is installed", None
-    for search in searches:
-        try:
-            result = search.find(case, gold, predicted, session)
-        except SourceError as error:
-            reason = str(error)
-            continue
-        tried, reason = tried + result.tried, "the queries run in no small database"
-        if result.counterexample is not None:
-            return Challenge(verdict="refuted", tried=tried, refutation=_refutation(result.counterexample))
-        ruled_out = ruled_out or result.ruled_out
+def _search(case: Case, gold: str, predicted: str, session: Session) -> Challenge:
+    try:
+        counterexample, ruled_out, tried = find_counterexample(case, gold, predicted, session)
+    except SourceError as error:
+        return Challenge(verdict="unchallenged", reason=str(error))
+    if counterexample is not None:
+        return Challenge(verdict="refuted", tried=tried, refutation=_refutation(counterexample))
     if tried:
         return Challenge(verdict="stands", tried=tried, ruled_out=None if ruled_out is None else _refutation(ruled_out))
-    return Challenge(verdict="unchallenged", reason=reason)
+    return Challenge(verdict="unchallenged", reason="the queries run in no small database")
 
 
 def _refutation(counterexample: Counterexample) -> Refutation:

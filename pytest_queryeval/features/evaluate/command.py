@@ -18,11 +18,11 @@ from pytest_queryeval.cli.conftests import import_conftests, root_of
 from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.process import INTERRUPTED
 from pytest_queryeval.documents.document import Problems, file_at
 from pytest_queryeval.evaluation.prediction_call import SpendLimit
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.evaluate import CLUSTERS
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, append_case
 from pytest_queryeval.results.gates import merge_gates
@@ -236,13 +236,11 @@ def _executor(workers: int | None, address: str | None) -> AbstractContextManage
     """Return what runs queries: processes of this machine, a cluster, or None for this process."""
     if address is not None:
         scheme, separator, _ = address.partition("://")
-        if not separator or scheme.lower() not in CLUSTERS:
-            examples, shown_address = (
-                " or ".join(f"{name}://…" for name in CLUSTERS),
-                one_line(mask_credentials(address)),
-            )
-            raise QueryEvalError(f"--on: expected the address of a cluster, {examples}, found '{shown_address}'")
-        return CLUSTERS[scheme.lower()](address)
+        if not separator or scheme.lower() != "dask":
+            shown_address = one_line(mask_credentials(address))
+            raise QueryEvalError(f"--on: expected the address of a cluster, dask://…, found '{shown_address}'")
+        executor: AbstractContextManager[Executor] = feature("scale.dask").dask_executor(address)
+        return executor
     if workers is None:
         return nullcontext()
     if workers < 1:

@@ -17,16 +17,16 @@ from pathlib import Path
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, Row
-from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SourceError
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
-from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.named_case import case_of, match_nodeid, read_reported, read_suite
+from pytest_queryeval.features.strength.counterexample import find_counterexample
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
     CELL_CHARACTERS,
@@ -177,21 +177,16 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     form = ENGINES[case.settings.source.engine].variants
     with Session() as session:
         try:
-            # Without the feature that has the only search, an error names the feature.
-            names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
-            tried, ruled_out, counterexample = 0, None, None
-            for name in names:
-                result = COUNTEREXAMPLE_SEARCHES[name].find(case, gold, predicted, session)
-                tried, ruled_out = tried + result.tried, ruled_out or result.ruled_out
-                if (counterexample := result.counterexample) is not None:
-                    break
-        except (MissingFeatureError, SourceError) as error:
+            result = find_counterexample(case, gold, predicted, session)
+        except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
-    shown = counterexample or ruled_out
+    shown = result.counterexample or result.ruled_out
     if shown is None:
-        return counterexample_json(None, f"no difference found in {pluralize(tried, f'small {form.name}')}", case)
+        return counterexample_json(
+            None, f"no difference found in {pluralize(result.tried, f'small {form.name}')}", case
+        )
     note = f"the answers agree on the source, and differ on {pluralize(shown.size, form.unit)}"
-    violation = ":" if counterexample is not None else ", which violate what your data satisfies:"
+    violation = ":" if result.counterexample is not None else ", which violate what your data satisfies:"
     return counterexample_json(shown, f"{note}{violation}", case)
 
 

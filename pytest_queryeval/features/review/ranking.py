@@ -21,8 +21,8 @@ from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import CHECK_RULES, Finding, QueryEvalError
 from pytest_queryeval.core.model import Case, Review
 from pytest_queryeval.core.model import ReviewDecision as DecisionWord
-from pytest_queryeval.evaluation.extensions import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.check.gold_rules import check_golds
 from pytest_queryeval.features.review.answers import (
     AnswerGroup,
     DifferenceKind,
@@ -263,13 +263,12 @@ def _count(number: int, systems: int) -> str:
 def _evidence_of_checks(case: Case, session: Session) -> Iterator[EvidenceWithSigns]:
     """Yield what `queryeval check` finds wrong with the golds; each rule counts once."""
     counted: set[str] = set()
-    for name in GOLD_CHECKS.available():
-        for finding in GOLD_CHECKS[name](case, session, RULES):
-            if not finding.silenced:
-                signs = {} if finding.rule in counted else {finding.rule: 1}
-                counted.add(finding.rule)
-                text = one_line(finding.message, MESSAGE_CHARACTERS)
-                yield signs, {"kind": "check", "text": text, "rule": finding.rule}
+    for finding in check_golds(case, session, RULES):
+        if not finding.silenced:
+            signs = {} if finding.rule in counted else {finding.rule: 1}
+            counted.add(finding.rule)
+            text = one_line(finding.message, MESSAGE_CHARACTERS)
+            yield signs, {"kind": "check", "text": text, "rule": finding.rule}
 
 
 def ranking_data(ranking: Sequence[RankedCase]) -> list[RankedCaseReport]:

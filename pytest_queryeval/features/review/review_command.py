@@ -15,10 +15,11 @@ from pathlib import Path
 from pytest_queryeval.cli.conftests import read_suites, root_of
 from pytest_queryeval.cli.output import MAX_LISTED, Result, notifier, with_progress, wrap_write_errors
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import is_local
-from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
+from pytest_queryeval.evaluation.extensions import Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import System, SystemAnswer, read_systems, verdict_contradictions
 from pytest_queryeval.features.review.page import ReviewTask, load_server, serve_review
@@ -161,7 +162,7 @@ def _recording(folder: Path | None, root: Path) -> Recording | None:
     """Return the recording to replay; raise `QueryEvalError` if there is none in the folder."""
     if folder is None:
         return None
-    recording = RECORDINGS[DEFAULT_RECORDING](Path.cwd() / folder, replay=True, root=root)
+    recording: Recording = feature("recording").Recording(Path.cwd() / folder, replay=True, root=root)
     try:
         recording.check()
     except QueryEvalError as error:

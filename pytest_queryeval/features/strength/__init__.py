@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice, zip_longest
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pytest_queryeval.cli.command import Command
 from pytest_queryeval.core.db_schema import Tables
@@ -22,7 +22,6 @@ from pytest_queryeval.text.formatting import truncate
 
 if TYPE_CHECKING:
     from pytest_queryeval.engines import SmallDatabase
-    from pytest_queryeval.evaluation.extensions import Constraints
     from pytest_queryeval.evaluation.session import Session
 
 STRENGTH = Command(
@@ -54,6 +53,15 @@ class Mutant:
     clause: str
     change: str
     equivalent: str = ""
+
+
+class Constraints(NamedTuple):
+    """Constraints that every small database of a source satisfies."""
+
+    text: str
+    """The same as long as a search has the same databases to choose from."""
+    tables: Tables
+    """The tables with their constraints; empty for graphs."""
 
 
 class Mutator(Protocol):

@@ -9,27 +9,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, tee
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, Execution, Prediction
+from pytest_queryeval.core.model import Case, Counterexample, Execution, Prediction
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.extensions import (
-    MAX_DATABASES,
-    Constraints,
-    Counterexample,
-    CounterexampleSearch,
-    SearchResult,
-)
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength import SMALL_DATABASES, SmallDatabases
+from pytest_queryeval.features.strength import SMALL_DATABASES, Constraints, SmallDatabases
 
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
+MAX_DATABASES = 120  # that a search tries, attempts to leave rows out of one included
 SECONDS = 5.0  # for both queries on the small databases that are tried at once
 FIRST_BATCHES = (2, 3, 3)  # small databases that are tried at once, before all others: they tell most queries apart
+
+
+class SearchResult(NamedTuple):
+    """What a search came to."""
+
+    counterexample: Counterexample | None
+    """One that satisfies what the data of the source does; None if no such database shows a difference."""
+    ruled_out: Counterexample | None
+    """One that violates it, such as by a NULL where the data has none; None if there is another, or none at all."""
+    tried: int
+    """In how many databases both queries ran, without those that only make a counterexample smaller."""
 
 
 def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
@@ -116,9 +121,6 @@ def constraints(case: Case, gold: str, predicted: str, session: Session) -> Cons
     assert case.settings.source is not None  # or there would be no small databases
     variants = [session.source_state(variant) for variant in session.variants(case.settings.source)]
     return databases.constraints._replace(text=f"{variants} {databases.constraints.text}")
-
-
-SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted, constraints=constraints)
 
 
 class _PairRunner:

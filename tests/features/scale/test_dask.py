@@ -12,7 +12,7 @@ import pytest
 from test_workers import CONFTEST, EXAMPLES, assert_same, deadly, messages  # noqa: F401 - a fixture
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.evaluate import CLUSTERS
+from pytest_queryeval.features.scale.dask import dask_executor  # white box: a worker that stops as the run ends
 
 # Dask makes no new worker for one that dies while it starts.
 LATE = CONFTEST.replace("os._exit(3)", "(time.sleep(2), os._exit(3))")
@@ -98,7 +98,7 @@ def test_a_worker_that_dies_changes_nothing_in_the_report(address, deadly, tmp_p
 def test_a_worker_that_is_stopped_does_not_hold_up_the_end(address, monkeypatch):
     monkeypatch.setattr(f"{DASK}.CLOSE_SECONDS", 0.5)
     began = time.monotonic()
-    with ExitStack() as stack, CLUSTERS["dask"](address) as executor:
+    with ExitStack() as stack, dask_executor(address) as executor:
         worker = executor.submit(os.getpid).result()
         os.kill(worker, signal.SIGSTOP)
         stack.callback(os.kill, worker, signal.SIGCONT)

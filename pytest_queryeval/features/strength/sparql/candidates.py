@@ -17,8 +17,8 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.shapes import texts
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
-from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import Constraints
 from pytest_queryeval.features.strength.sparql.terms import (
     DOMAIN,
     MAX_STATEMENTS,

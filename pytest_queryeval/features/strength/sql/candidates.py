@@ -19,8 +19,8 @@ from pytest_queryeval.core.json_value import display_cell
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
-from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import Constraints
 from pytest_queryeval.features.strength.sql.rows import (
     MAX_ROWS,
     RowGenerator,
