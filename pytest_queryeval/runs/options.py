@@ -79,16 +79,18 @@ class RunOptions(OptionValues):
 
     def _check_features(self) -> None:
         """Raise `QueryEvalError` for an option whose feature is not installed."""
-        option = ""
-        try:
-            if self.cause == "full":
-                option = "cause=full"
-                feature("causes.search")
-            if self.challenge:
-                option = "challenge"
-                feature("challenge.challenger")
-        except MissingFeatureError as error:
-            raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
+        needed = {
+            "record": "recording" if self.record else "",
+            "replay": "recording" if self.replay else "",
+            "cause=full": "causes.search" if self.cause == "full" else "",
+            "challenge": "challenge.challenger" if self.challenge else "",
+        }
+        for option, module in needed.items():
+            try:
+                if module:
+                    feature(module)
+            except MissingFeatureError as error:
+                raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
 
     def choose_cases(self, nodeids: Sequence[str]) -> set[str]:
         """Return the selected cases that a sample and a limit leave."""
