@@ -51,6 +51,7 @@ def without_search() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pytest_queryeval.features.challenge.challenger.find_counterexample", refuse)
+        patch.setattr("pytest_queryeval.features.causes.search.is_refuted", refuse)
         yield
 
 
