@@ -5,15 +5,14 @@ import os
 import sqlite3
 import subprocess
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from report_parts import refusal as unusable
 from suites import write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.review.decisions import open_for_append  # white box: many appends at once
 from pytest_queryeval.reports import write_report
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
@@ -83,30 +82,21 @@ def test_a_prediction_becomes_a_right_answer_and_the_suite_stays_as_it_is(report
     assert [case["outcome"] for case in evaluate(load_cases("."))["cases"]] == ["passed", "passed"]
 
 
-def test_what_a_reviewer_answered_before_stays(report, capsys):
-    suite = write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
-    assert main(["accept", report(), "a", *ANNA]) == 0
-    suite.write_text(suite.read_text(encoding="utf-8").replace("SELECT 1", "SELECT 2"), encoding="utf-8")
-
-    assert main(["accept", report(), "a", *ANNA]) == 0
-
-    assert lines()[-1]["answers"] == [{"query": "SELECT 1"}, {"query": "SELECT 2"}]
-    assert [gold.query for gold in load_cases(suite)[0].golds] == ["SELECT name FROM product", "SELECT 1", "SELECT 2"]
-
-
-def test_what_a_reviewer_answered_before_stays_under_a_new_name_and_from_another_file(report, monkeypatch):
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_a_reviewer_answered_before_stays_also_under_a_new_name_and_from_another_file(report, moves):
     suite = write(f"{HEAD.replace('reviews.jsonl', 'reviews/*.jsonl')}cases: [{{id: a, {RIGHT}}}]\n")
     assert main(["accept", report(), "a", *ANNA]) == 0
-    Path("reviews/anna.jsonl").rename("reviews/old.jsonl")
-    text = suite.read_text(encoding="utf-8").replace("id: a", "id: b").replace("SELECT 1", "SELECT 2")
-    suite.write_text(text, encoding="utf-8")
-    evaluated = report()
-    monkeypatch.setattr("pytest_queryeval.features.review.decisions.now", lambda: "2100-01-01T00:00:00Z")
-
-    assert main(["accept", evaluated, "b", *ANNA]) == 0
-
     (line,) = lines("reviews/anna.jsonl")
-    assert (line["case"], line["answers"]) == ("b", [{"query": "SELECT 1"}, {"query": "SELECT 2"}])
+    Path("reviews/anna.jsonl").unlink()
+    write(json.dumps({**line, "at": "2020-01-01T00:00:00Z"}), f"reviews/{'old' if moves else 'anna'}.jsonl")
+    text = suite.read_text(encoding="utf-8").replace("id: a", f"id: {'b' if moves else 'a'}")
+    suite.write_text(text.replace("SELECT 1", "SELECT 2"), encoding="utf-8")
+
+    assert main(["accept", report(), "b" if moves else "a", *ANNA]) == 0
+
+    assert lines("reviews/anna.jsonl")[-1]["answers"] == [{"query": "SELECT 1"}, {"query": "SELECT 2"}]
+    (case,) = load_cases(suite)
+    assert [gold.query for gold in case.golds] == ["SELECT name FROM product", "SELECT 1", "SELECT 2"]
 
 
 def test_beside_a_wrong_gold_the_prediction_replaces_it(report):
@@ -176,6 +166,7 @@ def test_a_json_prediction_becomes_a_value(report, predicted, value, answer):
 
 
 def refusal(capsys, report, *names):
+    """The problems of a call that appends nothing."""
     before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
     assert main(["accept", report, *names, *ANNA]) == 1
     assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
@@ -184,39 +175,79 @@ def refusal(capsys, report, *names):
     return problems
 
 
+CHANGED = "the case has changed since the report ({}): run it again".format
+ASKED = "gold: SELECT name FROM product, question: Which?, evidence: Some, metadata: {db: x}, predicted: SELECT 1"
+
+
 @pytest.mark.parametrize(
-    ("keys", "problem"),
+    ("keys", "changed", "fields", "problem"),
     [
+        # A prediction that cannot be an answer.
         (
             "gold: SELECT name FROM product, predicted: SELECT nme FROM product",
+            None,
+            {},
             "the prediction failed (invalid): no such",
         ),
         (
             "gold: SELECT 1, predicted_table: {columns: [a], rows: [[1]]}",
+            None,
+            {},
             "the prediction is a table, of which the report",
         ),
-        ("gold: SELECT name FROM product, skip: later, predicted: SELECT 1", "the report has no prediction (skipped)"),
+        (f"skip: later, {RIGHT}", None, {}, "the report has no prediction (skipped)"),
         (
             "gold: SELECT name FROM product, predicted: 'SELECT  name FROM product'",
+            None,
+            {},
             "the query is a gold of the case already",
         ),
         (
             "question: Who?, answerable: false, predicted: {abstained: true}",
+            None,
+            {},
             "the prediction is an abstention, which is right already",
         ),
         (
             "gold: SELECT name FROM product, predicted: SELECT 'a-secret-token'",
+            None,
+            {},
             "the report does not have the query as it was, but without secrets or its end",
+        ),
+        # A case that has changed since.
+        (ASKED, ("SELECT name", "SELECT price"), {}, CHANGED("gold")),
+        (ASKED, ("Which?", "Which one?"), {}, CHANGED("question")),
+        (ASKED, ("Some", "Other"), {}, CHANGED("evidence")),
+        (ASKED, ("db: x", "db: y"), {}, CHANGED("metadata or conversation")),
+        # A report that does not fit the suites.
+        (RIGHT, None, {"id": "gone", "nodeid": "s.queryeval.yaml::gone"}, "there is no case 'gone': choose from a"),
+        (
+            RIGHT,
+            None,
+            {"nodeid": "gone.queryeval.yaml::a"},
+            "no file gone.queryeval.yaml from here: start the command in the root folder",
         ),
     ],
 )
-def test_a_prediction_that_cannot_be_an_answer_is_refused(report, capsys, monkeypatch, keys, problem):
+def test_a_prediction_that_cannot_be_an_answer_of_the_case_is_refused(
+    report, capsys, monkeypatch, keys, changed, fields, problem
+):
     monkeypatch.setenv("SHOP_TOKEN", "a-secret-token")
-    write(f"{HEAD}cases:\n  - {{id: a, {keys}}}\n  - {{id: b, {RIGHT}}}\n")
+    text = f"{HEAD}cases:\n  - {{id: a, {keys}}}\n"
+    path, reported = write(text), report(**fields)
+    path.write_text(text.replace(*(changed or ("", ""))), encoding="utf-8")
+
+    (line,) = refusal(capsys, reported, fields.get("id", "a"))
+
+    assert problem in line
+
+
+def test_with_one_that_is_refused_nothing_is_appended(report, capsys):
+    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n  - {{id: b, gold: SELECT 1, predicted: SELEC}}\n")
 
     (line,) = refusal(capsys, report(), "a", "b")
 
-    assert line.startswith(f"s.queryeval.yaml::a: {problem}")
+    assert line.startswith("s.queryeval.yaml::b: the prediction failed")
 
 
 def test_a_reviewer_accepts_a_prediction_once_and_another_reviewer_may_too(report, capsys):
@@ -227,44 +258,6 @@ def test_a_reviewer_accepts_a_prediction_once_and_another_reviewer_may_too(repor
 
     assert refusal(capsys, path, "a") == ["s.queryeval.yaml::a: anna has accepted the query already"]
     assert main(["accept", path, "a", "--reviewer", "ben"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ("SELECT name", "SELECT price", "gold"),
-        ("Which?", "Which one?", "question"),
-        ("Some", "Other", "evidence"),
-        ("db: x", "db: y", "metadata or conversation"),
-    ],
-)
-def test_a_case_that_has_changed_since_is_refused(report, capsys, old, new, named):
-    text = f"{HEAD}cases:\n  - {{id: a, question: Which?, evidence: Some, metadata: {{db: x}}, {RIGHT}}}\n"
-    path = write(text)
-    reported = report()
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-    assert refusal(capsys, reported, "a") == [
-        f"s.queryeval.yaml::a: the case has changed since the report ({named}): run it again"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"id": "gone", "nodeid": "s.queryeval.yaml::gone"}, "there is no case 'gone': choose from a"),
-        (
-            {"nodeid": "gone.queryeval.yaml::a"},
-            "no file gone.queryeval.yaml from here: start the command in the root folder",
-        ),
-    ],
-)
-def test_a_report_that_does_not_fit_the_suites_is_refused(report, capsys, changes, problem):
-    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n")
-
-    (line,) = refusal(capsys, report(**changes), changes.get("id", "a"))
-
-    assert problem in line
 
 
 def test_a_suite_outside_of_the_current_folder_is_refused(report, folder, capsys, monkeypatch):
@@ -301,74 +294,56 @@ def test_an_answer_that_the_settings_rule_out_is_refused(report, capsys):
     assert "gold breaks a.schema.json" in line
 
 
-def unusable(capsys, *arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["accept", *arguments])
-    assert caught.value.code == 2
-    return capsys.readouterr().err
+BARE = HEAD.replace("reviews: reviews.jsonl\n", "")
+LINE = '{"id": "a", "kind": "sql", "source": "shop.db", "gold": "SELECT 2", "predicted": "SELECT 1"}\n'
+NAMELESS = "the name of a reviewer has 1 to 100 characters that can be printed"
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"),
+    ("name", "text", "arguments", "problem"),
     [
-        ("a", "'a' is the id of several cases: write s.queryeval.yaml::a or t.queryeval.yaml::a"),
-        ("cheapst", "no case 'cheapst': did you mean 'cheapest'?"),
-        ("s.queryeval.yaml::b", "no case 's.queryeval.yaml::b': did you mean 's.queryeval.yaml::a'?"),
-    ],
-)
-def test_a_name_is_that_of_one_case(report, capsys, name, problem):
-    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n  - {{id: cheapest, {RIGHT}}}\n")
-    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n", "t.queryeval.yaml")
-
-    assert unusable(capsys, report(), name, *ANNA) == f"{problem}\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "place"),
-    [
-        ("s.queryeval.yaml", f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n", "s.queryeval.yaml"),
         (
-            "s.queryeval.jsonl",
-            '{"id": "a", "kind": "sql", "source": "shop.db", "gold": "SELECT 2", "predicted": "SELECT 1"}\n',
-            "queryeval.yaml",
+            "t.queryeval.yaml",
+            f"{HEAD}cases: [{{id: a, {RIGHT}}}]",
+            ["a", *ANNA],
+            "'a' is the id of several cases: write s.queryeval.yaml::a or t.queryeval.yaml::a",
         ),
+        ("", "", ["cheapst", *ANNA], "no case 'cheapst': did you mean 'cheapest'?"),
+        (
+            "",
+            "",
+            ["s.queryeval.yaml::b", *ANNA],
+            "no case 's.queryeval.yaml::b': did you mean 's.queryeval.yaml::a'?",
+        ),
+        # Without a review file, the line to add is told.
+        (
+            "t.queryeval.yaml",
+            f"{BARE}cases: [{{id: b, {RIGHT}}}]",
+            ["b", *ANNA],
+            "no review file for t.queryeval.yaml: add to t.queryeval.yaml: reviews: reviews.jsonl",
+        ),
+        (
+            "t.queryeval.jsonl",
+            LINE.replace('"a"', '"b"'),
+            ["b", *ANNA],
+            "no review file for t.queryeval.jsonl: add to queryeval.yaml: reviews: reviews.jsonl",
+        ),
+        ("", "", ["a"], "who reviewed it? git has no user.name: add --reviewer NAME"),
+        ("", "", ["a", "--reviewer", ""], "who reviewed it? git has no user.name: add --reviewer NAME"),
+        *(("", "", ["a", "--reviewer", name], f"--reviewer: {NAMELESS}") for name in (" ", "a\nb", "a\x1b[31m")),
+        ("", "", ["a", "--reviewer", "x" * 101], f"--reviewer: {NAMELESS}"),
     ],
 )
-def test_without_a_review_file_the_line_to_add_is_printed(report, capsys, name, text, place):
-    sqlite3.connect("shop.db").close()
-    write(text.replace("reviews: reviews.jsonl\n", ""), name)
-
-    assert unusable(capsys, report(), "a", *ANNA) == (
-        f"no review file for {name}: add to {place}: reviews: reviews.jsonl\n"
-    )
-
-
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x1b[31m", "x" * 101])
-def test_a_reviewer_has_a_name_that_can_be_shown(report, capsys, name, monkeypatch, tmp_path):
+def test_without_one_case_a_review_file_or_a_name_the_command_is_refused(
+    report, monkeypatch, tmp_path, name, text, arguments, problem
+):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
-    write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    sqlite3.connect("shop.db").close()
+    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n  - {{id: cheapest, {RIGHT}}}\n")
+    if name:
+        write(text, name)
 
-    assert "--reviewer" in unusable(capsys, report(), "a", "--reviewer", name)
-
-
-def append_many(path, reviewer):
-    for number in range(500):
-        with open_for_append(path) as append:
-            append([{"case": f"{reviewer}-{number}", "note": "x" * (number * 7 % 5_000)}])
-
-
-@pytest.mark.process
-def test_two_processes_at_once_lose_and_double_nothing(tmp_path):
-    path = tmp_path / "reviews.jsonl"
-    context = get_context("spawn")
-    processes = [context.Process(target=append_many, args=(path, reviewer)) for reviewer in ("anna", "ben")]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-
-    cases = [line["case"] for line in lines(path)]
-    assert sorted(cases) == sorted(f"{reviewer}-{number}" for reviewer in ("anna", "ben") for number in range(500))
+    assert unusable("accept", report(), *arguments) == problem
 
 
 @pytest.mark.process
@@ -394,18 +369,19 @@ def test_git_merges_two_branches_with_decisions_without_a_conflict(report, folde
     assert [line["reviewer"] for line in chain.from_iterable(map(lines, files))] == ["anna", "ben"]
 
 
-def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "reviews.jsonl"
-    path.write_text("{}\n", encoding="utf-8")
-    write_some = os.write
+def test_a_write_that_fails_leaves_the_file_as_it_was(report, monkeypatch):
+    write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    write("\n", "reviews.jsonl")
+    path, write_some = report(), os.write
 
     def full_disk(file, content):
-        if len(content) < 1_000:
+        if bytes(content).startswith(b'{"suite"'):
+            return write_some(file, content[:20])
+        if b'"decision"' in bytes(content):
             raise OSError(28, "No space left on device")
-        return write_some(file, content[:500])
+        return write_some(file, content)
 
     monkeypatch.setattr(os, "write", full_disk)
-    with pytest.raises(OSError, match="No space left"), open_for_append(path) as append:
-        append([{"note": "x" * 2_000}])
 
-    assert path.read_text(encoding="utf-8") == "{}\n"
+    assert "No space left on device" in unusable("accept", path, "a", *ANNA)
+    assert Path("reviews.jsonl").read_text(encoding="utf-8") == "\n"

@@ -41,6 +41,10 @@ def line(decision, *answers, case="a", reviewer="anna", at=None, **others):
     }
 
 
+def at_hour(hour, zone="+00"):
+    return f"2026-10-23T{hour:02}:00:00{zone}:00"
+
+
 def review(*lines, name="reviews.jsonl"):
     return write("".join(f"{json.dumps(line)}\n" for line in lines), name)
 
@@ -81,75 +85,91 @@ def test_right_adds_answers_behind_the_gold():
     assert case.without_review.review is None
 
 
-def test_wrong_replaces_the_gold_and_both_verdicts_are_reported():
-    loaded(line("wrong", query("SELECT 1"), note="2 is the other shop"))
+ONE, THREE, FOUR = ({"query": f"SELECT {number}"} for number in (1, 3, 4))
+BROKEN = CASE.replace("SELECT 2", "SELECT nothing")
 
-    run = report()
 
-    (case,) = run["cases"]
-    assert case["outcome"] == "passed"
-    assert case["gold"]["query"] == "SELECT 1"
-    assert case["review"] == {"decision": "wrong", "reviewers": ["anna"], "notes": ["2 is the other shop"]}
-    assert case["unreviewed"]["outcome"] == "failed"
-    assert case["unreviewed"]["scores"]["execution_accuracy"] == 0.0
-    assert case["groups"]["review"] == ["wrong"]
+@pytest.mark.parametrize(
+    ("text", "lines", "review", "queries", "outcomes"),
+    [
+        (CASE, [line("right")], "right anna", [2], ("failed", None)),
+        (CASE, [line("right", ONE)], "right anna", [2, 1], ("passed", "failed")),
+        (CASE, [line("ambiguous", ONE)], "ambiguous anna", [2, 1], ("passed", "failed")),
+        (CASE, [line("wrong", ONE)], "wrong anna", [1], ("passed", "failed")),
+        (CASE, [line("wrong")], "wrong anna", [2], ("skipped", "failed")),
+        (CASE, [line("unanswerable")], "unanswerable anna", [], ("failed", "failed")),
+        (CASE, [line("unsure", ONE)], "unsure anna", [2], ("failed", None)),
+        # A wrong gold need not run.
+        (BROKEN, [line("wrong")], "wrong anna", ["nothing"], ("skipped", "error")),
+        (BROKEN, [line("wrong", ONE)], "wrong anna", [1], ("passed", "error")),
+        # Of each reviewer the last decision by time counts, at the same time the last line.
+        (
+            CASE,
+            [line("right", THREE, at=at_hour(9)), line("wrong", ONE, at=at_hour(8))],
+            "right anna",
+            [2, 3],
+            ("failed",) * 2,
+        ),
+        (CASE, [line("wrong", at=at_hour(10)), line("right", at=at_hour(10))], "right anna", [2], ("failed", None)),
+        (
+            CASE,
+            [line("wrong", at=at_hour(10)), line("right", at=at_hour(11, "+01"))],
+            "right anna",
+            [2],
+            ("failed", None),
+        ),
+        # Answers of reviewers who agree are joined; right and ambiguous are no conflict.
+        (
+            CASE,
+            [line("wrong", ONE), line("wrong", ONE, FOUR, reviewer="ben"), line("unsure", reviewer="carla")],
+            "wrong anna ben",
+            [1, 4],
+            ("passed", "failed"),
+        ),
+        (
+            CASE,
+            [line("right", ONE), line("ambiguous", THREE, reviewer="ben")],
+            "ambiguous anna ben",
+            [2, 1, 3],
+            ("passed", "failed"),
+        ),
+    ],
+)
+def test_decisions_change_what_a_case_is_scored_by_and_both_verdicts_are_kept(text, lines, review, queries, outcomes):
+    only = loaded(*lines, text=text)
+    (case,), (reported,) = only.cases, report()["cases"]
+
+    assert findings(only) == []
+    assert f"{case.review.decision} {' '.join(case.review.reviewers)}" == review
+    assert golds(case) == [f"SELECT {number}" for number in queries]
+    assert (reported["outcome"], reported.get("unreviewed", {}).get("outcome")) == outcomes
+    assert reported["groups"]["review"] == [case.review.decision]
 
 
 def test_wrong_without_an_answer_takes_the_case_out_of_the_run():
-    loaded(line("wrong"))
+    loaded(line("wrong", note="2 is the other shop"))
 
     run = report()
 
     (case,) = run["cases"]
-    assert (case["outcome"], case["scores"], case["violations"]) == ("skipped", {}, [])
+    assert (case["scores"], case["violations"]) == ({}, [])
     assert case["message"] == "gold is wrong (anna), no right answer is known"
+    assert case["review"] == {"decision": "wrong", "reviewers": ["anna"], "notes": ["2 is the other shop"]}
     assert case["predicted"]["query"] == "SELECT 1"
-    assert case["unreviewed"]["outcome"] == "failed"
     assert run["errata"]["unreviewed"]["pass_rate"] == 0.0
     assert "pass_rate" not in run["errata"]["reviewed"]
     assert run["metrics"] == {}
 
 
-def test_a_wrong_gold_need_not_run():
-    broken = CASE.replace("SELECT 2", "SELECT nothing")
-    loaded(line("wrong"), text=broken)
-    (withdrawn,) = report()["cases"]
-    review(line("wrong", query("SELECT 1")))
-    (replaced,) = report()["cases"]
-
-    assert (withdrawn["outcome"], withdrawn["unreviewed"]) == ("skipped", {"outcome": "error", "scores": {}})
-    assert (replaced["outcome"], replaced["unreviewed"]) == ("passed", {"outcome": "error", "scores": {}})
-
-
-def test_ambiguous_cases_can_be_left_out_of_gates(run_gates):
+def test_ambiguous_cases_can_be_left_out_of_gates():
     cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
     loaded(line("ambiguous"), text=cases)
+    write("gates: [{metric: pass_rate, min: 1, where: {not: {review: ambiguous}}}]\n", "queryeval.yaml")
 
-    gates = run_gates("{metric: pass_rate, min: 1, where: {not: {review: ambiguous}}}")
+    main(["evaluate", ".", "--report", "report.json"])
 
+    gates = json.loads(Path("report.json").read_text(encoding="utf-8"))["gates"]
     assert [(gate["ok"], gate["n"]) for gate in gates] == [(True, 1)]
-
-
-@pytest.fixture
-def run_gates(capsys):
-    def run(gate):
-        write(f"gates: [{gate}]\n", "queryeval.yaml")
-        main(["evaluate", ".", "--report", "report.json"])
-        return json.loads(Path("report.json").read_text(encoding="utf-8"))["gates"]
-
-    return run
-
-
-def test_unsure_has_no_effect():
-    (case,) = loaded(line("unsure", query("SELECT 1"))).cases
-
-    run = report()
-
-    assert golds(case) == ["SELECT 2"]
-    assert run["cases"][0]["review"]["decision"] == "unsure"
-    assert "review" not in run["cases"][0]["fingerprint"]
-    assert "errata" not in run
-    assert "unreviewed" not in run["cases"][0]
 
 
 def test_a_decision_may_change_the_comparison():
@@ -160,41 +180,6 @@ def test_a_decision_may_change_the_comparison():
 
     assert (case.settings.policy.case, case.without_review.settings.policy.case) == ("ignore", "keep")
     assert (reported["outcome"], reported["unreviewed"]["outcome"]) == ("passed", "failed")
-
-
-def test_of_each_reviewer_the_last_decision_by_time_counts():
-    first, second = line("wrong", query("SELECT 1")), line("right", query("SELECT 3"))
-
-    (case,) = loaded(second, first).cases
-
-    assert (case.review.decision, golds(case)) == ("right", ["SELECT 2", "SELECT 3"])
-
-
-def test_at_the_same_time_the_last_line_counts():
-    at = "2026-11-23T10:00:00Z"
-
-    (case,) = loaded(line("wrong", at=at), line("right", at="2026-11-23T11:00:00+01:00")).cases
-
-    assert case.review.decision == "right"
-
-
-def test_answers_of_reviewers_who_agree_are_joined():
-    (case,) = loaded(
-        line("wrong", query("SELECT 1")),
-        line("wrong", query("SELECT 1"), query("SELECT 4"), reviewer="ben"),
-        line("unsure", reviewer="carla"),
-    ).cases
-
-    assert golds(case) == ["SELECT 1", "SELECT 4"]
-    assert case.review.reviewers == ("anna", "ben")
-
-
-def test_right_and_ambiguous_do_not_conflict():
-    only = loaded(line("right", query("SELECT 1")), line("ambiguous", query("SELECT 3"), reviewer="ben"))
-
-    assert findings(only) == []
-    assert only.cases[0].review.decision == "ambiguous"
-    assert golds(only.cases[0]) == ["SELECT 2", "SELECT 1", "SELECT 3"]
 
 
 def test_of_a_conflict_nothing_is_applied_until_it_is_settled():
@@ -636,8 +621,7 @@ def test_a_mistyped_review_file_is_an_error_of_runs_and_checks(capsys, written, 
         ("reviews/**/*.jsonl", "reviews/anna.jsonl", ""),
     ],
 )
-@pytest.mark.parametrize("level", ["suite", "folder"])
-@pytest.mark.parametrize("command", ["evaluate", "check"])
+@pytest.mark.parametrize(("level", "command"), [("suite", "evaluate"), ("folder", "check")])
 def test_decisions_that_a_glob_leaves_out_are_an_error_of_runs_and_checks(
     capsys, written, there, right, level, command
 ):
