@@ -28,6 +28,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -55,7 +56,12 @@ class Fault:
     line: int
     before: str
     after: str
-    source: str  # of the whole module, with the fault
+    around: tuple[bytes, bytes]  # what is before and behind it in the module
+
+    @property
+    def source(self) -> str:
+        """The whole module, with the fault."""
+        return self.after.encode().join(self.around).decode()
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line}  {' '.join(self.before.split())[:70]}  →  {self.after[:70]}"
@@ -111,12 +117,16 @@ def faults_of(module: Path, kind: Callable[..., Iterator[tuple[ast.AST, str]]], 
     for node, after in kind(ast.parse(source), random):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
-        faulty = source[:start] + after.encode() + source[end:]
-        try:
-            compile(faulty, str(module), "exec")
-        except SyntaxError:  # a number of a pattern, or a statement that a parenthesis breaks
-            continue
-        yield Fault(module, node.lineno, source[start:end].decode(), after, faulty.decode())
+        yield Fault(module, node.lineno, source[start:end].decode(), after, (source[:start], source[end:]))
+
+
+def compiles(fault: Fault) -> bool:
+    """Return whether a module with the fault is Python: a number of a pattern, say, can have no parentheses."""
+    try:
+        compile(fault.source, str(fault.module), "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def planted_faults(seed: int, number: int, places: Sequence[str]) -> list[Fault]:
@@ -125,7 +135,8 @@ def planted_faults(seed: int, number: int, places: Sequence[str]) -> list[Fault]
     faults: list[Fault] = []
     for kind in KINDS:
         candidates = [it for path in modules for it in faults_of(path.relative_to(ROOT / PACKAGE), kind, random)]
-        faults += random.sample(candidates, min(len(candidates), -(-number // len(KINDS))))
+        random.shuffle(candidates)
+        faults += islice(filter(compiles, candidates), -(-number // len(KINDS)))
     return faults[:number]
 
 
