@@ -1,10 +1,11 @@
-"""What a user sees of two reports, in every format, is in `golden/`: of a run of the example suite, and of made cases.
+"""What a user sees of reports, in every format, is in `golden/`: of a run of the example suite, and of made cases.
 
 The made cases have what the example suite has not: regressions against a baseline, failures, and texts that would act.
 `make golden` writes the files again and shows what has changed. Measured times are 0 in them.
 """
 
 import base64
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +28,7 @@ from pytest_queryeval.cli import main
 pytestmark = pytest.mark.feature("ci", "excel", "page", "report_files")
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 FORMATS = ("json", "md", "csv", "codequality", "html", "xlsx")
+COMMANDS = {"compare": ("txt", "csv", "html", "json", "md", "tex"), "history": ("txt", "html", "json", "md")}
 SHAPES = ("svg", "rect", "line", "circle", "polyline")
 UNSEEN = ("groups", "fingerprint")  # of report.json: long, and shown by other formats, or never
 
@@ -130,6 +133,34 @@ def example(tmp_path_factory):
         terminal=[re.sub(r" in \d+\.\d\ds( \(.*\))?", "", line).strip("= ") for line in terminal.splitlines()],
         junit=(folder / "example_suite/reports/junit.xml").read_text(encoding="utf-8").replace(str(folder), "<FOLDER>"),
     )
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory):
+    """The folder with what `compare` and `history` say of three runs of made cases."""
+    folder = tmp_path_factory.mktemp("systems")
+    shares = [(80, 9, 3, 1, 3, 3, 1), (60, 24, 5, 1, 3, 6, 1), (70, 18, 4, 1, 3, 3, 1)]
+    for number, these in enumerate(shares, 1):
+        about = {"created": f"2025-03-0{number}T09:30:00+00:00", "name": f"m{number}"}
+        report = report_maker.make_report(45, shares=these, **about)
+        (folder / f"{number}.json").write_text(json.dumps(report), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "80")
+        for command, forms in COMMANDS.items():
+            outputs = [f"--output={command}.{form}" for form in forms if form != "txt"]
+            with redirect_stdout(io.StringIO()) as stream:
+                assert main([command, "1.json", "2.json", "3.json", *outputs]) == 0
+            Path(f"{command}.txt").write_text(stream.getvalue(), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.feature("history")
+@pytest.mark.parametrize(
+    ("command", "form"), [(command, form) for command, forms in COMMANDS.items() for form in forms]
+)
+def test_systems_and_their_history(systems, command, form):
+    compare_golden(READERS.get(form, text_lines)(systems / f"{command}.{form}"), f"systems/{command}.{form}.txt")
 
 
 @pytest.mark.parametrize("name", FORMATS)
