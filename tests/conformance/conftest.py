@@ -1,22 +1,17 @@
 """Reference scores of published evaluators. They are not part of the project: QUERYEVAL_CONFORMANCE names their
 folder."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from reference_records import Records
 
 VARIABLE = "QUERYEVAL_CONFORMANCE"
 
 
 @pytest.fixture(scope="session")
-def conformance() -> Path:
+def conformance():
     folder = os.environ.get(VARIABLE)
     if not folder:
         pytest.skip(f"{VARIABLE} names no folder of reference scores")
@@ -25,15 +20,13 @@ def conformance() -> Path:
 
 
 @pytest.fixture(scope="session")
-def records(conformance: Path) -> Records:
-    def read(name: str) -> list[dict[str, Any]]:
-        records = list(_lines(conformance / name))
+def records(conformance):
+    """A function that reads the records of a file."""
+
+    def read(name):
+        with (conformance / name).open(encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
         assert records, f"{name} holds no record"
         return records
 
     return read
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
