@@ -8,12 +8,13 @@ import pyoxigraph
 import pytest
 import yaml
 from challenged_pairs import answers_of, challenges_of, database
+from golden_files import compare_golden
 from samples import make_case, query
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.evaluation.session import Session  # white box: what statements of a hostile database would do
+from pytest_queryeval.evaluation import Session
 
 FILE = yaml.safe_load((Path(__file__).parent / "counterexamples.yaml").read_text(encoding="utf-8"))
 TABLES, GRAPH = FILE["sql"]["tables"], FILE["sparql"]["graph"]
@@ -55,7 +56,7 @@ def on_graph(pairs, source, **changes):
 
 
 def test_few_rows_tell_queries_apart_when_their_script_is_run_alone(tmp_path):
-    rows = FILE["sql"]["different"]
+    rows, scripts = FILE["sql"]["different"], []
 
     for (gold, predicted, most), found in zip(
         rows, challenges_of([row[:2] for row in rows], database(tmp_path, TABLES)), strict=True
@@ -65,10 +66,12 @@ def test_few_rows_tell_queries_apart_when_their_script_is_run_alone(tmp_path):
         assert shown["rows"] <= most, gold
         assert answers == [shown["gold_rows"], shown["predicted_rows"]]
         assert sorted(map(str, answers[0])) != sorted(map(str, answers[1]))
+        scripts += [f"{gold} / {predicted}: {found['tried']} tried", *shown["script"].splitlines()]
+    compare_golden(scripts, "counterexamples/sql.txt")
 
 
 def test_few_triples_tell_queries_apart_and_they_keep_what_the_vocabulary_implies(tmp_path):
-    rows = [*FILE["sparql"]["different"], *FILE["sparql"]["not relied on"]]
+    rows, scripts = [*FILE["sparql"]["different"], *FILE["sparql"]["not relied on"]], []
 
     for (gold, predicted, *most), found in zip(rows, on_graph([row[:2] for row in rows], graph(tmp_path)), strict=True):
         script = found["counterexample"]["script"]
@@ -78,6 +81,8 @@ def test_few_triples_tell_queries_apart_and_they_keep_what_the_vocabulary_implie
         assert not any(in_graph(script, broken) for broken in IMPLIED)
         names = {triple.predicate.value.rpartition("/")[2] for triple in triples if "e/" in triple.predicate.value}
         assert all(f":{name}" in f"{gold} {GRAPH}" for name in names), (gold, names)
+        scripts += [f"{gold} / {predicted}: {found['tried']} tried", *script.splitlines()]
+    compare_golden(scripts, "counterexamples/sparql.txt")
 
 
 def test_queries_that_constraints_or_the_vocabulary_make_equal_are_not_told_apart(tmp_path):
