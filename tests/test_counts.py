@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,10 +11,10 @@ from samples import fake_source, install_engine, make_case, query, table
 from strategies import tables
 from table_oracle import Counts
 
+from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import Session, evaluate_case
-from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.metrics import METRICS
 
 POLICY = Policy()
@@ -96,7 +98,7 @@ def test_the_counts_of_a_score_make_it(gold, predicted):
         assert score(name, gold, predicted) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", get_args(ComponentName))
 def test_components_of_queries_have_precision_and_recall(name):
     gold, predicted = "SELECT a, b FROM t WHERE x = 1 ORDER BY a", "SELECT a, c, d FROM t WHERE x = 1 AND y = 2"
     f1, precision, recall = (

@@ -5,9 +5,13 @@ import servers
 from samples import make_case
 
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sparql.source_terms import MAX_FAILED_LOOKUPS, MAX_LOOKUPS, SourceTerms
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.languages.sparql.source_terms import (  # white box: how often a service is asked
+    MAX_FAILED_LOOKUPS,
+    MAX_LOOKUPS,
+    SourceTerms,
+)
 
 pytestmark = pytest.mark.process
 
@@ -134,8 +138,6 @@ def test_an_endpoint_is_asked_and_the_terms_of_gold_are_the_nearest(folder):
 
 @pytest.mark.parametrize(("answer", "most"), [(None, MAX_FAILED_LOOKUPS), (True, MAX_LOOKUPS)])
 def test_a_service_is_asked_within_a_budget_and_each_term_once(answer, most):
-    from pytest_queryeval.core.table import Table
-
     queries = []
 
     def run(query):

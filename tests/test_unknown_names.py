@@ -9,9 +9,8 @@ from samples import make_case, query
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session  # white box: one session for all cases of a source
-from pytest_queryeval.languages.sql.kind import nearest_name  # white box: messages that servers word otherwise
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.languages import KINDS
 
 pytest_plugins = ["postgres", "mariadb"]
 
@@ -64,20 +63,21 @@ def test_a_gold_with_an_unknown_name_is_told_the_nearest(session, source, gold, 
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "hint"),
     [
-        ("SELECT leftx(name) FROM singer", "no such function: leftx"),
-        ("SELECT name FORM singer", 'near "singer": syntax error'),
-        ("SELECT name FROM singer, shop", "ambiguous column name: name"),
-        (
-            "SELECT nme FROM singer",
-            'column "nme" does not exist. Perhaps you meant to reference the column "singer.name".',
-        ),
+        ("SELECT leftx(name) FROM singer", "no such function: leftx", ""),
+        ("SELECT name FROM singer, shop", "ambiguous column name: name", ""),
+        ("SELECT nme FROM singer", 'column "nme" does not exist. Perhaps you meant to reference "singer.name".', ""),
+        ("SELECT s.nme FROM singer s", "Unknown column 's.nme' in 'SELECT'", ": did you mean 'name'?"),
+        ("SELECT nme FROM singer", 'Referenced column "nme" not found in FROM clause!', ": did you mean 'name'?"),
+        ("SELECT lft FROM singer", "no such column: lft", ": choose from id, name"),
+        ("SELECT lft FROM form, singer", "no such column: lft", ": did you mean 'left'?"),
+        ("SELECT * FROM x.singers", "Table 'x.singers' doesn't exist", ": did you mean 'singer'?"),
+        ("SELECT name FORM singer", 'near "singer": syntax error', ": did you mean FROM instead of FORM?"),
     ],
 )
-def test_nothing_is_added_to_other_messages(text, message):
-    assert nearest_name(text, message, Schema(tables={"singer": ("id", "name"), "form": ("left",)})) == ""
+def test_the_message_of_a_server_gets_a_hint_unless_it_has_one(text, message, hint):
+    schema = Schema(tables={"singer": ("id", "name"), "form": ("left",)})
 
-
-def test_a_source_that_lists_no_tables_gives_no_hint():
-    assert nearest_name("SELECT nme FROM singer", "no such column: nme", Schema()) == ""
+    assert KINDS["sql"].name_hint(text, message, schema) == hint
+    assert KINDS["sql"].name_hint(text, message, Schema()) in ("", ": did you mean FROM instead of FORM?")
