@@ -17,9 +17,10 @@ from decimal import Decimal, InvalidOperation
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.case_report import ChallengeReport, RefutationReport
 from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue, to_jsonable
-from pytest_queryeval.core.model import AddedAnswer, Answer, Challenge, ChallengeVerdict, Refutation
+from pytest_queryeval.core.model import AddedAnswer, Answer, ChallengeVerdict
 from pytest_queryeval.core.table import (
     IRI,
     BlankNode,
@@ -281,58 +282,30 @@ def _decode_term(entry: Sequence[Any]) -> Term:
     return Term(term_id, name, label)
 
 
-def encode_challenge(challenge: Challenge) -> JsonObject:
-    """Return a challenge as values that JSON has; raise TypeError for a cell that JSON cannot hold."""
-    return {
-        "verdict": challenge.verdict,
-        "tried": challenge.tried,
-        "rules": list(challenge.rules),
-        "reason": encode(challenge.reason),
-        "refutation": _encode_refutation(challenge.refutation),
-        "ruled_out": _encode_refutation(challenge.ruled_out),
-    }
-
-
-def _encode_refutation(refutation: Refutation | None) -> JsonObject | None:
-    if refutation is None:
-        return None
-    return {
-        "script": encode_lines(refutation.script),
-        "size": refutation.size,
-        "gold": encode_answer(refutation.gold),
-        "predicted": encode_answer(refutation.predicted),
-    }
-
-
-def decode_challenge(entry: Entry) -> Challenge:
+def read_challenge(entry: Entry) -> ChallengeReport:
     """Return the challenge in an entry; raise ValueError, TypeError or KeyError if it holds none."""
-    verdict: ChallengeVerdict = entry["verdict"]
-    if verdict not in _VERDICTS or (verdict == "refuted") != (entry["refutation"] is not None):
+    verdict, counterexample = entry["verdict"], entry["counterexample"]
+    if verdict not in _VERDICTS or (verdict == "refuted") != (counterexample is not None):
         raise ValueError("an unknown verdict, or one without its counterexample")
-    if verdict == "refuted" and "ruled_out" not in entry:
-        raise ValueError("an earlier version refuted what the data may rule out: remove it, and record again")
-    return Challenge(
-        verdict=verdict,
-        tried=int(entry["tried"]),
-        rules=tuple(map(decode_text, entry["rules"])),
-        reason=decode_text(entry["reason"]),
-        refutation=_decode_refutation(entry["refutation"]),
-        ruled_out=_decode_refutation(entry.get("ruled_out")),
-    )
+    challenge: ChallengeReport = {
+        "verdict": verdict,
+        "tried": int(entry["tried"]),
+        "counterexample": _read_refutation(counterexample),
+        "unlike": _read_refutation(entry["unlike"]),
+    }
+    if "rules" in entry:
+        challenge["rules"] = [*map(str, entry["rules"])]
+    if "reason" in entry:
+        challenge["reason"] = str(entry["reason"])
+    return challenge
 
 
-def _decode_refutation(entry: Entry | None) -> Refutation | None:
+def _read_refutation(entry: Entry | None) -> RefutationReport | None:
     if entry is None:
         return None
-    gold, predicted = decode_answer(entry["gold"]), decode_answer(entry["predicted"])
-    if not isinstance(gold, Table) or not isinstance(predicted, Table):
-        raise ValueError("a counterexample without two tables")
-    return Refutation(
-        script=decode_lines(entry["script"]),
-        size=int(entry["size"]),
-        gold=gold,
-        predicted=predicted,
-    )
+    gold_rows, predicted_rows = ([[*row] for row in entry[name]] for name in ("gold_rows", "predicted_rows"))
+    script = decode_lines(entry["script"])
+    return {"script": script, "rows": int(entry["rows"]), "gold_rows": gold_rows, "predicted_rows": predicted_rows}
 
 
 def answer_digest(answers: Iterable[Answer], *, in_order: bool = False) -> str:

@@ -182,6 +182,10 @@ class ChallengeReport(TypedDict):
     """Whether other data tells the predicted query, whose answer is right, from gold."""
 
     verdict: ChallengeVerdict
+    """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
+    small database that satisfies what the data of the source does; `stands`: in none of these that was tried;
+    `unchallenged`: there is no small database to try.
+    """
     tried: int
     """In how many small databases both queries ran."""
     counterexample: RefutationReport | None

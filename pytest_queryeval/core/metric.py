@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Challenge, Outcome, Threshold
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Outcome, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -36,7 +36,7 @@ States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
 # The terms of a query that the case's source does not have, each in a sentence; None if that cannot be told.
 UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
 # What came of challenging the predicted query, whose answer is right.
-RunChallenge: TypeAlias = Callable[[], Challenge]
+RunChallenge: TypeAlias = Callable[[], ChallengeReport]
 # Arguments of metrics that the evaluation passes and suites do not set.
 INJECTED = frozenset(
     {

@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Difference, Policy, Selection, Table
+
+if TYPE_CHECKING:
+    from pytest_queryeval.core.case_report import ChallengeReport
 
 
 class AddedAnswer(ABC):
@@ -530,7 +533,7 @@ class Trial:
     passed: bool | None
     depends_on_tie: bool = False
     scoring_seconds: float = 0.0
-    challenge: Challenge | None = None
+    challenge: ChallengeReport | None = None
     """Whether other data tells the predicted query from gold; None if the answer is wrong, or nobody asked."""
 
 
@@ -540,19 +543,6 @@ class UnreviewedResult:
 
     outcome: Outcome
     scores: Mapping[str, float | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refutation:
-    """A small database in which the answers of two queries differ by the policy of a case."""
-
-    script: str
-    """The script that creates the database: SQL, Turtle, or TriG."""
-    size: int
-    """How many rows, or triples, the database has."""
-    gold: Table
-    """What gold answers there."""
-    predicted: Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -570,27 +560,6 @@ class Counterexample:
     def size(self) -> int:
         """How many rows, or triples, the database has."""
         return sum(len(table.rows) for table in self.tables.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge:
-    """What came of challenging a predicted query whose answer is that of gold."""
-
-    verdict: ChallengeVerdict
-    """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
-    small database that satisfies what the data of the source does; `stands`: in none of these that was tried;
-    `unchallenged`: there is no small database to try.
-    """
-    tried: int = 0
-    """In how many small databases both queries ran."""
-    refutation: Refutation | None = None
-    """Present if the verdict is `refuted`."""
-    ruled_out: Refutation | None = None
-    """A small database that violates what the data of the source satisfies; perhaps, if the verdict is `stands`."""
-    rules: tuple[str, ...] = ()
-    """The rules of a proof."""
-    reason: str = ""
-    """Why nothing was tried; empty if something was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

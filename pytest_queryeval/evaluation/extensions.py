@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.cause import Cause, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import (
     Answer,
     Case,
-    Challenge,
     Execution,
     Prediction,
     PredictorSpec,
@@ -89,10 +89,10 @@ class Recording(Protocol):
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
         """Keep why a predicted query of the case is wrong, None if no cause was found."""
 
-    def load_challenge(self, gold: str, predicted: str, case: Case) -> Challenge | None:
+    def load_challenge(self, gold: str, predicted: str, case: Case) -> ChallengeReport | None:
         """Return what came of challenging a predicted query of the case by one gold."""
 
-    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: Challenge) -> None:
+    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: ChallengeReport) -> None:
         """Keep what came of challenging a predicted query."""
 
 

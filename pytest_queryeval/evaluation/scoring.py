@@ -10,6 +10,7 @@ from typing import Any
 from pytest_queryeval.comparison.equality import in_strict_order, project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
+from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.features import feature
@@ -17,7 +18,6 @@ from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, Score, States
 from pytest_queryeval.core.model import (
     AddedAnswer,
     Case,
-    Challenge,
     Execution,
     Failure,
     Prediction,
@@ -53,7 +53,7 @@ class Scoring:
         self.details: dict[str, Any] = {}
         self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
-        self.challenge: Challenge | None = None
+        self.challenge: ChallengeReport | None = None
         self._case = case
         self._gold_case = case.on_gold_source
         gold, self.predicted = self._convert_to_form_of(predicted, gold), self._convert_to_form_of(gold, predicted)
@@ -196,11 +196,11 @@ class Scoring:
             self._times[iterations] = self._session.times(gold, predicted, self._case, iterations)
         return self._times[iterations]
 
-    def _run_challenge(self) -> Challenge:
+    def _run_challenge(self) -> ChallengeReport:
         if self.challenge is None:
             challenge_answer = feature("challenge.challenger").challenge_answer
             self.challenge = challenge_answer(self._case, self._whole_gold, self.predicted, self._session)
-        challenge: Challenge = self.challenge
+        challenge: ChallengeReport = self.challenge
         return challenge
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:

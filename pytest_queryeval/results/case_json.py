@@ -28,14 +28,12 @@ from pytest_queryeval.core.model import (
     AddedAnswer,
     Case,
     CaseResult,
-    Challenge,
     Counterexample,
     Execution,
     Failure,
     Outcome,
     Prediction,
     QueryOrAnswer,
-    Refutation,
     ThresholdViolation,
 )
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
@@ -45,7 +43,7 @@ from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
-from pytest_queryeval.text.formatting import one_line, truncate, truncate_middle, utf8_safe
+from pytest_queryeval.text.formatting import truncate, truncate_middle, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
 
 QUERY_CHARACTERS = 20_000
@@ -217,7 +215,7 @@ def result_json(
         }
     )
     if (challenge := result.shown.challenge) is not None:
-        case_report["challenge"] = _challenge(challenge, case)
+        case_report["challenge"] = _challenge(challenge, case.settings.report_rows)
     if (unreviewed := result.unreviewed) is not None:
         case_report["unreviewed"] = {"outcome": unreviewed.outcome, "scores": dict(unreviewed.scores)}
     return _redacted(case_report)
@@ -374,29 +372,31 @@ def _cause(result: CaseResult) -> CauseReport | None:
     }
 
 
-def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
-    challenge_report: ChallengeReport = {
-        "verdict": challenge.verdict,
-        "tried": challenge.tried,
-        "counterexample": _refutation(challenge.refutation, case),
-        "unlike": _refutation(challenge.ruled_out, case),
-    }
-    if challenge.rules:
-        challenge_report["rules"] = list(challenge.rules)
-    if challenge.reason:
-        challenge_report["reason"] = one_line(challenge.reason, MESSAGE_CHARACTERS)
-    return challenge_report
-
-
-def _refutation(refutation: Refutation | None, case: Case) -> RefutationReport | None:
-    if refutation is None:
-        return None
-    labels, limit = ShortLabels(), case.settings.report_rows
+def _challenge(challenge: ChallengeReport, limit: int) -> ChallengeReport:
+    """Return a challenge with at most so many rows of each answer."""
+    counterexample, unlike = challenge["counterexample"], challenge["unlike"]
     return {
-        "script": refutation.script,
-        "rows": refutation.size,
-        "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
-        "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
+        **challenge,
+        "counterexample": counterexample and _shortened(counterexample, limit),
+        "unlike": unlike if isinstance(unlike, bool) else unlike and _shortened(unlike, limit),
+    }
+
+
+def _shortened(refutation: RefutationReport, limit: int) -> RefutationReport:
+    gold_rows, predicted_rows = refutation["gold_rows"][:limit], refutation["predicted_rows"][:limit]
+    return {**refutation, "gold_rows": gold_rows, "predicted_rows": predicted_rows}
+
+
+def refutation_json(counterexample: Counterexample) -> RefutationReport:
+    """Return a counterexample with all rows of both answers, which are tables."""
+    labels, (gold, predicted) = ShortLabels(), (counterexample.gold.table, counterexample.predicted.table)
+    assert gold is not None
+    assert predicted is not None
+    return {
+        "script": utf8_safe(counterexample.script),
+        "rows": counterexample.size,
+        "gold_rows": [_row(row, labels) for row in gold.rows],
+        "predicted_rows": [_row(row, labels) for row in predicted.rows],
     }
 
 

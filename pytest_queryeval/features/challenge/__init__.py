@@ -39,7 +39,7 @@ def challenged_accuracy(
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return None
     accuracy = execution_accuracy(gold.answer, predicted.answer, policy=policy)
-    return 0.0 if accuracy == 1.0 and challenge().verdict == "refuted" else accuracy
+    return 0.0 if accuracy == 1.0 and challenge()["verdict"] == "refuted" else accuracy
 
 
 def challenge_blocks(report: Report) -> Iterator[Block]:

@@ -15,35 +15,36 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
+from pytest_queryeval.core.answer_json import read_challenge
+from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomically
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import (
     CHALLENGED_ACCURACY,
     Case,
-    Challenge,
-    Counterexample,
+    ChallengeVerdict,
     Execution,
     Prediction,
     QueryOrAnswer,
-    Refutation,
 )
-from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.counterexample import constraints, find_counterexample
 from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
+from pytest_queryeval.results.case_json import refutation_json
+from pytest_queryeval.text.formatting import one_line
 
 QUOTES = frozenset("'\"`[$")
-FORMAT = 8  # of challenges that are kept: greater after each change of how they are made or written
+FORMAT = 9  # of challenges that are kept: greater after each change of how they are made or written
+REASON_CHARACTERS = 4_000
 NO_QUERY = "one of the answers is stored, without a query"
 # With several golds, the verdict is the first of these that any of them has: for `refuted` all have to be refuted.
 _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
 
 
-def challenge_answer(case: Case, gold: Execution, predicted: Execution, session: Session) -> Challenge:
+def challenge_answer(case: Case, gold: Execution, predicted: Execution, session: Session) -> ChallengeReport:
     """Return whether small databases tell a predicted query from `gold`, and from each other gold that accepts it.
 
     With several golds, return the challenge by the gold that the query is most surely the same as.
@@ -58,25 +59,25 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
     ]
     queries = [execution.query for execution in (gold, *also_accepting)]
     if any(_have_same_text(case, query, predicted.query) for query in queries):
-        return Challenge(verdict="same")
+        return _challenge("same")
     challenges = [_challenge_pair(case, query, predicted.query, session) for query in queries]
-    return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge.verdict))
+    return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge["verdict"]))
 
 
-def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> Challenge:
+def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> ChallengeReport:
     """Return the challenge by one gold: recorded, kept by an earlier run, or new.
 
     Raise `SourceError` if the recording has none in a replay that requires it.
     """
     if gold is None or predicted is None:
-        return Challenge(verdict="unchallenged", reason=NO_QUERY)
+        return _unchallenged(NO_QUERY)
     recording = session.recording
     try:
         challenge = None if recording is None else recording.load_challenge(gold, predicted, case)
     except SourceError as error:
         if CHALLENGED_ACCURACY in case.settings.required_metrics:
             raise
-        return Challenge(verdict="unchallenged", reason=str(error))
+        return _unchallenged(str(error))
     if challenge is None:
         with session.analysis():
             challenge = _kept_challenge(case, gold, predicted, session)
@@ -116,7 +117,7 @@ def _words(query: ParsedQuery) -> list[str]:
     return [word if QUOTES & set(word) or not word.isascii() else word.lower() for word in words if word != ";"]
 
 
-def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> Challenge:
+def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> ChallengeReport:
     """Return the challenge that the cache folder has for these queries, constraints and policy; else a new one.
 
     One that found nothing to try is not kept.
@@ -124,7 +125,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     try:
         text, tables = constraints(case, gold, predicted, session)
     except SourceError as error:
-        return Challenge(verdict="unchallenged", reason=str(error))
+        return _unchallenged(str(error))
     settings = case.settings
     assert settings.source is not None  # or the queries would have no answers
     store = session.cached(("challenges",), ChallengeStore)
@@ -137,29 +138,31 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
             from pytest_queryeval.features.challenge.proof import prove
 
             rules = prove(gold, predicted, settings.dialect, tables, settings.policy)
-        challenge = Challenge(verdict="proved", rules=rules) if rules else _search(case, gold, predicted, session)
-        if challenge.verdict != "unchallenged":
+        challenge = {**_challenge("proved"), "rules": [*rules]} if rules else _search(case, gold, predicted, session)
+        if challenge["verdict"] != "unchallenged":
             store.save(key, challenge)
     return challenge
 
 
-def _search(case: Case, gold: str, predicted: str, session: Session) -> Challenge:
+def _challenge(verdict: ChallengeVerdict, tried: int = 0) -> ChallengeReport:
+    return {"verdict": verdict, "tried": tried, "counterexample": None, "unlike": None}
+
+
+def _unchallenged(reason: str) -> ChallengeReport:
+    return {**_challenge("unchallenged"), "reason": one_line(reason, REASON_CHARACTERS)}
+
+
+def _search(case: Case, gold: str, predicted: str, session: Session) -> ChallengeReport:
     try:
         counterexample, ruled_out, tried = find_counterexample(case, gold, predicted, session)
     except SourceError as error:
-        return Challenge(verdict="unchallenged", reason=str(error))
+        return _unchallenged(str(error))
     if counterexample is not None:
-        return Challenge(verdict="refuted", tried=tried, refutation=_refutation(counterexample))
+        return {**_challenge("refuted", tried), "counterexample": refutation_json(counterexample)}
     if tried:
-        return Challenge(verdict="stands", tried=tried, ruled_out=None if ruled_out is None else _refutation(ruled_out))
-    return Challenge(verdict="unchallenged", reason="the queries run in no small database")
-
-
-def _refutation(counterexample: Counterexample) -> Refutation:
-    gold, predicted = counterexample.gold.answer, counterexample.predicted.answer
-    assert isinstance(gold, Table)
-    assert isinstance(predicted, Table)
-    return Refutation(script=counterexample.script, size=counterexample.size, gold=gold, predicted=predicted)
+        unlike = None if ruled_out is None else refutation_json(ruled_out)
+        return {**_challenge("stands", tried), "unlike": unlike}
+    return _unchallenged("the queries run in no small database")
 
 
 class ChallengeStore:
@@ -182,19 +185,19 @@ class ChallengeStore:
         content = json.dumps([FORMAT, version("pytest-queryeval"), *facts], sort_keys=True)
         return sha256(content.encode()).hexdigest()
 
-    def load(self, key: str) -> Challenge | None:
+    def load(self, key: str) -> ChallengeReport | None:
         """Return the challenge of that name; None if there is none."""
         if self._folder is None:
             return None
         with suppress(OSError, ValueError, TypeError, KeyError):
             path = self._folder / f"{key}.json"
-            challenge = decode_challenge(json.loads(path.read_bytes()))
+            challenge = read_challenge(json.loads(path.read_bytes()))
             os.utime(path)
             return challenge
         return None
 
-    def save(self, key: str, challenge: Challenge) -> None:
+    def save(self, key: str, challenge: ChallengeReport) -> None:
         """Keep a challenge under that name."""
         if self._folder is not None:
             with suppress(OSError, TypeError):
-                write_atomically(self._folder / f"{key}.json", json.dumps(encode_challenge(challenge)).encode())
+                write_atomically(self._folder / f"{key}.json", json.dumps(challenge).encode())

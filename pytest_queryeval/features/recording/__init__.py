@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_queryeval.core.answer_json import Entry
+from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.cause import Cause, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
-from pytest_queryeval.core.model import Case, Challenge, Execution, PredictorSpec, Source
+from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.engines.settings import state_of
 from pytest_queryeval.evaluation.extensions import Times
 from pytest_queryeval.features.recording.predictions import (
@@ -151,12 +152,12 @@ class Recording:
         source, facts = _pair_request(gold, predicted, case)
         self._save(self._causes, source, (cause,), lambda _: False, **facts)
 
-    def load_challenge(self, gold: str, predicted: str, case: Case) -> Challenge | None:
+    def load_challenge(self, gold: str, predicted: str, case: Case) -> ChallengeReport | None:
         """Return what came of challenging a predicted query of the case by one gold."""
         source, facts = _pair_request(gold, predicted, case)
         return self._challenges.load(self._source_keys.key(source, **facts))
 
-    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: Challenge) -> None:
+    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: ChallengeReport) -> None:
         """Write what came of challenging a predicted query."""
         source, facts = _pair_request(gold, predicted, case)
         self._save(self._challenges, source, challenge, lambda _: False, **facts)

@@ -7,20 +7,19 @@ import re
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, cast, get_args
 
 from pytest_queryeval.core.answer_json import (
     Entry,
     JsonObject,
     decode,
     decode_answer,
-    decode_challenge,
     decode_lines,
     decode_text,
     encode,
     encode_answer,
-    encode_challenge,
     encode_lines,
+    read_challenge,
 )
 from pytest_queryeval.core.cause import Cause, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
@@ -300,9 +299,9 @@ TIMES = _of_source(
 CHALLENGES = _of_source(
     folder="challenges",
     question_facts=("source", "gold", "predicted"),
-    exact_parts=("refutation", "reason"),
-    encode=encode_challenge,
-    decode=decode_challenge,
+    exact_parts=("counterexample", "unlike", "reason"),
+    encode=lambda challenge: cast("JsonObject", challenge),
+    decode=read_challenge,
     describe=lambda facts: f"challenge of {query_excerpt(str(facts['predicted']))} on '{facts['source']}'",
     verb="is",
 )

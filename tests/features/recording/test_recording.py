@@ -31,7 +31,6 @@ from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalErro
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import (
     Abstention,
-    Challenge,
     Execution,
     Failure,
     Message,
@@ -214,7 +213,7 @@ def entries(folder, answer=None):
         "repair": Cause(edits=edits * 2, repaired_query="SELECT\n1", is_tested=True),
         "patterns": SharedPatterns(shared=1, of=2, only_gold=("?x a :Singer",), only_predicted=()),
     }
-    challenge = Challenge(verdict="stands", tried=5)
+    challenge = {"verdict": "stands", "tried": 5, "counterexample": None, "unlike": None}
     return {
         "prediction": call_entry(SAID, case, 1),
         "predicted answer": call_entry(replace(SAID, answer=QueryOrAnswer(answer=answer)), case, 2),
