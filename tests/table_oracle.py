@@ -388,17 +388,10 @@ class Oracle:
         rows = self.row_counts(columns)
         return [Counts(c.tp + c.fn, 0, 0) for c in counts] if rows.fp == rows.fn == 0 else counts
 
-    def best(self) -> Columns | None:
-        """Return the alignment with the highest row F1, then the highest entity F1, then the lowest columns."""
-        rounded = [
-            (-round(self.row_counts(columns).f1, 12), -round(self._entity_f1(columns), 12), columns)
-            for columns in self.alignments
-        ]
-        return min(rounded)[2] if rounded else None
-
-    def _entity_f1(self, columns: Columns) -> float:
-        precision, recall = mean_ratios([self._entity(*pair) for pair in enumerate(columns)])
-        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    def best(self) -> list[Columns]:
+        """Return the alignments with the highest row F1."""
+        f1 = {columns: round(self.row_counts(columns).f1, 12) for columns in self.alignments}
+        return [columns for columns in f1 if f1[columns] == max(f1.values())]
 
     # Whole tables
 

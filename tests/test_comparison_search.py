@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from samples import notes_on
 
-from pytest_queryeval.comparison.bounds import search_budget, shared_budget  # white box: how many steps a search takes
+from pytest_queryeval.comparison.alignment import (
+    search_budget,
+    shared_budget,
+)  # white box: how many steps a search takes
 from pytest_queryeval.core.table import ColumnTolerance, Policy, Table, Tie
 from pytest_queryeval.metrics import METRICS
 
@@ -30,19 +33,15 @@ def right_values(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, int
     return {"tp": len(golds & others), "fp": len(others - golds), "fn": len(golds - others)}
 
 
-def best_of_all(gold: Columns, predicted: Columns) -> tuple[int, list[dict[str, int]]]:
-    """The most rows that match, and the counts of values in the best columns, the lowest of several."""
-    ranked = []
+def best_of_all(gold: Columns, predicted: Columns) -> tuple[int, list[list[dict[str, int]]]]:
+    """The most rows that match, and the counts of values in the columns of each order that matches them."""
+    counts: dict[int, list[list[dict[str, int]]]] = {}
     for order in permutations(range(len(predicted)), len(gold)):
         rows = Counter(zip(*(predicted[place] for place in order), strict=True))
         matched = (Counter(zip(*gold, strict=True)) & rows).total()
-        counts = [right_values(column, predicted[place]) for column, place in zip(gold, order, strict=True)]
-        precision = sum(of["tp"] / (of["tp"] + of["fp"]) for of in counts)
-        recall = sum(of["tp"] / (of["tp"] + of["fn"]) for of in counts)
-        f1 = precision * recall / (precision + recall) if precision + recall else 0
-        ranked.append((-matched, -round(f1, 12), order, counts))
-    matched, _, _, counts = min(ranked)
-    return -matched, counts
+        right = [right_values(column, predicted[place]) for column, place in zip(gold, order, strict=True)]
+        counts.setdefault(matched, []).append(right)
+    return max(counts.items())
 
 
 def made_pair(chance: random.Random) -> tuple[Columns, Columns]:
@@ -86,7 +85,7 @@ def test_no_other_columns_are_better(seed: int) -> None:
 
         assert rows == {"tp": matched, "fp": m - matched, "fn": n - matched}, sides
         if matched < max(n, m):
-            assert [{key: of[key] for key in ("tp", "fp", "fn")} for of in values] == counts, sides
+            assert [{key: of[key] for key in ("tp", "fp", "fn")} for of in values] in counts, sides
         is_equal = matched == n == m and len(gold) == len(predicted)
         assert METRICS["execution_accuracy"].function(*sides) == is_equal, sides
 
@@ -181,36 +180,36 @@ SEARCHES: dict[str, tuple[Columns, Columns, Policy]] = {
 }
 
 
-# Of each search, the steps that it takes if it may take 3,000,000, 9,000 and 3,000, and the row F1 that it finds.
+# Of each search, the steps that it takes if it may take 3,000,000 and 3,000, and the row F1 that it finds.
 FOUND = {
-    "the same values": ((1652, 1.0), (1652, 1.0), (1652, 1.0)),
-    "one more of the same values": ((16420, 1.0), (8984, 1.0), (2756, 0.0)),
-    "equal columns": ((3498, 0.98), (3498, 0.98), (2954, 0.98)),
-    "equal columns among others": ((9317, 0.662), (8904, 0.662), (2702, 0.062)),
-    "equal columns, with others": ((14183, 0.938), (8891, 0.938), (2610, 0.113)),
-    "a few other cells": ((4997, 0.925), (4997, 0.925), (2998, 0.062)),
-    "many other cells": ((6015, 0.275), (6015, 0.275), (2941, 0.025)),
-    "unrelated": ((22460, 0.15), (8909, 0.125), (2731, 0.113)),
-    "unrelated, with others": ((54534, 0.45), (8980, 0.45), (2421, 0.375)),
-    "no equal rows": ((19612, 0.0), (8949, 0.0), (2993, 0.0)),
-    "no equal rows, other values": ((2638, 0.0), (2638, 0.0), (2638, 0.0)),
-    "equal columns of other rows": ((13908, 0.3), (8987, 0.3), (2973, 0.287)),
-    "near numbers": ((344, 1.0), (344, 1.0), (344, 1.0)),
-    "near numbers and a wrong column": ((2059, 0.0), (2059, 0.0), (2059, 0.0)),
-    "near numbers beside other flags": ((11740, 0.312), (8998, 0.156), (2939, 0.188)),
-    "near numbers beside other texts": ((12335, 0.312), (8983, 0.312), (2998, 0.062)),
-    "two near numbers exchanged": ((3330, 0.938), (3330, 0.938), (2402, 0.938)),
-    "near numbers in two columns": ((7815, 0.125), (9000, 0.125), (2982, 0.0)),
-    "near numbers in three columns": ((7150, 1.0), (7150, 1.0), (2996, 0.0)),
-    "tolerances of columns": ((594, 1.0), (594, 1.0), (594, 1.0)),
-    "tolerances of columns, other cells": ((273, 0.906), (273, 0.906), (273, 0.906)),
+    "the same values": ((10504, 1.0), (2956, 0.0)),
+    "one more of the same values": ((7948, 1.0), (2900, 0.0)),
+    "equal columns": ((0, 0.98), (0, 0.98)),
+    "equal columns among others": ((3984, 0.662), (2988, 0.163)),
+    "equal columns, with others": ((9286, 0.938), (2967, 0.938)),
+    "a few other cells": ((5893, 0.925), (2998, 0.062)),
+    "many other cells": ((3772, 0.275), (2979, 0.062)),
+    "unrelated": ((12407, 0.15), (2988, 0.113)),
+    "unrelated, with others": ((21261, 0.45), (2920, 0.375)),
+    "no equal rows": ((11763, 0.0), (2944, 0.0)),
+    "no equal rows, other values": ((1196, 0.0), (1196, 0.0)),
+    "equal columns of other rows": ((6118, 0.3), (2882, 0.287)),
+    "near numbers": ((828, 1.0), (828, 1.0)),
+    "near numbers and a wrong column": ((2560, 0.0), (2560, 0.0)),
+    "near numbers beside other flags": ((12329, 0.312), (2996, 0.062)),
+    "near numbers beside other texts": ((8001, 0.312), (2979, 0.156)),
+    "two near numbers exchanged": ((5448, 0.938), (2784, 0.938)),
+    "near numbers in two columns": ((6172, 0.188), (2970, 0.0)),
+    "near numbers in three columns": ((9576, 1.0), (2996, 0.0)),
+    "tolerances of columns": ((2696, 1.0), (2696, 1.0)),
+    "tolerances of columns, other cells": ((5945, 0.906), (3000, 0.625)),
 }
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_take_as_many_steps_and_find_as_much_as_before(name: str) -> None:
     found = []
-    for steps in (3_000_000, 9_000, 3_000):
+    for steps in (3_000_000, 3_000):
         with shared_budget(steps):
             scores = [score_of(metric, *SEARCHES[name]) for metric in METRICS_THAT_SEARCH]
             found.append((steps - search_budget().left, round(scores[0], 3)))

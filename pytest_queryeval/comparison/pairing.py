@@ -7,22 +7,25 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import cached_property, lru_cache
-from itertools import chain, permutations
+from functools import cache, cached_property, lru_cache
+from itertools import chain, permutations, product, repeat
 from math import isfinite, perm
+from operator import itemgetter
 from types import NoneType
 from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.alignment import (
     Alignment,
-    ColumnFits,
-    TableColumns,
+    Budget,
+    BudgetSpentError,
+    Options,
     best_alignment,
+    numbered,
+    search_budget,
     whole_alignment,
     whole_alignments,
 )
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
-from pytest_queryeval.comparison.bounds import Budget, BudgetSpentError, search_budget
 from pytest_queryeval.comparison.canonical import (
     Nested,
     canonical_rows,
@@ -30,6 +33,7 @@ from pytest_queryeval.comparison.canonical import (
     is_near,
     numbers_in,
     quantity_of,
+    tolerance_type,
 )
 from pytest_queryeval.comparison.coded_tables import CodedRow, CodedTables, Rows, columns_of, shared_values, transpose
 from pytest_queryeval.comparison.graphs import maximum_matching
@@ -41,7 +45,9 @@ Positions: TypeAlias = Iterable[tuple[int, CodedRow]]
 Cells: TypeAlias = tuple[Hashable, ...]
 Placed: TypeAlias = tuple[int, Cells]
 Pairs: TypeAlias = list[tuple[int, int]]
-COMPARISON = 5  # what a comparison of two rows takes of the budget, in rows visited
+COMPARISON = 5  # what a comparison of two rows, and reading a cell, takes of the budget, in rows visited
+MAX_UNPAIRED = 200  # rows of a side without a near partner for which others are tried in all ways
+MAX_COLUMN_PAIRS = 10_000  # of which the distinct values are compared
 MAX_TRIED_ROWS = 100_000  # in all orders of columns that are tried for the best score of unequal answers
 
 
@@ -151,74 +157,57 @@ class PairedRows(NamedTuple):
     is_proven: bool
 
 
-def pair_near_rows(
-    gold: Sequence[Placed], predicted: Sequence[Placed], policies: Sequence[Policy], budget: Budget
-) -> PairedRows:
-    """Pair as many rows as there can be that are equal within the tolerance, as long as the budget lasts.
-
-    Rows are a position and values; `policies` are those of the values. Rows are compared with those whose number
-    is near in the place where numbers differ most.
-    """
-    search = _RowSearch(gold, predicted, policies, budget)
-    try:
-        return PairedRows(search.most_pairs(), is_proven=True)
-    except BudgetSpentError:
-        return PairedRows(search.first_fits, is_proven=False)
-
-
 class _Row(NamedTuple):
     number: float
     position: int
     values: Cells
 
 
-class _RowSearch:
-    """A search for pairs of near rows; `first_fits` are those found so far with the first partner that was free."""
+def pair_near_rows(
+    gold: Sequence[Placed], predicted: Sequence[Placed], policies: Sequence[Policy], budget: Budget
+) -> PairedRows:
+    """Pair rows that are equal within the tolerance: each with the first that fits, sorted by the most varied number.
 
-    def __init__(
-        self, gold: Sequence[Placed], predicted: Sequence[Placed], policies: Sequence[Policy], budget: Budget
-    ) -> None:
-        columns = zip(*(values for _, values in (*gold, *predicted)), strict=True)
-        spread = [
-            len({_number(value, policy) for value in column}) for column, policy in zip(columns, policies, strict=True)
-        ]
-        place = spread.index(max(spread))
-        self.gold, self.predicted = (
-            sorted(_Row(_number(values[place], policies[place]), position, values) for position, values in side)
-            for side in (gold, predicted)
-        )
-        self.first_fits: Pairs = []
-        self._numbers = [row.number for row in self.predicted]
-        self._policies = policies
-        self._width = widest_tolerance(policies[place])
-        self._budget = budget
+    Where that leaves rows of both sides, but at most MAX_UNPAIRED of each, as many are paired as there can be. Rows are
+    a position and values; `policies` are those of the values.
+    """
+    columns = zip(*(values for _, values in (*gold, *predicted)), strict=True)
+    spread = [
+        len({_number(value, policy) for value in column}) for column, policy in zip(columns, policies, strict=True)
+    ]
+    place = spread.index(max(spread))
+    sides = [
+        sorted(_Row(_number(values[place], policies[place]), position, values) for position, values in side)
+        for side in (gold, predicted)
+    ]
+    width = widest_tolerance(policies[place])
 
-    def most_pairs(self) -> Pairs:
-        """Return as many pairs of positions as there can be.
+    def near(row: _Row, others: Sequence[_Row]) -> Iterator[int]:
+        reach = width.reach(row.number)
+        for at in range(bisect_left(others, row.number - reach, key=itemgetter(0)), len(others)):
+            if others[at].number > row.number + reach:
+                return
+            budget.spend(COMPARISON)
+            if all(map(_are_equal, row.values, others[at].values, policies)):
+                yield at
 
-        At first each row is paired with the first near one that is free.
-        """
-        free = list(range(len(self.predicted) + 1))  # the next place that may be free, for each place
-        for row in self.gold:
-            place = next(self._near(row, free), None)
-            if place is not None:
-                free[place] = place + 1
-                self.first_fits.append((row.position, self.predicted[place].position))
-        if len(self.first_fits) == min(len(self.gold), len(self.predicted)):
-            return self.first_fits
-        fits = [list(self._near(row)) for row in self.gold]
-        pairs = maximum_matching(fits, len(self.predicted))
-        return [(self.gold[row_place].position, self.predicted[partner].position) for row_place, partner in pairs]
+    pairs: Pairs = []
+    free = list(sides[1])
+    try:
+        for row in sides[0]:
+            if (at := next(near(row, free), None)) is not None:
+                pairs.append((row.position, free.pop(at).position))
+        unpaired = len(gold) - len(pairs), len(free)
+        if not min(unpaired) or max(unpaired) > MAX_UNPAIRED:
+            return PairedRows(pairs, is_proven=not min(unpaired))
+        matching = maximum_matching([list(near(row, sides[1])) for row in sides[0]], len(predicted))
+    except BudgetSpentError:
+        return PairedRows(pairs, is_proven=False)
+    return PairedRows([(sides[0][row].position, sides[1][at].position) for row, at in matching], is_proven=True)
 
-    def _near(self, row: _Row, free: list[int] | None = None) -> Iterator[int]:
-        """Yield the places of rows that are near in all values."""
-        reach = self._width.reach(row.number)
-        place = bisect_left(self._numbers, row.number - reach)
-        while (place := _next_free(place, free)) < len(self.predicted) and self._numbers[place] <= row.number + reach:
-            self._budget.spend(COMPARISON)
-            if all(map(_are_equal, row.values, self.predicted[place].values, self._policies)):
-                yield place
-            place += 1
+
+def _typed(value: Hashable) -> Hashable:
+    return (tolerance_type(value), value) if is_comparable(value) else value
 
 
 def _number(value: Hashable, policy: Policy) -> float:
@@ -232,16 +221,6 @@ def _number(value: Hashable, policy: Policy) -> float:
 
 def _are_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
     return x == y or (is_comparable(x) and is_comparable(y) and is_near(x, y, policy))
-
-
-def _next_free(place: int, free: list[int] | None) -> int:
-    """Return the first free place from `place` on, and shorten the way to it."""
-    if free is None:
-        return place
-    while place < len(free) - 1 and free[place] != place:
-        free[place] = free[free[place]]
-        place = free[place]
-    return place
 
 
 class TablePair:
@@ -315,47 +294,94 @@ class TablePair:
         if not self._has_chains:
             return whole_alignment(self.coded.equal.gold, self.coded.equal.predicted, pinned=self.pinned)
         budget = search_budget()
+        proven = True
         try:
             for columns in self._proposals(budget):
                 unpaired = unpaired_rows(self.coded, columns, budget)
                 if not unpaired.predicted:
                     self._unpaired[columns] = unpaired
                     return Alignment(columns=columns, matched=len(self.predicted_rows), is_proven=True)
-                if not unpaired.is_proven:
-                    raise BudgetSpentError
-                budget.spend((len(self.gold_rows) + len(self.predicted_rows)) * (1 + len(columns)))
+                proven = proven and unpaired.is_proven
+                budget.spend(COMPARISON * (len(self.gold_rows) + len(self.predicted_rows)) * (1 + len(columns)))
         except BudgetSpentError:
-            return Alignment(columns=tuple(range(len(self.gold.columns))), matched=0, is_proven=False)
-        return None
+            proven = False
+        return None if proven else Alignment(columns=tuple(range(len(self.gold.columns))), matched=0, is_proven=False)
 
     def _proposals(self, budget: Budget) -> Iterator[tuple[int, ...]]:
-        """Yield all alignments under which all rows would match if the values of each chain were equal."""
-        exact, linked = self.coded.exact, self.coded.linked
+        """Yield all alignments under which all rows would match if the values of each chain were equal.
+
+        Those under which all rows match where near values are paired regardless of their rows come first.
+        """
         gold, predicted = (
             [*exact_side[: self.pinned], *linked_side[self.pinned :]]
-            for exact_side, linked_side in zip(exact, linked, strict=True)
+            for exact_side, linked_side in zip(self.coded.exact, self.coded.linked, strict=True)
         )
-        gold_side, predicted_side = (
-            TableColumns([list(map(self.coded.read_cell, column)) for column in columns_of(rows)], codes)
-            for rows, codes in zip(self.coded.rows, linked, strict=True)
+        guesses = (
+            whole_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned, budget=budget)
+            for coded in self._coded_in_one_tolerance()
         )
-        policies = [self.coded.policy_of(place) for place in range(len(gold))]
         return whole_alignments(
             gold,
             predicted,
             pinned=self.pinned,
             budget=budget,
-            guesses=self._paired_guesses(budget),
-            fits=ColumnFits(gold_side, predicted_side, policies, budget),
+            guesses=(guess.columns for guess in guesses if guess is not None),
+            kinds=self._kinds[1],
+            narrowed=lambda options: self._narrowed(options, budget),
         )
 
-    def _paired_guesses(self, budget: Budget) -> Iterator[tuple[int, ...]]:
-        """Yield alignments under which all rows match where near values are paired regardless of their rows."""
-        for coded in self._coded_in_one_tolerance():
-            with budget.part(4):
-                guess = whole_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned, budget=budget)
-            if guess is not None and guess.is_proven:
-                yield guess.columns
+    @cached_property
+    def _values(self) -> list[list[list[Hashable]]]:
+        """The columns of both sides as values, with texts as what they read as."""
+        return [[list(map(self.coded.read_cell, column)) for column in columns_of(rows)] for rows in self.coded.rows]
+
+    @cached_property
+    def _kinds(self) -> list[list[int]]:
+        """A number for each column of both sides, the same for columns that are near the same: 3 and 3.0 are not."""
+        gold_policies = map(self.coded.policy_of, range(len(self.gold.columns)))
+        policies = gold_policies, repeat(None, len(self.predicted.columns))
+        return [
+            numbered((policy, *map(_typed, column)) for policy, column in zip(of_side, side, strict=True))
+            for of_side, side in zip(policies, self._values, strict=True)
+        ]
+
+    def _narrowed(self, options: Options, budget: Budget) -> Options:
+        """Return the options whose numbers can be paired, alone and within the rows of one value of another column.
+
+        This refuses what codes cannot: one code links all values of a chain. It may take a quarter of the budget.
+        """
+        if len(self.gold_rows) != len(self.predicted_rows):
+            return options
+        coded, (gold_kinds, kinds) = self.coded, self._kinds
+        least = budget.left * 3 // 4
+
+        @cache
+        def numbers(side: int, classes: int, values: int) -> list[tuple[int, float]]:
+            column = [_number(value, self.policy) for value in self._values[side][values]]
+            return sorted(zip(coded.linked[side][classes], column, strict=True))
+
+        @cache
+        def fit(i: int, j: int, chain_: int, k: int) -> bool:
+            if budget.left < least:
+                return True
+            budget.spend(len(self.gold_rows))
+            width = widest_tolerance(coded.policy_of(chain_))
+            pairs = zip(numbers(0, i, chain_), numbers(1, j, k), strict=True)
+            return all(x[0] == y[0] and abs(x[1] - y[1]) <= width.reach(x[1]) for x, y in pairs)
+
+        # Of columns that are alike, one stands for all.
+        golds, others = ([kinds.index(kind) for kind in kinds] for kinds in (gold_kinds, kinds))
+        chains = [i for i in options if len({*coded.linked.gold[i]}) < len({*coded.exact.gold[i]})]
+        for i in chains:
+            options[i] = [j for j in options[i] if fit(golds[i], others[j], golds[i], others[j])]
+        for chain_ in {golds[i]: i for i in chains}.values():
+            for i, choices in options.items():
+                if len({others[j] for j in choices}) > 1:
+                    partners = {others[k] for k in options[chain_]}
+                    options[i] = [
+                        j for j in choices if any(fit(golds[i], others[j], golds[chain_], k) for k in partners)
+                    ]
+        return options
 
     def _coded_in_one_tolerance(self) -> Iterator[CodedTables]:
         """Yield the tables coded under one tolerance for all columns."""
@@ -430,21 +456,29 @@ class TablePair:
         if self.column_policies:
             return self._best_guess()
         coded = self.coded
-        best = best_alignment(
-            coded.paired.gold,
-            coded.paired.predicted,
-            overlap=coded.overlap,
-            gold_distinct=coded.distinct_counts[0],
-            predicted_distinct=coded.distinct_counts[1],
-            start=None if first_guess is None else first_guess.columns,
-        )
+        guess = self._alignment_of_values() if first_guess is None else first_guess.columns
+        best = best_alignment(coded.paired.gold, coded.paired.predicted, guesses=(guess, by_position))
         if self._may_drop_rows:
             return self._best_guess(best.columns)
         if not coded.has_chains:
             return best
-        compared = max(map(self.alignment_of, (best.columns, by_position)), key=lambda alignment: alignment.matched)
+        compared = max(
+            map(self.alignment_of, (best.columns, guess, by_position)), key=lambda alignment: alignment.matched
+        )
         proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
         return replace(compared, is_proven=proven)
+
+    def _alignment_of_values(self) -> tuple[int, ...]:
+        """Guess an alignment: columns that share the most distinct values first, then those of one place."""
+        gold_sizes, sizes = self.coded.distinct_counts
+        columns = dict[int, int]()
+        if len(gold_sizes) * len(sizes) <= MAX_COLUMN_PAIRS:
+            places = product(range(len(gold_sizes)), range(len(sizes)))
+            shares = {(i, j): self.coded.overlap(i, j) / max(gold_sizes[i] + sizes[j], 1) for i, j in places}
+            for i, j in sorted(shares, key=lambda place: (-shares[place], place[0] != place[1], place)):
+                if i not in columns and j not in columns.values():
+                    columns[i] = j
+        return tuple([columns.get(i, i) for i in range(len(gold_sizes))])
 
     def _best_guess(self, *first: tuple[int, ...]) -> Alignment:
         """Return the guess with the highest row F1, of `first` and others; stop at one that no alignment can exceed."""

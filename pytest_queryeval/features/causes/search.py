@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from pytest_queryeval.comparison.bounds import shared_budget
+from pytest_queryeval.comparison.alignment import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import EngineError, SourceError
