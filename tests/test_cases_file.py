@@ -142,11 +142,9 @@ def test_every_format_of_stored_cases_is_that_of_cases_in_memory(name):
 @pytest.mark.parametrize(
     "command",
     [
-        "merge later.json",
         "merge later.json --baseline earlier.json",
         "merge part-1.json part-2.json",
         "render later.json -o out.json -o out.csv -o out.md",
-        "render later.json later.json -o out.md",
         "compare earlier.json later.json",
         "history earlier.json later.json",
         "explain later.json invoices-2",

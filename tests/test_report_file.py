@@ -133,14 +133,14 @@ def test_the_report_that_is_changed_has_every_part_and_is_read_as_it_is(full):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 6))])
 def test_what_is_read_can_be_shown_and_all_else_is_refused_in_one_line(full, part):
-    """Put one of three values at each place: those of the first part in each run, the others where there is time."""
+    """Put one of three values at each place: half of the places of the first part in each run, all if there is time."""
     known = list({shape(path): path for path in reversed(list(places(full)))}.values())
     assert len(known) > 300
     read, chance = 0, random.Random(5)
-    for number, place in enumerate(known):
-        value = (MISSING, *chance.sample(PUT[1:], 2))[(number + part) % 3]
+    for number, place in list(enumerate(known))[part % 2 :: 2]:
+        value = (MISSING, *chance.sample(PUT[1:], 2))[(number + part // 2) % 3]
         Path("report.json").write_text(json.dumps(changed(full, place, value)), encoding="utf-8")
         formats = "md", "csv", *(("xlsx",) if number % 20 == 0 else ())
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as errors:
@@ -151,7 +151,7 @@ def test_what_is_read_can_be_shown_and_all_else_is_refused_in_one_line(full, par
         assert status == 0 or errors.getvalue().count("\n") == 1, (place, value)
         assert status in (0, 2), (place, value)
         read += status == 0
-    assert read > 30
+    assert read > 15
 
 
 @pytest.mark.parametrize(("text", "said"), TEXTS, ids=lambda text: ascii(text)[:50])

@@ -173,12 +173,12 @@ def test_pools_of_processes_give_the_report_of_one_process(method, ugly, spawned
 
 
 @pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.feature("evaluate")
-@pytest.mark.parametrize("folder", ["sql", pytest.param(".", marks=pytest.mark.slow)])
-def test_processes_of_the_command_give_the_report_of_one_process(folder, tmp_path, capsys):
+def test_processes_of_the_command_give_the_report_of_one_process(tmp_path, capsys):
     def run(*options):
         path = tmp_path / "report.json"
-        main(["evaluate", str(EXAMPLES / folder), f"--report={path}", "--quiet", *options])
+        main(["evaluate", str(EXAMPLES), f"--report={path}", "--quiet", *options])
         report = json.loads(path.read_bytes())
         # Suites that share a file have cases of the same place, which reports keep in the order in which they are done.
         return report | {
@@ -321,19 +321,6 @@ def test_slow_answers_do_not_hold_up_others(tmp_path):
     assert report["totals"]["passed"] == len(done) == 30
 
 
-def test_a_predictor_that_blocks_its_event_loop_is_an_error_of_its_cases(tmp_path):
-    (tmp_path / "predict.py").write_text("import time\nasync def predict(case):\n    time.sleep(3)\n")
-    table = {"columns": ["a"], "rows": [[1]]}
-    cases = [{"id": name, "question": "What?", "gold_table": table} for name in "ab"]
-    write_suite(tmp_path, {"python": "predict.py:predict", "timeout": 0.1}, cases)
-
-    with ThreadPoolExecutor(1) as executor:
-        report = evaluate(load_cases(tmp_path), executor=executor)
-
-    assert all("blocks its event loop" in message for message in messages(report).values())
-    assert len(messages(report)) == 2
-
-
 def test_times_are_not_measured_by_several_workers():
     with ThreadPoolExecutor(1) as executor:
         for measure in (
@@ -372,16 +359,6 @@ def test_workers_record_and_replay(ugly, tmp_path):
         for report in (recorded, replayed)
     ]
     assert outcomes[0] == outcomes[1]
-
-
-@pytest.mark.feature("evaluate")
-@pytest.mark.parametrize("address", ["tcp://a:1", "localhost:8786", "dask", "dask:/a:1"])
-def test_an_address_of_no_cluster_is_refused(capsys, address):
-    with pytest.raises(SystemExit) as stop:
-        main(["evaluate", str(EXAMPLES / "sql"), "--on", address])
-
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == f"--on: expected the address of a cluster, dask://…, found '{address}'\n"
 
 
 @pytest.mark.feature("evaluate")
