@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import pytest_queryeval
+from pytest_queryeval.cli import main
 
 PACKAGE = "pytest_queryeval"
 ROOT = Path(pytest_queryeval.__file__).parent
@@ -391,6 +392,30 @@ def test_every_module_is_imported_or_registered():
     ]
 
     assert unused == ["testing"]  # for packages that add engines
+
+
+def test_every_option_is_read(pytestconfig, capsys):
+    """The options of pytest and of all commands are attributes of what a module is given."""
+    given, by_other_means = (
+        {"arguments", "choices", "options", "option_values", "self"},
+        {"junit_gates", "junit_properties", "strength"},
+    )
+    attributes = [node for module in MODULES for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)]
+    read = {it.attr for it in attributes if isinstance(it.ctx, ast.Load) and ast.unparse(it.value) in given}
+    options = [name.partition("queryeval_")[2] for name in (*pytestconfig._parser._inidict, *vars(pytestconfig.option))]
+    commands = re.findall(r"^    ([a-z]+) ", usage(capsys), re.MULTILINE)
+    for command in commands:
+        options += re.findall(r"^  (?:-\w, )?--([a-z-]+)", usage(capsys, command), re.MULTILINE)
+
+    assert {"evaluate", "check"} <= {*commands}
+    assert {"report", "trials", "no-run"} <= {*options}
+    assert {name for name in options if name.replace("-", "_") not in read} - by_other_means <= {"", "help"}
+
+
+def usage(capsys, *command):
+    with suppress(SystemExit):
+        main([*command, "--help"])
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

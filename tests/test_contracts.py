@@ -4,7 +4,8 @@ import json
 from contextlib import suppress
 
 import pytest
-from report_maker import evaluate_gate, make_gate, make_report, report_of
+from report_maker import make_report, report_of
+from report_parts import merge, part
 from samples import make_case
 
 from pytest_queryeval import METRICS, evaluate, load_cases
@@ -20,8 +21,6 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import gate_identity, gate_parts, gate_subject, gate_text
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites import load_suite
 
@@ -124,50 +123,51 @@ def example_gate(name, tmp_path):
     return gate.required
 
 
-@pytest.mark.parametrize("name", GATE_RULES.names())
-def test_gate_rule_is_evaluated_and_put_into_words(name, example_gate, tmp_path):
-    report = make_report(80)
+CASES = make_report(80)["cases"]
 
-    evaluated = evaluate_gate(example_gate | {"cases": 80}, report["cases"], baseline=report)
+
+@pytest.fixture
+def merged(example_gate):
+    """The report of a run with the example of a rule, compared with itself."""
+    return merge(part(*CASES, gates=[example_gate | {"cases": 80}]), baseline=part(*CASES))
+
+
+@pytest.mark.parametrize("name", GATE_RULES.names())
+def test_gate_rule_is_evaluated_and_put_into_words(name, example_gate, merged):
+    (evaluated,) = merged.report["gates"]
 
     assert evaluated["type"] == name
+    assert evaluated["reason"] == ""
     assert example_gate.keys() <= PendingGate.__annotations__.keys()
-    assert gate_text(evaluated).startswith(gate_subject(evaluated))
-    assert all((gate_parts(evaluated).subject, gate_parts(evaluated).about))
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report | {"gates": [evaluated]}), encoding="utf-8")
-    assert read_report(path)["gates"] == [evaluated]
+    assert [line for line in merged.lines if line.startswith("gate ") and len(line.split(": ")) > 2]
 
 
 @pytest.mark.parametrize("name", GATE_RULES.names())
-def test_gate_rule_needs_no_key_that_a_report_may_lack(name, example_gate, tmp_path):
-    report = make_report(80)
-    evaluated = evaluate_gate(example_gate | {"cases": 80}, report["cases"], baseline=report)
+def test_gate_rule_needs_no_key_that_a_report_may_lack(name, merged, tmp_path):
+    (evaluated,) = merged.report["gates"]
+    plain = {"type", "folder", "metric", "where", "min", "max", "cases", "value", "n", "errors", "ran", "ok", "reason"}
     path = tmp_path / "report.json"
 
-    for key in evaluated.keys() - evaluate_gate(make_gate(), []).keys():
+    for key in evaluated.keys() - plain:
         without = {name: value for name, value in evaluated.items() if name != key}
         emptied = [evaluated | {key: {}}] if key in ("settings", "details") else []
         for gate in (without, *emptied):
-            path.write_text(json.dumps(report | {"gates": [gate]}), encoding="utf-8")
+            path.write_text(json.dumps(merged.report | {"gates": [gate]}), encoding="utf-8")
             with suppress(ReportError):  # else the gate is that of an earlier version, which did not write the key
-                (read_gate,) = read_report(path)["gates"]
-                assert gate_text(read_gate) == gate_text(evaluated)
+                assert REPORTS["md"].render(read_report(path)) == REPORTS["md"].render(merged.report)
                 continue
             with pytest.raises(ReportError, match=rf"gates\[0\]: '{key}[.\w]*' is missing"):
                 read_report(path)
 
 
 @pytest.mark.parametrize("name", GATE_RULES.names())
-def test_gate_rule_has_requirements_by_which_gates_are_compared(name, example_gate):
-    report = make_report(4)
-    gate = evaluate_gate(example_gate | {"cases": 4}, report["cases"], baseline=report)
-    before, none, harder = (report | {"gates": gates} for gates in ([gate], [], [gate | {"where": {"tag": "x"}}]))
+def test_gate_rule_has_requirements_by_which_gates_are_compared(name, merged):
+    (gate,) = merged.report["gates"]
+    before, none, harder = (part(*CASES[:4], gates=gates) for gates in ([gate], [], [gate | {"where": {"tag": "x"}}]))
 
-    assert [what for what in of_run(before, before) if "loosened" in what] == []
-    assert [what for what in of_run(before, none) if "loosened" in what] != []
-    assert [what for what in of_run(before, harder) if "loosened" in what] != []
-    assert gate_identity(gate) != gate_identity(harder["gates"][0])
+    for after, is_loosened in ((before, False), (none, True), (harder, True)):
+        changes = merge(after, baseline=before).report["baseline"]["changes"]
+        assert any("loosened" in change["what"] for change in changes) is is_loosened
 
 
 @pytest.mark.parametrize("name", GATE_RULES.names())
@@ -191,11 +191,6 @@ def test_group_has_words_and_values_that_are_texts(name):
     assert (group.position == "phrase") is bool(group.preposition)
     assert len({*values}) == len(values)
     assert all(type(value) is str and value for value in values)
-
-
-def of_run(before, after):
-    """What changed besides the system from one report to the next."""
-    return [change["what"] for change in compare_reports(before, after, path="base.json")["changes"]]
 
 
 @pytest.mark.parametrize("name", KINDS.names())

@@ -12,10 +12,9 @@ from samples import fake_source, install_engine, make_case
 from suites import case, enter, problem, write
 from table_definitions import SCRIPT
 
-from pytest_queryeval import QueryOrAnswer, evaluate
+from pytest_queryeval import evaluate
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.testing import open_engine
 
@@ -117,16 +116,6 @@ def test_a_stated_schema_is_shown_with_types_and_keys(shown):
     assert backticks == text.replace('"', "`")
 
 
-@pytest.mark.feature("json")
-def test_a_json_schema_is_shown_as_its_file_says_it(shown):
-    schema = JsonSchema(Path("s.json"), {"type": "object", "description": "größer"})
-
-    (text,) = shown({"kind": "json", "golds": (QueryOrAnswer(answer=JsonAnswer(1)),), "extra": {"json_schema": schema}})
-
-    assert json.loads(text) == schema.document
-    assert "größer" in text
-
-
 def test_the_tables_of_a_source_are_listed_once_for_all_its_cases(shown, monkeypatch):
     calls = []
     engine = install_engine(monkeypatch, {})
@@ -147,12 +136,6 @@ def test_the_tables_of_a_source_are_listed_once_for_all_its_cases(shown, monkeyp
         )
     )
     assert texts[2] is None
-
-
-def test_an_engine_that_lists_nothing_has_no_schema(shown, monkeypatch):
-    install_engine(monkeypatch, {})
-
-    assert shown({"source": fake_source()}) == [None]
 
 
 # What SQLite lists.

@@ -161,7 +161,7 @@ def test_what_the_schema_refuses_for_a_key_is_not_read(name):
     refused = [text for text in VALUES if not accepts(KEYS[name], read_yaml(f"key: {text}\n")["key"])]
 
     read = []
-    for text in random.Random(name).sample(refused, min(len(refused), 30)):
+    for text in random.Random(name).sample(refused, min(len(refused), 15)):
         written(level, f"{name}: {text}")
         read += [text] * is_read()
 
@@ -205,7 +205,7 @@ def test_the_schema_accepts_whatever_the_validator_of_a_setting_accepts(validato
     assert accepts(validator.shape, "${NAME}") or not validator.accepts("text")
 
 
-@pytest.mark.parametrize(("name", "form"), [("id", "a{}b"), ("difficulty", "a{}b"), ("difficulty", "{}b")])
+@pytest.mark.parametrize(("name", "form"), [("id", "a{}b"), ("difficulty", "{}b")])
 def test_the_patterns_of_ids_and_markers_know_the_same_ascii_signs_as_their_readers(name, form):
     texts = [form.format(chr(code)) for code in range(33, 127)]
     accepted = {text for text in texts if accepts(KEYS[name], text)}

@@ -233,14 +233,6 @@ def test_a_pipe_is_refused_and_not_waited_for(working_folder):
     assert outcome == ["pipe.queryeval.yaml: is not a file"]
 
 
-def test_paths_in_messages_are_absolute_outside_of_the_current_folder(working_folder, monkeypatch):
-    path = write("kind: sql\n").absolute()
-    (working_folder / "elsewhere").mkdir()
-    monkeypatch.chdir(working_folder / "elsewhere")
-
-    assert refusal(path) == f"{path}:1: a suite needs `cases`: add a list of them"
-
-
 # Folders
 
 
@@ -329,12 +321,6 @@ def test_a_suite_or_folder_whose_extra_is_missing_is_left_out_unread_and_the_oth
     assert len(warned) == 2
 
 
-def test_an_extra_that_there_is_not_is_a_problem_of_the_suite():
-    assert problems(f"requires: excell\n{SETTINGS}{CASES}") == [
-        "s.queryeval.yaml:1: unknown extra 'excell': did you mean 'excel'?"
-    ]
-
-
 def test_variables_of_the_environment_come_before_those_of_a_file_which_is_exported_if_the_folder_says_so(monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ) | {"SET_VARIABLE": "environment"})
     suite = "kind: sql\nsource: {sqlite: '${SET_VARIABLE}${DB_FILE}'}\n" + CASES
@@ -347,17 +333,6 @@ def test_variables_of_the_environment_come_before_those_of_a_file_which_is_expor
 
     assert paths == ["environmenta.sqlite"] * 2
     assert exported == [(None, "environment"), ("a.sqlite", "environment")]
-
-
-def test_variables_of_a_file_that_is_gone_are_gone():
-    write("env_file: .env\n", "queryeval.yaml")
-    write("DB_FILE=a.sqlite", ".env")
-    suite = "kind: sql\nsource: {sqlite: '${DB_FILE}'}\n" + CASES
-    assert load(suite)[0].settings.source.settings["path"] == "a.sqlite"
-
-    Path(".env").unlink()
-
-    assert "environment variable 'DB_FILE' is not set" in problems(suite)[0]
 
 
 @pytest.mark.feature("evaluate")

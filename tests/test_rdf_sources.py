@@ -392,15 +392,16 @@ def stores(cache):
     return [path for path in cache.iterdir() if path.is_dir()]
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"x" * path.stat().st_size), os.unlink])
-@pytest.mark.parametrize("pattern", ["*.sst", "CURRENT"])
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [("*.sst", lambda path: path.write_bytes(b"x" * path.stat().st_size)), ("CURRENT", os.unlink)],
+)
 @ENGINE_NAMES
 def test_a_damaged_store_is_made_anew(cache, file, engine, pattern, damage):
     assert counted(file, engine=engine) == 2
     for path in cache.rglob(pattern):
         damage(path)
 
-    assert counted(file, engine=engine) == 2
     assert counted(file, engine=engine) == 2
 
 
@@ -442,7 +443,7 @@ def test_a_graph_that_many_open_at_once_is_parsed_once(cache, file, hosts):
     assert len(list(cache.rglob("CURRENT"))) == 1
 
 
-@pytest.mark.parametrize("home", ["", "relative", "/dev/null/cache", "/proc/cache"])
+@pytest.mark.parametrize("home", ["relative", "/dev/null/cache"])
 def test_without_a_cache_folder_temporary_files_serve(file, tmp_path, monkeypatch, home):
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "/proc/nowhere")
@@ -493,7 +494,7 @@ def test_a_build_that_fails_leaves_nothing_behind(cache, file):
     assert stores(cache) == []
 
 
-@pytest.mark.parametrize("name", ["a b=c.ttl", "ünïcode.ttl", "-x.ttl", "UPPER.TTL"])
+@pytest.mark.parametrize("name", ["-a b=ü.ttl", "UPPER.TTL"])
 def test_a_file_may_have_any_name(cache, file, name):
     assert counted(file.rename(file.with_name(name))) == 2
 

@@ -17,6 +17,7 @@ from sparql_queries import NAMED, PREFIXES, TURTLE
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.table import IRI, Literal
+from pytest_queryeval.sandbox import http_session  # white box: the exact limit, which is too large to be sent
 from pytest_queryeval.testing import open_engine
 
 pytestmark = pytest.mark.process
@@ -337,3 +338,23 @@ def test_the_default_graph_of_a_source_is_what_queries_see(endpoint, store):
         rows = endpoint.rows(url, query=query, default_graph="http://example.org/autumn")
 
     assert rows == [(IRI("http://example.org/c3"),)]
+
+
+def test_all_parts_of_an_answer_share_one_limit_on_bytes_which_may_be_reached(monkeypatch):
+    monkeypatch.setattr(http_session, "BODY_BYTES", 1_000)
+    monkeypatch.setattr(http_session, "CHUNK_BYTES", 64)
+    policy = http_session.StatusPolicy(answers=[200], invalid=[], rejected=[], follows_to_other_origins=False)
+
+    for sizes, is_read in (([1_000], True), ([1_001], False), ([600, 400], True), ([600, 401], False)):
+        bodies = iter([b"x" * size for size in sizes])
+        with FaultServer(lambda exchange, bodies=bodies: says(next(bodies))(exchange)) as server:
+            settings = {"url": server.url, "headers": {}, "auth": None, "verify": True}
+            session = http_session.Sessions(trust_env=False).get(settings)
+            asked = http_session.RetryingRequest(session, settings, policy, time.monotonic() + 60)
+            request = http_session.next_page_request(server.url)
+            read = [len(asked.answer(request)[1]) for _ in sizes[1:]]
+            if is_read:
+                assert [*read, len(asked.answer(request)[1])] == sizes
+            else:
+                with pytest.raises(http_session.QueryFailed, match="the answer has more than 1,000 bytes"):
+                    asked.answer(request)

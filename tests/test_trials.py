@@ -6,7 +6,6 @@ from itertools import combinations, product
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from predictor_sorts import report_of, write_suite
 from samples import fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate
@@ -179,14 +178,6 @@ def test_all_trials_are_made_where_a_threshold_is_decided_by_the_last_one_or_its
     assert (case["outcome"], len(case["trials"])) == ("failed" if "soft_f1" in thresholds else "passed", trials)
 
 
-def test_a_single_trial_is_a_case_as_ever(evaluated):
-    report = evaluated("right")
-
-    assert only(report)["trials"] == []
-    assert only(report)["scores"].keys() == {"execution_accuracy", "soft_f1"}
-    assert "trials" not in report
-
-
 @pytest.mark.parametrize(
     ("answers", "changes", "message"),
     [
@@ -229,15 +220,3 @@ def test_the_system_is_asked_no_more_often_than_trials_are_made(tmp_path):
     only(evaluate([case_of(script, tmp_path, RIGHT, stops_trials=True, trials_rule=0.4)]))
 
     assert sorted(script.trials) == [1, 2]
-
-
-@pytest.mark.feature("evaluate")
-def test_the_verdict_counts_the_trials_that_were_needed(tmp_path, capsys):
-    (tmp_path / "p.py").write_text("def ask(case):\n    return 'right'\n")
-    stops = {"trials": {"max": 4, "stop": "decided"}, "trials_rule": {"rate": 0.5}}
-    cases = [{"id": id_, "question": "q", "gold": "gold"} for id_ in "ab"]
-    write_suite(tmp_path, "p.py:ask", cases, source={"fake": {"path": "music"}}, **stops)
-
-    report_of(tmp_path, "--quiet")
-
-    assert "2 cases, 4 of 8 trials needed" in capsys.readouterr().out
