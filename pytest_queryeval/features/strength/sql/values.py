@@ -239,6 +239,8 @@ def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
 
     >>> is_in_range("2020-03-01", ("2020-01-31", "2021-01-31")), is_in_range(7, (1, 5)), is_in_range("a", (1, 5))
     (True, False, False)
+    >>> is_in_range(7, (5, "2021-01-31"))  # numbers and times have no order
+    False
     """
     place, low, high = map(_place, (cell, *limits))
     if cell is None:
