@@ -36,6 +36,7 @@ HOSTILE = (
     "' onmouseover='window.taken=1",
     "&lt;b&gt; &amp;",
 )
+LONG = " ".join(f"word{number}" for number in range(180))  # so that the end of what is left of it says how much is
 
 
 def make_report(size, *, hostile=False, shares=SHARES, **about):
@@ -44,7 +45,9 @@ def make_report(size, *, hostile=False, shares=SHARES, **about):
     `shares` of a hundred cases have the first outcomes of `TOTAL_OF`, in its order.
     """
     chance = random.Random(7)
-    cases = [(_hostile if hostile else make_case)(number, chance, shares) for number in range(size)]
+    cases = [make_case(number, chance, shares) for number in range(size)]
+    if hostile:
+        cases = [_with_text(case, HOSTILE[number % len(HOSTILE)], number) for number, case in enumerate(cases)]
     return report_of(cases, **about)
 
 
@@ -91,6 +94,15 @@ def make_compared(size):
     older = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.44.0"}}
     baseline = report_of(before, created="2025-02-01T00:00:00+00:00", environment=older)
     return report_of(after, baseline=compare_reports(baseline, report_of(after), path="main/report.json"))
+
+
+def make_long(size, shares=SHARES, **about):
+    """A report of cases all texts of which are long, of as many levels and nearly as many gates."""
+    chance = random.Random(7)
+    cases = [_with_text(make_case(number, chance, shares), f"{number} {LONG}", number) for number in range(size)]
+    report = report_of(cases, **about)
+    gates = [make_gate(folder=f"suite/{LONG}", where={"difficulty": case["difficulty"]}) for case in cases[5:]]
+    return report | {"gates": [evaluate_gate(gate, cases) for gate in gates]}
 
 
 def make_gate(**changes):
@@ -234,10 +246,8 @@ def _details(kind, number, missed):
     return {"notes": ["order: gold's LIMIT cuts through rows that tie"]} if number % 50 == 0 else {}
 
 
-def _hostile(number, chance, shares):
-    """A case all texts of which are hostile, but for those that the report's own code chooses."""
-    case = make_case(number, chance, shares)
-    text = HOSTILE[number % len(HOSTILE)]
+def _with_text(case, text, number):
+    """A case with one text in all places but for those that the report's own code chooses."""
     ident = f"{text}{number}"
     case |= {
         "id": ident,
@@ -248,7 +258,7 @@ def _hostile(number, chance, shares):
         "source": text,
         "question": text,
         "message": text,
-        "scores": case["scores"] | {f"recall[{text}]": chance.random()},
+        "scores": case["scores"] | {f"recall[{text}]": 1 / (number + 1)},
         "details": {"notes": [text], "violations": [text], "indicator_selection": text, text: text},
     }
     if case["prediction"]:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import zlib
 from contextlib import redirect_stdout
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -161,6 +162,29 @@ def systems(tmp_path_factory):
 )
 def test_systems_and_their_history(systems, command, form):
     compare_golden(READERS.get(form, text_lines)(systems / f"{command}.{form}"), f"systems/{command}.{form}.txt")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The folder with the formats and the terminal of cases with long texts, most of them worse than before."""
+    folder = tmp_path_factory.mktemp("long")
+    shares, about = (10, 60, 20, 1, 3, 3, 1), {"created": "2025-04-01T09:30:00+00:00"}
+    reports = {"base.json": report_maker.make_long(36), "part.json": report_maker.make_long(36, shares, **about)}
+    for name, report in reports.items():
+        (folder / name).write_text(json.dumps(report), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as stream:
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "80")
+        assert main(["merge", "part.json", "--baseline", "base.json", "-o", "."]) == 1
+    (folder / "report.txt").write_text(stream.getvalue(), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["txt", *FORMATS[1:]])
+def test_long_texts_end_where_they_did(long, name):
+    lines = READERS.get(name, text_lines)(long / f"report.{name}")
+    starts = [line if len(line) < 400 else f"{line[:200]} {sha256(line.encode()).hexdigest()[:16]}" for line in lines]
+    compare_golden(starts, f"long/report.{name}.txt")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -201,11 +201,11 @@ def minute_of(created: str) -> str:
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> pluralize(1, "case"), pluralize(2_000, "case"), pluralize(2, "query")
-    ('1 case', '2,000 cases', '2 queries')
+    >>> pluralize(1, "case"), pluralize(2_000, "case"), pluralize(2, "query"), pluralize(3, "difficulty")
+    ('1 case', '2,000 cases', '2 queries', '3 difficulties')
     """
     if number != 1:
-        noun = f"{noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{noun}s"
+        noun = f"{noun.removesuffix('y')}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"
     return f"{number:,} {noun}"
 
 
