@@ -48,7 +48,8 @@ def scored(folder):
 
 
 def sparql_case(source, predicted, **changes):
-    contents = {"golds": (QueryOrAnswer(query=GOLD),), "predicted": QueryOrAnswer(query=predicted)}
+    golds = QueryOrAnswer(query=GOLD), QueryOrAnswer(answer=Table(columns=("u",), rows=()))
+    contents = {"golds": golds, "predicted": QueryOrAnswer(query=predicted)}
     settings = {"metrics": ("execution_accuracy", "known_terms"), "thresholds": {}, "timeout": 20.0, "max_rows": 100}
     return make_case(kind="sparql", source=source, **contents, **{**settings, **changes})
 

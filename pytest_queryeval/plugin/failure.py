@@ -78,11 +78,10 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
                 yield from _query(name, text)
             case StoryCause(edits=edits):
                 yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in edits)
-            case StoryChallenge(summary=summary, script=script):
+            case StoryChallenge(summary=summary):
                 yield _line("challenge", summary)
-                if script:
-                    yield from (f"    gold     | {_row(row)}" for row in part.gold_rows[:ROWS])
-                    yield from (f"    instead  | {_row(row)}" for row in part.predicted_rows[:ROWS])
+                yield from (f"    gold     | {_row(row)}" for row in part.gold_rows[:ROWS])
+                yield from (f"    instead  | {_row(row)}" for row in part.predicted_rows[:ROWS])
             case Differences():
                 yield from [_line("answers", ", ".join(shapes))] if shapes else ()
                 yield from _answer_differences(result)

@@ -552,6 +552,10 @@ JUDGED = {"case": "a", "nodeid": "s::a", "judgement": "right", "reviewer": "anna
         (json.dumps({"case": "b"}), "a drawn case needs `nodeid`, `stratum`, `probability`, `predictions`"),
         (json.dumps(LINE), "'s::a' is drawn twice: keep each draw in a file of its own"),
         (json.dumps({**LINE, "nodeid": "s::b", "probability": 0}), "probability: expected a number above 0, up to 1"),
+        (
+            json.dumps({**LINE, "nodeid": "s::b", "probability": 1.01}),
+            "probability: expected a number above 0, up to 1",
+        ),
         (json.dumps({**LINE, "nodeid": "s::b", "predictions": {}}), "predictions: expected predictions"),
         (json.dumps({**LINE, "nodeid": "s::b", "predictions": {"d": {"sql": "x"}}}), "unknown key 'sql'"),
     ],
