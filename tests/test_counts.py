@@ -1,7 +1,5 @@
 """What scores are made of: counts, and precision and recall as metrics of their own."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

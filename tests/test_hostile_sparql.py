@@ -70,7 +70,7 @@ class TestOxigraph(EngineContract):
     }
     rows = "SELECT ?s { ?s ?p ?o } LIMIT {count}"
     state = COUNT
-    late_seconds = 0.5
+    late_seconds = 0.3
     seconds = 30.0
     max_rows = 10_000
 
@@ -102,7 +102,13 @@ class TestOxigraph(EngineContract):
 
 
 class TestRdflib(TestOxigraph):
-    failures = {kinds: queries for kinds, queries in TestOxigraph.failures.items() if kinds != DEEP}
+    """Its child takes long to start again, so it gets only some queries that are late."""
+
+    failures = {
+        kinds: queries[: 3 if "timeout" in kinds else None]
+        for kinds, queries in TestOxigraph.failures.items()
+        if kinds != DEEP
+    }
 
     @pytest.fixture
     def engine(self, rdflib):
@@ -111,9 +117,7 @@ class TestRdflib(TestOxigraph):
 
 @pytest.mark.slow
 class TestRdflibWithDeepQueries(TestRdflib):
-    """Its child takes long to start again."""
-
-    failures = {**{kinds: queries[:1] for kinds, queries in TestRdflib.failures.items()}, DEEP: READING[DEEP]}
+    failures = {**{kinds: queries[:1] for kinds, queries in TestRdflib.failures.items()}, **READING}
 
 
 def test_a_query_that_is_refused_or_late_is_not_tried_on_the_second_engine(hosts, folder):
@@ -126,17 +130,6 @@ def test_a_query_that_is_refused_or_late_is_not_tried_on_the_second_engine(hosts
     assert (late.error.kind, late.engine) == ("timeout", "oxigraph")
 
 
-def test_limits_hold_over_27_000_triples(hosts, tmp_path):
-    links = "\n".join(f":n{number} :next :n{number + 1} ." for number in range(27_000))
-    (tmp_path / "long.ttl").write_text(f"@prefix : <http://e/> .\n{links}\n")
-    source = source_of("rdf", tmp_path, files="long.ttl")
-
-    for pattern in ("?a ?b ?c . ?d ?e ?f . ?g ?h ?i", "?a <http://e/next>+ ?b"):
-        began = time.monotonic()
-        assert execute(hosts, source, f"SELECT (COUNT(*) AS ?n) {{ {pattern} }}", timeout=1).error.kind == "timeout"
-        assert time.monotonic() - began < 10
-
-
 def test_a_regular_expression_without_end_is_stopped(oxigraph, rdflib):
     late = rdflib.execute(BACKTRACKING, timeout=1, max_rows=1)
     answered = oxigraph.execute(BACKTRACKING, timeout=1, max_rows=1)
@@ -145,19 +138,20 @@ def test_a_regular_expression_without_end_is_stopped(oxigraph, rdflib):
     assert [cell.lexical for cell in answered.answer.rows[0]] == ["false"]
 
 
-@pytest.mark.parametrize("size", [1_000_000, 20_000_000])
-def test_a_text_of_any_length_is_refused_at_once(oxigraph, size):
+def test_a_text_of_any_length_is_refused_at_once(oxigraph):
     began = time.monotonic()
 
-    error = oxigraph.execute("ASK { " + "a " * (size // 2), timeout=1, max_rows=1).error
+    error = oxigraph.execute("ASK { " + "a " * 10_000_000, timeout=1, max_rows=1).error
 
     assert error.kind == "invalid"
     assert "too long" in error.message
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
-@pytest.mark.parametrize("pattern", ["*.sst", "CURRENT", "MANIFEST-*"])
+@pytest.mark.parametrize(
+    ("engine", "pattern"),
+    [("oxigraph", "*.sst"), ("oxigraph", "CURRENT"), ("rdflib", "*.sst"), ("rdflib", "MANIFEST-*")],
+)
 def test_a_damaged_store_is_never_the_fault_of_a_query(tmp_path, monkeypatch, engine, pattern):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "g.ttl").write_text("<http://e/a> <http://e/b> 1 .")
