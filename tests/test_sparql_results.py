@@ -299,29 +299,18 @@ def test_graphs_whose_triple_terms_hold_blank_nodes_are_equal_up_to_their_labels
 
 @pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
 def test_engines_answer_with_triple_terms_whose_blank_nodes_match(engine, tmp_path):
-    def node(label):
-        return {"type": "bnode", "value": label}
-
-    def triple(subject, predicate, object_):
-        iri = {"type": "uri", "value": f"http://e/{predicate}"}
-        return {"type": "triple", "value": {"subject": subject, "predicate": iri, "object": object_}}
-
-    nested = triple({"type": "uri", "value": "http://e/a"}, "b", node("1"))
-    bindings = [
-        {"who": node("1"), "what": triple(node("1"), "knows", node("2"))},
-        {"who": node("2"), "what": triple(node("2"), "knows", nested)},
-    ]
-    results = json.dumps({"head": {"vars": ["who", "what"]}, "results": {"bindings": bindings}})
-    query = "PREFIX e:<http://e/> SELECT ?who ?what { ?who e:says ?what }"
+    right = """?who\t?what
+_:a\t<<( _:a <http://e/knows> _:b )>>
+_:b\t<<( _:b <http://e/knows> <<( <http://e/a> <http://e/b> _:a )>> )>>
+"""
     (tmp_path / "a.ttl").write_text(REIFIED)
-    (tmp_path / "right.srj").write_text(results)
-    (tmp_path / "wrong.srj").write_text(results.replace('"1"', '"2"', 1))
-    (tmp_path / "a.queryeval.yaml").write_text(
-        f"kind: sparql\nsource: {{rdf: {{files: a.ttl, engine: {engine}}}}}\n"
-        "cases:\n"
-        + "".join(f"  - {{id: {name}, gold_file: {name}.srj, predicted: '{query}'}}\n" for name in ("right", "wrong"))
-    )
+    (tmp_path / "right.tsv").write_text(right)
+    (tmp_path / "wrong.tsv").write_text(right.replace("_:a", "_:b", 1))
+    query = "PREFIX e: <http://e/> SELECT ?who ?what { ?who e:says ?what }"
+    cases = [{"id": name, "gold_file": f"{name}.tsv", "predicted": query} for name in ("right", "wrong")]
+    suite = {"kind": "sparql", "source": {"rdf": {"files": "a.ttl", "engine": engine}}, "cases": cases}
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps(suite))
 
-    report = evaluate(load_cases(tmp_path / "a.queryeval.yaml"))
+    report = evaluate(load_cases(tmp_path))
 
     assert [case["scores"]["execution_accuracy"] for case in report["cases"]] == [1.0, 0.0]
