@@ -70,7 +70,7 @@ compiled: $(TEST)/.installed
 	@$(TEST)/bin/python -m compileall -q pytest_queryeval
 
 golden: $(TEST)/.installed
-	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py tests/features/strength
+	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py tests/features/strength tests/features/challenge/test_challenge.py
 	git diff --stat --patch tests/golden
 
 test-slow:
