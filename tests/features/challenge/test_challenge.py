@@ -129,6 +129,8 @@ def test_only_what_satisfies_the_data_of_the_source_refutes(tmp_path, script, en
         pair for pair in (*RULED_OUT, *REFUTED) if bool(re.search("place|visit", pair[0])) == (script is UNDECLARED)
     ]
 
+    pairs = pairs if engine == "sqlite" else pairs[::3]
+
     challenges, scripts = challenges_of(pairs, database(tmp_path, script, engine)), []
 
     for pair, result in zip(pairs, challenges, strict=True):
