@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from contextlib import redirect_stdout
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -86,11 +87,32 @@ class PageText(HTMLParser):
             self.lines += [" ".join(line.split()) for line in data.splitlines() if line.strip()]
 
 
+def sheet_looks(sheet):
+    """Everything on a sheet that is not in its cells."""
+    cells = [cell for row in sheet.iter_rows() for cell in row]
+    yield f"areas {sheet.freeze_panes} {sheet.auto_filter.ref} {sheet.print_area} {sheet.print_title_rows}"
+    yield f"page {sheet.page_setup.orientation} {sheet.page_setup.fitToWidth} {sheet.page_setup.fitToHeight}"
+    yield f"widths {[round(column.width, 1) for column in sheet.column_dimensions.values()]}"
+    yield f"heights {[row.height for row in sheet.row_dimensions.values() if row.height]}"
+    for name, looks in (
+        ("formats", (cell.number_format for cell in cells)),
+        ("fills", (cell.fill.fgColor.rgb for cell in cells if cell.fill.fill_type)),
+        ("bold in rows", (cell.row for cell in cells if cell.font.b)),
+        ("links", (cell.hyperlink.location for cell in cells if cell.hyperlink)),
+    ):
+        yield f"{name} {sorted(Counter(looks).items(), key=str)}"
+    for area in sheet.conditional_formatting:
+        yield f"coloured {area.sqref} {[rule.type for rule in area.rules]}"
+    for chart in sheet._charts:
+        start = chart.anchor._from
+        yield f"chart {type(chart).__name__} {start.col} {start.row} {[series.val.numRef.f for series in chart.series]}"
+
+
 def workbook_cells(path):
     lines = []
     for sheet in load_workbook(path):
         rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
-        lines += [f"== {sheet.title}", *(" | ".join(row).rstrip(" |") for row in rows)]
+        lines += [f"== {sheet.title}", *(" | ".join(row).rstrip(" |") for row in rows), *sheet_looks(sheet)]
     return lines
 
 
