@@ -8,7 +8,6 @@ from suites import case, load, problems
 from pytest_queryeval import Abstention, evaluate
 from pytest_queryeval.core.model import QueryOrAnswer, Threshold
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS, applies_to
 
 HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"
 PREDICT = """
@@ -60,36 +59,6 @@ def test_abstaining_from_a_question_with_an_answer_has_the_worst_scores_and_says
     assert report["predicted"]["query"] is None
     assert report["cause"]["edits"][0]["label"] == "abstained"
     assert "answerable" not in report
-
-
-GOLDS = {
-    "sql": "gold: SELECT 1 AS a ORDER BY 1 LIMIT 1",
-    "sparql": "gold: 'SELECT ?a { ?a ?b ?c FILTER(?a != 1) } ORDER BY ?a'",
-    "json": "gold: {a: [1, {b: x}]}",
-    "sdmx": "gold: [{dataset_id: a, dimensions: [{dimension_name: d, values: [{id: x, name: y}]}]}]",
-}
-SOURCES = {"sql": "source: {sqlite: {script: s.sql}}\n", "sparql": "source: a.ttl\n"}
-
-
-@pytest.mark.parametrize("kind", KINDS.available())
-def test_an_abstention_never_has_a_better_score_than_the_worst_one(kind):
-    Path("a.ttl").write_text("<urn:a> <urn:b> <urn:c> .")
-    names = [
-        name
-        for name in METRICS.available()
-        if applies_to(name, kind, answerable=True)
-        and not METRICS[name].parameter
-        and METRICS[name].input != "predictions"
-        and not METRICS[name].injected & {"schema", "timer", "similarity"}  # which need a source or a model
-    ]
-    head = f"kind: {kind}\n{SOURCES.get(kind, '')}metrics: [{', '.join(names)}]\nthresholds: {{}}\n"
-
-    (report,) = evaluate(
-        [case(GOLDS[kind], "predicted: {abstained: true}" if kind != "json" else "predicted: x", head=head)]
-    )["cases"]
-
-    assert {*names} <= report["scores"].keys()
-    assert [name for name in names if report["scores"][name] not in (None, METRICS[name].worst_score)] == []
 
 
 def test_a_case_may_state_that_it_abstains():
@@ -197,6 +166,11 @@ def test_a_predictions_file_states_abstentions(name, text):
     ("fields", "message"),
     [
         ('"abstained": "yes"', "the prediction has an `abstained` that is neither true nor false"),
+        (
+            '"predicted": "x", "abstained": true',
+            "the prediction has `predicted` and `abstained`: true, which stands in",
+        ),
+        ('"predicted": 0, "abstained": true', "the prediction has `predicted` and `abstained`: true"),
         ('"abstained": true, "reason": []', "the prediction has a `reason` to abstain that is not text"),
     ],
 )

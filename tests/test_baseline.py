@@ -502,31 +502,3 @@ def test_conditions_of_the_run_are_named_and_another_predictor_is_not():
         "sqlite 3.45 became 3.46",
     ]
     assert [change["what"] for change in back["changes"]] == ["reruns of a case: 2 became 0", "sqlite 3.46 became 3.45"]
-
-
-def test_the_comparison_is_printed_in_short():
-    before = [*(case(f"c{n:02}") for n in range(30)), case("gone"), case("unknown", fingerprint=None)]
-    edited = [case(f"c{n:02}", float(n > 24), fingerprint=FINGERPRINT | {"golds": "0"}) for n in range(30)]
-
-    lines = merge(part(*edited, case("unknown")), baseline=part(*before)).lines
-
-    start = next(number for number, line in enumerate(lines) if line.startswith("against the baseline "))
-    text = " ".join(line.strip() for line in lines[start:])
-    assert text.startswith(
-        "against the baseline base.json of 2024-05-01T10:00:00+00:00: 31 cases in both, 0 fixes, 25 "
-    )
-    assert f"changed besides the system: cases removed (1 case): {PATH}::gone " in text
-    assert f"changed besides the system: gold edited (30 cases): {PATH}::c00, {PATH}::c01, " in text
-    assert "for 1 case a report has no thresholds, golds and policies" in text
-    assert "pass_rate 1.000 → 0.194 (-0.806, p < 0.001, adjusted < 0.001)" in text
-    assert max(map(len, lines[start:-2])) <= 80
-
-
-def test_reports_without_a_common_case_fail_and_say_what_to_look_at():
-    merged = merge(part(case()), baseline=part(case(path="a/s.queryeval.yaml")))
-
-    assert merged.status == 1
-    assert merged.lines[-1].startswith(
-        "queryeval: FAILED: none of the 1 case of the baseline base.json is in this run: compare runs of the same "
-        "suites with the same root folder (`rootdir:`), where node ids begin: "
-    )

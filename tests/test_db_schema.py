@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from opened_sources import source_of
-from samples import fake_source, install_engine, make_case
+from samples import make_case
 from suites import case, enter, problem, write
 from table_definitions import SCRIPT
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.core.db_schema import Schema, schema_of_entry
+from pytest_queryeval.core.db_schema import schema_of_entry
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.testing import open_engine
@@ -114,28 +114,6 @@ def test_a_stated_schema_is_shown_with_types_and_keys(shown):
         ");"
     )
     assert backticks == text.replace('"', "`")
-
-
-def test_the_tables_of_a_source_are_listed_once_for_all_its_cases(shown, monkeypatch):
-    calls = []
-    engine = install_engine(monkeypatch, {})
-    keys = ((("line", "of"), ("order", "id")),)
-    schema = Schema(tables={"order": ("id",), "line": ("no", "of")}, foreign_keys=keys)
-    engine.schema = lambda timeout: calls.append(timeout) or schema
-    source = fake_source()
-
-    texts = shown({"source": source}, {"source": source}, {"kind": "sparql", "source": source})
-
-    assert len(calls) == 1
-    assert (
-        texts[0]
-        == texts[1]
-        == (
-            'CREATE TABLE line (\n  no,\n  of,\n  FOREIGN KEY (of) REFERENCES "order" (id)\n);'
-            '\n\nCREATE TABLE "order" (\n  id\n);'
-        )
-    )
-    assert texts[2] is None
 
 
 # What SQLite lists.

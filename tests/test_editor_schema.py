@@ -10,8 +10,6 @@ import jsonschema_rs
 import pytest
 import yaml
 from editor_schemas import objections, read_yaml, schema
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from suites import write
 
 import pytest_queryeval
@@ -20,7 +18,7 @@ from pytest_queryeval.core.errors import SuiteError, capture_error
 from pytest_queryeval.core.metric import Metric, describe_metric
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 # The schemas of the package have the members of all features.
@@ -269,134 +267,40 @@ def test_options_of_a_registered_metric_are_those_of_its_function(monkeypatch):
     assert METRICS["own"].option_shapes() == {"level": {"type": "integer"}, "form": {"enum": ["a", "b"]}, "other": {}}
 
 
-# What the schema cannot see: which files, functions and extras there are, whether a query suits its kind, and which
-# metrics do. So the kind is sql, the query is given, and all that names something outside of the file is left out.
+# What the schema cannot see: which files, functions and extras there are, and whether a query suits its kind.
 OUTSIDE = {
     *("kind", "source", "gold_source", "sources", "predictor", "requires", "cases", "conversation", "answerable"),
-    *("db_schema", "json_schema", "structure", *GOLD_FORMS[1:], *PREDICTED_FORMS[1:]),
+    *("db_schema", "json_schema", "structure", "reviews", "env_file", "writes", *GOLD_FORMS, *PREDICTED_FORMS),
 }
-ASCII = st.characters(codec="ascii", exclude_categories=["C"])
-SCALARS = {
-    "string": st.text(ASCII, min_size=1, max_size=8),
-    "boolean": st.booleans(),
-    "null": st.none(),
-}
-
-
-def strategy(shape, definitions):
-    """A strategy of values that a shape accepts, by the few keywords that our shapes have."""
-    if "$ref" in shape:
-        return strategy(definitions[shape["$ref"].rpartition("/")[2]], definitions)
-    if "allOf" in shape:  # a reference beside a description
-        return strategy(shape["allOf"][0], definitions)
-    if "anyOf" in shape:
-        constraints = {key: value for key, value in shape.items() if key != "anyOf"}
-        return st.one_of(strategy({**constraints, **either}, definitions) for either in shape["anyOf"])
-    if "enum" in shape:
-        return st.sampled_from(shape["enum"])
-    types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
-    return st.one_of(_of_type(type_, shape, definitions) for type_ in types)
-
-
-def _of_type(type_, shape, definitions):
-    if type_ == "object":
-        return _mappings(shape, definitions)
-    if type_ == "array":
-        return st.lists(strategy(shape["items"], definitions), min_size=shape.get("minItems", 0), max_size=3)
-    if type_ == "string" and "pattern" in shape:
-        if shape["pattern"] == r"\S":
-            return SCALARS["string"].filter(str.strip)
-        pattern = shape["pattern"].removesuffix(r"|\$\{[A-Za-z_]")  # a variable, which is unset
-        return st.from_regex(pattern.replace("$", r"\Z"), alphabet=ASCII)
-    if type_ == "number":
-        low, high = shape.get("minimum", shape.get("exclusiveMinimum", -2) + 0.001), shape.get("maximum", 2000)
-        return st.floats(low, high).map(lambda number: round(number, 3))
-    return st.integers(shape.get("minimum", -2), 2000) if type_ == "integer" else SCALARS[type_]
-
-
-def _mappings(shape, definitions):
-    if "properties" not in shape:
-        return st.dictionaries(SCALARS["string"], st.one_of(SCALARS.values()), max_size=3)
-    names = [name for name in shape["properties"] if name in shape.get("propertyNames", shape).get("enum", [name])]
-    values = {name: strategy(shape["properties"][name], definitions) for name in names}
-    required = {name: values[name] for name in shape.get("required", ())}
-    optional = {name: of for name, of in values.items() if name not in required}
-    mapping = st.fixed_dictionaries(required, optional=optional).map(_in_order)
-    return mapping.filter(len) if shape.get("minProperties") else mapping
-
-
-def _in_order(mapping):
-    """The mapping with a `min` that is not above its `max`: a schema cannot compare them."""
-    if {"min", "max"} <= mapping.keys() and mapping["min"] > mapping["max"]:
-        return {**mapping, "min": mapping["max"], "max": mapping["min"]}
-    return mapping
-
-
-def narrowed(schema):
-    """The keys of a schema that can be made up, with metrics of the kind sql and limits that scores can miss."""
-    definitions = {name: json.loads(json.dumps(of)) for name, of in schema["definitions"].items()}
-    definitions["metrics"]["items"] = {"enum": SQL_METRICS}
-    properties = definitions["thresholds"]["properties"]
-    definitions["thresholds"]["properties"] = {
-        name: properties[name] for name in ("execution_accuracy", "ves", "r_ves")
-    }
-    definitions["options"] = {
-        "type": "object",
-        "properties": {"execution_accuracy": {"type": "object", "properties": {}}},
-    }
-    if "gates" in definitions:
-        gate = definitions["gates"]["items"]["properties"]
-        gate["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
-        gate["min"] = gate["max"] = {"type": "number", "minimum": 0.01, "maximum": 0.99}
-        gate["sum"]["properties"] = {"max": gate["sum"]["properties"]["max"]}
-        drop = {"type": "number", "minimum": 0, "maximum": 0.99}
-        gate["no_regression"]["properties"] |= {"metric": {"enum": ["pass_rate", *SQL_METRICS]}, "max_drop": drop}
-    if "env_file" in definitions:
-        definitions["env_file"] = {"enum": ["absent.env"]}  # a made-up name may be that of a folder
-    for name in ("gold", "predicted"):
-        definitions[name] = {"enum": ["SELECT 1", "SELECT 'a'"]}
-    return definitions
-
-
-SQL_METRICS = [
-    name for name in METRICS.available() if applies_to(name, "sql", answerable=True) and not METRICS[name].parameter
-]
-
-
-def made_up(properties, definitions, *, required=()):
-    references = {name: {"$ref": f"#/definitions/{name}"} for name in properties if name not in OUTSIDE}
-    return strategy({"type": "object", "properties": references, "required": required}, definitions)
-
-
-SUITE_PARTS, SETTINGS_PARTS = narrowed(SUITE_SCHEMA), narrowed(SETTINGS_SCHEMA)
-TOPS, FOLDERS = made_up(SUITE_SCHEMA["properties"], SUITE_PARTS), made_up(SETTINGS_SCHEMA["properties"], SETTINGS_PARTS)
-CASES = st.lists(
-    made_up(CASE_KEYS, SUITE_PARTS, required=["id", "gold", "predicted"]),
-    min_size=1,
-    max_size=3,
-    unique_by=lambda case: json.dumps(case["id"]).strip('"'),
+# Nor how a number is written, which letters there are, what has an effect, and which words are no reasons.
+UNSEEN = {"012", "1e3", "¿"}
+UNTOLD = (
+    "has no effect",
+    "expected true, false or a reason",
+    "is ignored without a reason",
+    "is for sdmx",
+    "dialect 'x'",
 )
 
 
-@st.composite
-def files(draw):
-    """A suite and the settings of its folder."""
-    suite = {**draw(TOPS), "kind": "sql", "source": "a.db", "predictor": "inline", "cases": draw(CASES)}
-    return {"s.queryeval.yaml": suite, "queryeval.yaml": draw(FOLDERS)}
-
-
 @pytest.mark.long
-@given(files=files())
-def test_suites_and_settings_made_up_from_the_schema_load(tmp_path_factory, files):
-    place = tmp_path_factory.mktemp("made_up")
-    for name, content in files.items():
-        (place / name).write_text(json.dumps(content), encoding="utf-8")
-        assume(objections(place / name) == [])
+@pytest.mark.parametrize("name", sorted(KEYS.keys() - OUTSIDE))
+def test_what_the_schema_accepts_for_a_key_is_read(name):
+    level = "case" if name in CASE_KEYS else "file" if name in SUITE_SCHEMA["properties"] else "folder"
+    accepted = [
+        text
+        for text in VALUES
+        if text not in UNSEEN and "${" not in text and accepts(KEYS[name], read_yaml(f"key: {text}\n")["key"])
+    ]
 
-    cases = files["s.queryeval.yaml"]["cases"]
-    result = capture_error(lambda: load_cases(place), SuiteError)
-    if not isinstance(result, SuiteError):
-        assert len(result) == len(cases)
-    else:  # a schema cannot tell what has an effect, nor which words are no reasons
-        untold = "has no effect", "expected true, false or a reason", "is ignored without a reason"
-        assert [problem for problem in result.problems if not any(map(problem.problem.count, untold))] == []
+    problems = []
+    for text in accepted:
+        if text in UNSEEN or "${" in text:
+            continue
+        written(level, f"{name}: {text}")
+        result = capture_error(lambda: load_cases("s.queryeval.yaml"), SuiteError)
+        if isinstance(result, SuiteError):
+            problems += [str(it) for it in result.problems if not any(map(it.problem.count, UNTOLD))]
+
+    assert accepted
+    assert problems == []

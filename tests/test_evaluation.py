@@ -310,14 +310,6 @@ def test_an_interrupt_by_the_user_passes_through_a_metric_and_closes_what_was_op
     assert engine.closed == 1
 
 
-def test_an_error_names_the_place_of_its_case_and_the_others_are_evaluated():
-    report = evaluate([make_case(predicted=None), make_case(id="b")])
-
-    assert [case["outcome"] for case in report["cases"]] == ["error", "passed"]
-    assert report["cases"][0]["message"] == "'a' has no `predicted` (music/s.queryeval.yaml:4)"
-    assert report["totals"]["errors"] == 1
-
-
 # What metrics are given
 
 
@@ -698,15 +690,6 @@ def occupied(monkeypatch):
     engine = OccupiedEngine(answers | ANSWERS)
     monkeypatch.setitem(ENGINES._members, "fake", EngineType(opener=engine.open))
     return engine
-
-
-def test_the_case_whose_query_occupied_the_source_is_told_to_later_ones(occupied):
-    cases = [queries("late", id="culprit"), queries("gold", id="later"), queries("same", id="last")]
-
-    culprit, *later = [entry["message"] for entry in evaluate(cases)["cases"]]
-
-    assert "nor does it answer" in culprit
-    assert all("has not answered since the query of case 'culprit'" in message for message in later)
 
 
 @pytest.mark.feature("causes", "evaluate")

@@ -273,19 +273,6 @@ def test_a_source_of_golds_is_used_and_two_cases_with_other_ones_are_not_the_sam
     assert main(["check", ".", "--strict"]) == 0, capsys.readouterr().out
 
 
-@pytest.mark.feature("history")
-def test_a_change_of_the_gold_source_is_told_beside_a_baseline(capsys):
-    load_one("gold: SELECT name FROM singer", "predicted: SELECT name FROM artist")
-    for name, script in (("earlier", OLD), ("later", OLD.replace("50", "60"))):
-        write(script, "old.sql")
-        main(["evaluate", ".", "--report", f"{name}.json"])
-    capsys.readouterr()
-
-    main(["compare", "earlier.json", "later.json"])
-
-    assert "another source of gold, or another state of it" in capsys.readouterr().out
-
-
 @pytest.mark.feature("evaluate", "recording")
 @pytest.mark.parametrize("changed", ["old.sql"])
 def test_both_sources_are_recorded_and_replayed_and_a_change_of_either_is_told(capsys, changed):

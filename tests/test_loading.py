@@ -246,16 +246,6 @@ def test_folders_above_the_root_do_not_count(working_folder):
     assert load_cases(path, root=Path("a"))[0].settings.timeout == 30
 
 
-def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(working_folder):
-    write("timeout: 1\n", "queryeval.yaml")
-    write("kind: sql\nsource: a.db\nmax_rows: 5\n", "a/queryeval.yaml")
-    (working_folder / "other").mkdir()
-
-    (loaded,) = load_suite(write(CASES, "a/s.queryeval.yaml"), root=working_folder / "other").cases
-
-    assert (loaded.settings.timeout, loaded.settings.max_rows) == (30, 5)
-
-
 def test_the_root_is_the_current_folder_if_it_contains_the_path(working_folder, monkeypatch):
     write("timeout: 1\n", "queryeval.yaml")
     write("kind: sql\nsource: a.db\n", "a/queryeval.yaml")
@@ -276,20 +266,6 @@ def test_problems_of_a_folder_are_raised_for_every_file_below_it(working_folder)
         with pytest.raises(SuiteError, match=r"a/queryeval\.yaml:1: unknown key 'timout': did you mean 'timeout'\?"):
             load_suite(write(CASES, name), root=working_folder, folders=folders)
     assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=working_folder, folders=folders)
-
-
-def test_cases_without_settings_of_their_own_share_them():
-    first, second, other = load(
-        "kind: sql\nsource: a.db\noptions: {sql: {}}\ncases:\n"
-        "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, tags: [t]}\n"
-        "  - {id: c, gold: x, predicted: y, timeout: 5}\n"
-    )
-
-    assert first.settings.source is second.settings.source
-    assert first.settings.source == other.settings.source
-    assert first.settings.thresholds is second.settings.thresholds
-    assert first.settings.policy is second.settings.policy
-    assert (second.settings.timeout, other.settings.timeout) == (30, 5)
 
 
 # What suites need of their environment

@@ -1,7 +1,6 @@
 """Sources of RDF files: formats, graphs, prefixes, the store that files are kept in, and what is said of queries."""
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -186,7 +185,7 @@ def test_rdflib_answers_from_literals_as_they_are_written(texts, tmp_path):
 
 
 def test_the_time_to_load_a_graph_is_none_of_a_query(hosts, tmp_path):
-    triples = (f'<http://e/s{n % 5000}> <http://e/p{n % 40}> "{n}.50"^^<{XSD}decimal> .' for n in range(25_000))
+    triples = (f'<http://e/s{n % 5000}> <http://e/p{n % 40}> "{n}.50"^^<{XSD}decimal> .' for n in range(12_000))
     (tmp_path / "g.nt").write_text("\n".join(triples), encoding="utf-8")
     source = source_of("rdf", tmp_path, files="g.nt", engine="rdflib")
     ask, count = "ASK { <http://e/s7> <http://e/p7> ?o }", "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f }"
@@ -261,25 +260,6 @@ def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_pat
 
     actual = [(case["outcome"], case["predicted"]["query"], case["prediction"]["source"]) for case in cases]
     assert actual == [("error", "ASK {}", "inline")] * 2
-
-
-def test_the_report_is_the_same_each_time_also_with_blank_nodes_that_queries_make(tmp_path):
-    (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
-    construct = "CONSTRUCT { ?s <http://e/made> [ <http://e/v> ?o ; <http://e/w> ?s ] } WHERE { GRAPH ?g { ?s ?p ?o } }"
-    suite = {
-        "id": "a",
-        "kind": "sparql",
-        "source": "g.trig",
-        "gold": construct,
-        "predicted": construct.replace("?s <http://e/made>", "?s <http://e/other>"),
-    }
-    (tmp_path / "s.queryeval.jsonl").write_text(json.dumps(suite), encoding="utf-8")
-
-    reports = [evaluate(load_cases(tmp_path))["cases"][0] for _ in range(2)]
-
-    shown = [(report["gold"]["sample"], report["predicted"]["sample"], report["difference"]) for report in reports]
-    assert shown[0] == shown[1]
-    assert ["_:b1", "<http://e/v>", "1"] in shown[0][0]
 
 
 def test_a_note_names_the_prefixes_that_a_prediction_lacks(tmp_path):

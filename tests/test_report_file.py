@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_maker import make_case, make_compared
 from report_parts import command, merge, part, refusal, report_of
-from samples import FINGERPRINT, answer, entry
+from samples import FINGERPRINT, entry
 from samples import make_case as make_suite_case
 from trees import trees
 
@@ -252,7 +252,6 @@ def test_a_file_that_needs_more_memory_than_there_is_or_is_too_large_is_refused(
     "call",
     [
         ["compare", "good.json", "BAD"],
-        ["merge", "good.json", "BAD", "-o", "out.json"],
         ["render", "BAD", "-o", "out.md"],
         ["merge", "good.json", "--baseline", "BAD"],
     ],
@@ -303,12 +302,6 @@ def test_what_is_any_json_has_no_limits(value):
     assert rendered(part(entry(details={"x": value})), "json") == 0
 
 
-def test_a_report_without_pytest_is_read():
-    report = evaluate([make_suite_case(), make_suite_case(id="b", predicted=answer((2,)))])
-
-    assert merge(json.loads(json.dumps(report))).report["metrics"] == report["metrics"]
-
-
 @given(st.data())
 def test_whatever_stands_in_a_report_it_is_merged_or_refused(small_report, data):
     path = data.draw(st.sampled_from(list(places(small_report))))
@@ -338,22 +331,3 @@ def test_reports_keep_the_schema_of_the_package(schema):
     validator.check_schema(schema)
     assert not [*validator.iter_errors(make_compared(40))]
     assert not [*validator.iter_errors(make_compared(40) | {"cases": [entry()]})]
-
-
-def test_docstrings_of_types_and_fields_are_descriptions(schema):
-    definitions = schema["$defs"]
-
-    assert definitions["GateReport"]["description"] == report_types.GateReport.__doc__
-    assert definitions["GateReport"]["properties"]["ran"]["description"] == "The number of its cases that ran."
-    # Fields of base classes come first, with what is said about them there.
-    assert definitions["MetricReport"]["properties"]["std"]["description"].startswith("The sample standard deviation")
-    assert [*definitions["Limits"]["properties"]] == ["min", "max"]
-
-
-def test_fields_that_need_not_be_there_are_not_required(schema):
-    definitions = schema["$defs"]
-
-    assert definitions["DimensionStatistics"]["required"] == []  # marked one by one
-    assert definitions["Environment"]["required"] == []  # the whole class
-    assert "ci95" in definitions["ScoreStatistics"]["required"]
-    assert "ci95_clustered" not in definitions["ScoreStatistics"]["required"]

@@ -11,7 +11,6 @@ import pytest
 from hostile_statements import hostile, statements
 from opened_sources import contents, execute, rows_of, source_of
 
-from pytest_queryeval import score_pairs
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.testing import EngineContract, open_engine
@@ -352,7 +351,7 @@ def test_the_schema_has_what_a_star_has_and_follows_the_database(songs, tmp_path
 
 
 def test_there_is_a_row_of_positive_seconds_an_iteration_in_the_columns_of_the_queries(songs):
-    counted = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) select count(*) from n"
+    counted = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) select count(*) from n"
 
     for gold, predicted, iterations, is_slower in ((counted, "select 2", 1, True), ("select 2", counted, 100, False)):
         answer = songs.time(gold, predicted, iterations=iterations, timeout=1e300).answer
@@ -370,14 +369,6 @@ def test_what_is_timed_is_guarded_like_any_query(songs, predicted, kind):
     assert songs.time("select 1", predicted, iterations=3, timeout=0.2).error.kind == kind
     assert len(songs.time("select 1", "select 2", iterations=3, timeout=5).answer.rows) == 3
     assert songs.schema(timeout=5).foreign_keys == KEYS
-
-
-def test_times_of_a_case_come_from_its_database(run):
-    names, query = ["ves", "r_ves", "r_ves_bird"], "select city from concerts"
-
-    (pair,) = score_pairs([(query, query)], "concerts.db", names, options={name: {"iterations": 3} for name in names})
-
-    assert all(pair.scores[name] > 0 for name in names), pair
 
 
 def test_small_databases_of_one_script_have_their_own_rows_only_and_are_read_only(hosts):

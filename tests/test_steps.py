@@ -1,7 +1,5 @@
 """Steps and metadata of systems: how they are read, what is kept of them, what they count for, where they are shown."""
 
-import csv
-import io
 import json
 import random
 import string
@@ -177,19 +175,6 @@ def test_a_query_with_half_of_a_surrogate_pair_fails_in_plain_words():
     assert "the query holds half of a surrogate pair, which is not a character" in case["message"]
 
 
-@pytest.mark.parametrize(
-    ("predicted", "is_error"), [("SELECT 1", True), (0, True), (["a"], True), ("", False), (None, False)]
-)
-def test_an_abstention_has_no_prediction_or_an_empty_one(predicted, is_error):
-    (case,) = answered(None, predicted=predicted, abstained=True)["cases"]
-
-    if is_error:
-        message = "answers.jsonl:1: the prediction has `predicted` and `abstained`: true, which stands in"
-        assert case["message"].startswith(message)
-    else:
-        assert case["prediction"]["abstained"] is True
-
-
 def test_steps_are_in_the_report_as_they_were_stated_and_count_for_metrics():
     metrics = (
         "metrics: [execution_accuracy, queries]\nthresholds: {execution_accuracy: 1.0, failed_queries: {max: 0}}\n"
@@ -330,17 +315,6 @@ def test_all_trials_share_the_room_of_one_prediction():
     assert sum(sizes(case["prediction"]["steps"])) == 45_000
     assert sum(sum(sizes(trial["prediction"]["steps"])) for trial in case["trials"]) <= STEPS_CHARACTERS
     assert report["measures"]["steps"]["sum"] == 12
-
-
-@pytest.mark.feature("page", "ci", "excel")
-def test_a_step_of_hostile_text_is_neither_markup_nor_formula():
-    hostile = {"kind": "tool", "name": "=1+1", "input": "<script>alert(1)</script>", "output": "`</code>`\x1b[31m"}
-    report = answered([hostile])
-
-    assert b"<script>alert" not in REPORTS["html"].render(report)
-    assert "<script>alert" not in REPORTS["md"].render(report).decode()
-    rows = list(csv.reader(io.StringIO(REPORTS["csv"].render(report).decode())))
-    assert dict(zip(*rows, strict=True))["steps"] == "1"
 
 
 AGENT_OF_MUCH = """
