@@ -1,7 +1,5 @@
 """`queryeval compare`: systems ranked, what differs from the first to the last, and the forms of both."""
 
-import csv
-import io
 import json
 import re
 import statistics
@@ -12,6 +10,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+from golden_files import compare_golden, page_lines, text_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
@@ -277,60 +276,50 @@ def test_the_first_line_says_which_is_best_and_how_surely(values, line):
     assert compared({f"s{n}": scores(*own) for n, own in enumerate(values)}).text.splitlines()[0] == line
 
 
-def test_systems_without_any_score_have_no_rank():
-    printed = compared({name: [case(scores={}, outcome="skipped")] for name in "ab"})
-
-    first, _, _, row, *_ = printed.text.splitlines()
-    assert first == "no system has a score of pass_rate"
-    assert row.split() == ["a", "-", "n/a", "-", "0", "-", "-", "-", "0", "1"]
+FORMS = ("md", "html", "csv", "tex", "json")
 
 
-def test_other_metrics_are_columns_unless_they_are_more_than_the_systems():
-    many = {"f1": 1.0, **{f"recall[{number}]": number / 10 for number in range(4)}}
-    few = [case("one", scores=many), case("two", scores={"f1": 0.5})]
-
-    wide = compared({name: [case(scores={"f1": 1.0, "valid_query": 0.5})] for name in "abc"}, "--by", "f1")
-    more = [few[0], case("two", scores={"f1": 0.5, "recall[1]": 0.3})]
-    long = compared({"a": more, "b": few, "c": few}, "-o", "out.md")
-
-    for text, rows in (
-        (wide.text, [["mean", "valid_query"], ["a", "0.500"], ["b", "0.500"]]),
-        (long.text, [["mean", "a", "b", "c"], ["f1", *["0.750"] * 3], ["recall[0]", *["0.000"] * 3]]),
-    ):
-        lines = [line.split() for line in text.splitlines()]
-        start = lines.index(rows[0])
-        assert lines[start : start + 3] == rows
-    assert "\n| `recall[1]` | 0.200 (n 2) | 0.100 (n 1) | 0.100 (n 1) |\n" in Path("out.md").read_text(encoding="utf-8")
-
-
-def test_two_reports_are_compared_in_every_form():
-    systems = {"base": scores(1.0, 1.0, 0.0), "=cmd()": scores(1.0, 0.0, 0.0)}
-
-    printed = compared(
-        systems, *(option for suffix in ("md", "html", "json", "csv", "tex") for option in ("-o", f"out.{suffix}"))
-    )
-
-    assert printed.status == 0
-    for sentence in (
-        "\nagainst the baseline base.json of 2024-05-01T10:00:00+00:00: 3 cases in both, 0 fixes, 1 ",
-        "regressions (1): music/s.queryeval.yaml::c1\n",
-        "report: out.md\nreport: out.html\n",
-    ):
-        assert sentence in printed.text
-    document = json.loads(Path("out.json").read_bytes())
-    assert printed.data == document | {
-        "reports": [f"out.{s}" for s in ("md", "html", "json", "csv", "tex")],
+def check_forms(name, *arguments):
+    """Compare what a comparison prints, and its forms, with how they were; return its data."""
+    printed = command(*arguments, *(option for form in FORMS for option in ("-o", f"out.{form}")))
+    compare_golden(printed.text.splitlines(), f"{name}/terminal.txt")
+    for form in FORMS[:-1]:
+        compare_golden((page_lines if form == "html" else text_lines)(Path(f"out.{form}")), f"{name}/{form}.txt")
+    assert printed.data | {"reports": [], "problems": []} == json.loads(Path("out.json").read_bytes()) | {
+        "reports": [],
         "problems": [],
     }
+    return printed.data
+
+
+def test_two_reports_in_every_form():
+    systems = {"base": scores(1.0, 1.0, 0.0), "=cmd()": scores(1.0, 0.0, 0.0)}
+    paths = [write(f"{name}.json", *cases, name=name) for name, cases in systems.items()]
+
+    document = check_forms("comparison-of-two", "compare", *paths)
+
     assert document["baseline"]["regressions"] == document["differing"]["regressed"] == ["music/s.queryeval.yaml::c1"]
-    assert "| `f1` | 0.667 | 0.333 | -0.333 |" in Path("out.md").read_text(encoding="utf-8")
-    first, second = csv.DictReader(io.StringIO(Path("out.csv").read_text("utf-8")))
-    assert (first["system"], first["rank"], first["difference"]) == ("base", "1", "")
-    assert (second["system"], second["mean"], second["difference"]) == ("'=cmd()", repr(1 / 3), repr(-1 / 3))
-    assert (second["test"], second["passed"], second["cases"]) == ("mcnemar", "1", "3")
-    latex = Path("out.tex").read_text("utf-8")
-    assert "Mean pass\\_rate over 3 common cases" in latex
-    assert r"2 & =cmd() & 0.333 & [0.061, 0.792] & $-$0.333 &" in latex
+
+
+def test_several_reports_in_every_form():
+    """One has a name of its own, some leave cases out, suites differ, metrics are many; one has no score at all."""
+    many = {"f1": 1.0, **{f"recall[{number}]": number / 10 for number in range(4)}}
+    values = {"best": (1.0, 1.0, 0.0, 1.0), "python:" + "long/" * 30 + "1": (0.0, 1.0, 0.0, 1.0)}
+    values["python:" + "long/" * 30 + "2"] = (1.0, 0.0, 1.0, 1.0)
+    systems = {
+        name: [
+            asked(f"c{n}", value, golds="0" if n or name == "best" else "1")
+            | {"scores": many | {"f1": value}, "predicted": predicted(f"SELECT {n}", [n])}
+            | {"message": "" if value else f"{name[-1]} is wrong", "kind": "sql" if n % 2 else "json"}
+            for n, value in enumerate(own)
+        ]
+        for name, own in values.items()
+    }
+    systems["sly"] = [systems["best"][0], systems["best"][1] | {"outcome": "skipped", "scores": {}}]
+    systems["empty"] = [case("c0", scores={}, outcome="skipped")]
+    paths = [write(f"{n}.json", *cases, name=name) for n, (name, cases) in enumerate(systems.items())]
+
+    check_forms("comparison-of-several", "compare", *paths, "--by", "f1", "--name", "A=B & C=0.json")
 
 
 def test_the_p_of_several_differences_is_adjusted_and_says_so():
@@ -420,40 +409,6 @@ def test_foreign_text_is_never_markup(number):
     assert unpacked("out.html")[0]["question"] == [HOSTILE] * 10
     assert "<script>" in markdown
     assert "<script>" not in re.sub(r"(`+)[^\n]*?(?<!`)\1(?!`)", "", markdown)
-
-
-def test_a_page_has_the_cases_that_differ_regressed_ones_first_with_the_answers_of_all_systems():
-    values = {"a": (1.0, 0.0, 1.0, 1.0), "b": (0.0, 0.0, 0.0, 1.0), "c": (1.0, 1.0, 0.0, 1.0)}
-    systems = {
-        name: [
-            case(f"c{n}", value, predicted=predicted(f"{name}{n}", [n]), message="" if value else f"{name} is wrong")
-            for n, value in enumerate(own)
-        ]
-        for name, own in values.items()
-    }
-
-    compared(systems, "-o", "out.html")
-
-    page_data, details = unpacked("out.html")
-    assert page_data["id"] == ["c2", "c1", "c0"]
-    assert page_data["outcome"] == ["regressed", "fixed", "differs"]
-    assert {name: places for name, places in page_data["views"].items() if places} == {
-        "regressed": [0],
-        "fixed": [1],
-        "others": [2],
-    }
-    assert page_data["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
-    assert page_data["why"] == ["c is wrong", "b is wrong", "b is wrong"]
-    assert [(own["outcome"], own["predicted"]["query"]) for own in details[0]["systems"]] == [
-        ("passed", "a2"),
-        ("failed", "b2"),
-        ("failed", "c2"),
-    ]
-    assert details[0]["systems"][2]["predicted"]["sample"] == [["#2"]]
-    page = Tags("out.html")
-    first = next(attributes for tag, attributes in page.found if attributes.get("data-show") == "regressed")
-    assert first["aria-current"] == "true"
-    assert {"Regressed ", "Fixed ", "Differs ", "All "} <= set(page.texts)
 
 
 @pytest.mark.parametrize(
@@ -577,33 +532,6 @@ def test_runs_of_one_name_are_told_apart_by_date_and_path():
         "c",
     ]
     assert {system["name"] for system in command("compare", *hiding).data["systems"]} == {*hiding}
-
-
-def test_systems_have_the_names_that_an_option_gives_them():
-    write("lr=0.1.json", *scores(1.0, 1.0, 0.0), name="file:predictions.jsonl 1a2b3c4")
-    write("b.json", *scores(1.0, 0.0, 0.0), name="file:predictions.jsonl 1a2b3c4")
-
-    names = ["--name", "A=B & C=lr=0.1.json", "--name", "D=./b.json"]
-    printed = command("compare", "lr=0.1.json", "b.json", *names, "-o", "out.tex", "-o", "out.md", "-o", "out.csv")
-
-    assert r"1 & A=B \& C & 0.667" in Path("out.tex").read_text("utf-8")
-    assert "| `D` | 2 | 0.333 |" in Path("out.md").read_text("utf-8")
-    assert not any("predictions" in Path(f"out.{suffix}").read_text("utf-8") for suffix in ("tex", "md", "csv"))
-    assert "A=B & C is best with 0.667" in printed.text
-    assert "\nagainst the baseline A=B & C of 2024-05-01T10:00:00+00:00: 3 cases in both" in printed.text
-
-
-def test_long_names_that_differ_at_their_end_are_told_apart():
-    names = [f"python:{'predict/' * 20}{n}" for n in range(3)]
-    paths = [write(f"{n}.json", *scores(float(n > 0), 1.0), name=name) for n, name in enumerate(names)]
-
-    printed = command("compare", *paths, "-o", "out.tex", "-o", "out.html").text
-
-    shown = re.findall(r"^python:\S+…\S+/[012]  ", printed, re.MULTILINE)
-    latex = re.findall(r"& (python:\S+…\S+/[012]) &", Path("out.tex").read_text(encoding="utf-8"))
-    page = Path("out.html").read_text(encoding="utf-8")
-    assert len(set(shown)) == len(set(latex)) == 3
-    assert all(f'<span class="name" title="{name}">' in page for name in names)
 
 
 def test_names_that_look_like_commands_are_no_commands(capsys):
