@@ -5,7 +5,7 @@
 #                    there are servers; and of dbt and MLflow, each in an environment of its own.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
-# make golden:      what users see of two reports and of cases, written into tests/golden again; shows what has changed.
+# make golden:      what users see of reports, cases and a run, written into tests/golden again; shows what has changed.
 # make dist:        the wheel and the sdist.
 # make lock:        constraints.txt with the newest version of each package of the test environment.
 # make schemas:     the JSON Schemas of suites, settings and reports, written into the package.
@@ -25,7 +25,7 @@ DBT = .venv-dbt
 MLFLOW = .venv-mlflow
 SELECTED = not slow
 # What these test is the same on each version of pytest.
-SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
+SAME = baseline gates json long_names metrics outcomes predictor_files recording scores semantic
 PYTEST = $(TEST)/bin/python -m pytest
 # All tests, in parts of 50 to 130 s of processor time, the longest first. Each is one process: workers of pytest-xdist
 # would all collect every test, load the same libraries and start the same servers. A third of the time is waiting, which
@@ -70,7 +70,7 @@ compiled: $(TEST)/.installed
 	@$(TEST)/bin/python -m compileall -q pytest_queryeval
 
 golden: $(TEST)/.installed
-	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py tests/features/strength tests/features/challenge/test_challenge.py
+	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py tests/features/strength tests/features/challenge/test_challenge.py tests/plugin/test_plugin_outcomes.py
 	git diff --stat --patch tests/golden
 
 test-slow:

@@ -200,71 +200,56 @@ def test_heavy_modules_are_imported_by_their_owners_only(heavy):
     assert {name for name in MODULES if heavy in packages_imported_by(name)} == set(OWNERS[heavy])
 
 
-def loaded_after(statement, *arguments, cwd):
-    program = f"{statement}; import sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    result = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True, timeout=300, cwd=cwd
-    )
-    return set(result.stdout.splitlines()[-1].split())
-
-
-def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
-    loaded = loaded_after(f"import {PACKAGE}.plugin", cwd=tmp_path)
-
-    assert loaded & {*OWNERS, "sqlite3"} == set()
-
-
-def test_gates_without_a_baseline_load_no_statistics(tmp_path):
-    gate = {"metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
-    rule = f"from {PACKAGE}.results.gates.rules import NO_REGRESSION"
-    statement = f"{rule}; NO_REGRESSION.evidence({gate}).measurement({gate})"
-
-    loaded = loaded_after(statement, cwd=tmp_path)
-
-    assert loaded & {"numpy", "scipy"} == set()
-
-
-def test_gates_load_nothing_that_only_a_comparison_with_a_baseline_needs(tmp_path):
-    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("comparison", "statistics")]
-    program = f"import sys, {PACKAGE}.results.gates; assert not sys.modules.keys() & {set(modules)}"
-
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300, cwd=tmp_path)
-
-
-def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
-    metrics = "metrics: [exact_set_match, exact_set_match_spider]\nthresholds: {}\n"
-    suite = f"kind: sql\nsource: a.db\n{metrics}cases:\n  - {{id: a, gold: SELECT 1, predicted: SELECT 1}}\n"
-    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    loaded = loaded_after("import pytest; assert pytest.main(['--collect-only', '-q']) == 0", cwd=tmp_path)
-
-    assert "yaml" in loaded
-    assert loaded & (OWNERS.keys() - {"yaml"}) == set()
-
-
-def test_a_run_whose_sql_cases_pass_loads_nothing_that_only_others_need(tmp_path):
-    table = "{columns: [n], rows: [[1]]}"
-    case = f"  - {{id: a, gold_table: {table}, predicted_table: {table}}}"
-    (tmp_path / "a.queryeval.yaml").write_text(f"kind: sql\nsource: a.db\ncases:\n{case}\n", encoding="utf-8")
-    ours = ("evaluation.runner", "features.recording", "languages.sparql", "reports.story", "runs.workers")
-    unneeded = ("asyncio", "multiprocessing", *(f"{PACKAGE}.{name}" for name in ours))
-    program = f"""if True:
-        import pytest, sys
-        assert pytest.main(["-q", "-p", "{PACKAGE}.plugin"]) == 0
-        print(*(name for name in sys.modules if name.startswith({unneeded})))"""
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
+def output_of(program, folder):
+    """The last lines that a program of Python prints, which runs in a folder without other plugins of pytest."""
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": f"-q -p {PACKAGE}.plugin"}
     run = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
         timeout=300,
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
     )
+    return [set(line.split()[1:]) for line in run.stdout.splitlines() if line.startswith("LOADED")]
 
-    assert run.stdout.splitlines()[-1] == ""
+
+def test_gates_without_a_baseline_load_no_statistics_and_nothing_of_comparisons(tmp_path):
+    gate = {"metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
+    program = f"""if True:
+        import sys
+        from {PACKAGE}.results.gates.rules import NO_REGRESSION
+        NO_REGRESSION.evidence({gate}).measurement({gate})
+        print("LOADED", *sys.modules)"""
+
+    (loaded,) = output_of(program, tmp_path)
+
+    assert not roots(loaded) & {"numpy", "scipy"}
+    assert not loaded & {f"{PACKAGE}.results.baseline.{name}" for name in ("comparison", "statistics")}
+
+
+def test_to_collect_loads_no_parser_and_to_run_cases_that_pass_nothing_that_only_others_need(tmp_path):
+    metrics = "metrics: [exact_set_match, exact_set_match_spider]\nthresholds: {}\n"
+    suite = f"kind: sql\nsource: a.db\n{metrics}cases:\n  - {{id: a, gold: SELECT 1, predicted: SELECT 1}}\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+    table = "{columns: [n], rows: [[1]]}"
+    case = f"  - {{id: a, gold_table: {table}, predicted_table: {table}}}"
+    (tmp_path / "b.queryeval.yaml").write_text(f"kind: sql\nsource: a.db\ncases:\n{case}\n", encoding="utf-8")
+    program = """if True:
+        import sys, pytest
+        for arguments in (["--collect-only", "a.queryeval.yaml"], ["b.queryeval.yaml"]):
+            assert pytest.main(arguments) == 0
+            print()
+            print("LOADED", *sys.modules)"""
+
+    collected, ran = output_of(program, tmp_path)
+
+    ours = ("evaluation.runner", "features.recording", "languages.sparql", "reports.story", "runs.workers")
+    unneeded = ("asyncio", "multiprocessing", *(f"{PACKAGE}.{name}" for name in ours))
+    assert "yaml" in collected
+    assert roots(collected) & (OWNERS.keys() - {"yaml"}) == set()
+    assert [name for name in ran if name.startswith(unneeded)] == []
 
 
 def pinned_versions():

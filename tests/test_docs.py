@@ -18,7 +18,7 @@ from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.suites.keys import COMPARE, KEYS  # white box: how each key is inherited
+from pytest_queryeval.suites import KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
@@ -40,6 +40,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
     name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "equality", "outcomes")
 }
+COMPARE = schema("suite")["definitions"]["compare"]["properties"]
 ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
 

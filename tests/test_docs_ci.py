@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -39,10 +38,7 @@ EVERY_COMMAND = [
     *(line for job in (JOB, STARTERS["gitlab"]["queries"]) for line in (*job["before_script"], *job["script"])),
 ]
 REPORTS = {f"report.{suffix}" for suffix in ("json", "md", "csv", "codequality", "html", "xlsx")} | {"junit.xml"}
-BASELINES = {"github": Path("baseline/report.json"), "gitlab": Path("queries/baseline.json")}
-COMMANDS = {"github": EVALUATE, "gitlab": SCRIPT}
-SHELLS = {"github": ("bash", "-e"), "gitlab": ("bash", "-eo", "pipefail")}
-SETTINGS, RECORD, REPLAY, NEW_GOLDS = "# queries/queryeval.yaml\n", "record=recorded\n", "replay=", "baseline.json\n"
+SETTINGS, RECORD, NEW_GOLDS = "# queries/queryeval.yaml\n", "record=recorded\n", "baseline.json\n"
 CASES = range(12)
 GOOD = """
 def predict(case):
@@ -117,10 +113,6 @@ def run(project, command, shell=("bash", "-e")):
     )
 
 
-def evaluate(project, service):
-    return run(project, COMMANDS[service], SHELLS[service])
-
-
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory):
     """The report of a run of the good system, as a service keeps it between two runs."""
@@ -130,27 +122,20 @@ def baseline(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluated(baseline, tmp_path_factory):
-    """A function that runs the job of a service on a system, once; gives the project and what the job said."""
-
-    @cache
-    def evaluate_with_baseline(service, system):
-        project = make_project(tmp_path_factory.mktemp(service))
-        change_system(project, system)
-        (project / BASELINES[service]).parent.mkdir(exist_ok=True)
-        shutil.copy(baseline, project / BASELINES[service])
-        return project, evaluate(project, service)
-
-    return evaluate_with_baseline
+def unchanged(baseline, tmp_path_factory):
+    """The project and what the job of GitLab said of a system that did not change."""
+    project = make_project(tmp_path_factory.mktemp("gitlab"))
+    shutil.copy(baseline, project / "queries/baseline.json")
+    return project, run(project, SCRIPT, ("bash", "-eo", "pipefail"))
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory):
-    """A project whose good system was recorded, and then is not to be asked."""
-    project = make_project(tmp_path_factory.mktemp("recorded"))
-    run(project, block("sh", RECORD))
-    change_system(project, GONE)
-    return project
+def worse(baseline, tmp_path_factory):
+    """The project and what the job of GitHub said of a system that got worse than the baseline that it fetched."""
+    project = make_project(tmp_path_factory.mktemp("github"))
+    change_system(project, WORSE)
+    fetch_baseline(project, baseline, "1\n")
+    return project, run(project, EVALUATE)
 
 
 def verdicts(project):
@@ -158,24 +143,28 @@ def verdicts(project):
     return [gate["ok"] for gate in report["gates"]]
 
 
-@pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_every_command_is_one_of_a_shell(command):
-    result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=300, check=False)
+def test_every_command_is_one_of_a_shell():
+    for command in EVERY_COMMAND:
+        result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=300, check=False)
 
-    assert result.stderr == ""
-    assert "${{" not in command  # what a service writes into a script could be anybody's text
+        assert result.stderr == "", command
+        assert "${{" not in command  # what a service writes into a script could be anybody's text
 
 
-def test_both_files_install_what_the_project_names():
+def test_both_files_install_what_the_project_names_and_keep_the_reports_of_runs_that_failed():
+    keep = STEPS["Keep the reports"]
+
     assert STEPS["Install"]["run"] == "pip install -r requirements.txt"
     assert JOB["before_script"] == ["pip install -r requirements.txt"]
+    assert (keep["if"], keep["with"]["path"]) == ("always()", "reports")
+    assert (JOB["artifacts"]["when"], JOB["artifacts"]["paths"]) == ("always", ["reports/"])
 
 
 def test_the_baseline_is_fetched_from_where_it_was_kept():
     fetch, entries = STEPS["Fetch the baseline"], STEPS["Keep the reports"]["with"]
     workflow = (DOCS / "ci/github-actions.yml").read_text(encoding="utf-8").partition(".github/workflows/")[2]
 
-    assert f"--name {entries['name']} --dir {BASELINES['github'].parent}" in fetch["run"]
+    assert f"--name {entries['name']} --dir baseline" in fetch["run"]
     assert f"--workflow {workflow.partition(':')[0]} " in fetch["run"]
     assert fetch["if"] == "github.event_name == 'pull_request'"
     assert GITHUB[True]["push"]["branches"] == ["main"]  # YAML reads `on` as true
@@ -209,92 +198,56 @@ def test_the_baseline_is_the_last_report_of_main_that_is_left(project, baseline,
     assert [path.name for path in project.glob("baseline/*")] == ["report.json"][: len(kept)]
 
 
-def test_an_unchanged_system_meets_all_gates_against_the_fetched_baseline(project, baseline):
-    fetch_baseline(project, baseline, "1\n")
-
-    result = evaluate(project, "github")
-
-    assert result.returncode == 0, result.stdout
-    assert verdicts(project) == [True, True, True]
-
-
-def test_a_list_of_runs_that_cannot_be_read_is_a_warning(project):
-    assert run(project, STEPS["Fetch the baseline"]["run"]).stdout.startswith("::warning title=No baseline::")
-
-
-def test_both_files_keep_the_reports_of_runs_that_failed():
-    keep = STEPS["Keep the reports"]
-
-    assert (keep["if"], keep["with"]["path"]) == ("always()", "reports")
-    assert (JOB["artifacts"]["when"], JOB["artifacts"]["paths"]) == ("always", ["reports/"])
-
-
 def test_the_main_branch_runs_without_a_baseline_and_does_not_evaluate_its_gates(project):
-    result = evaluate(project, "github")
+    fetched, result = run(project, STEPS["Fetch the baseline"]["run"]), run(project, EVALUATE)
 
+    assert fetched.stdout.startswith("::warning title=No baseline::")  # the list of runs cannot be read
     assert result.returncode == 0, result.stdout
     assert verdicts(project) == [True, None, None]
 
 
-def test_a_system_that_did_not_change_meets_all_gates(evaluated):
-    project, result = evaluated("gitlab", GOOD)
+def issues(project):
+    """Where the findings are that GitLab shows."""
+    text = (project / JOB["artifacts"]["reports"]["codequality"]).read_text(encoding="utf-8")
+    return [issue["location"]["path"] for issue in json.loads(text)]
+
+
+def test_a_system_that_did_not_change_meets_all_gates_and_its_reports_are_where_gitlab_looks_for_them(unchanged):
+    project, result = unchanged
 
     assert result.returncode == 0, result.stdout
     assert verdicts(project) == [True, True, True]
     assert {path.name for path in (project / "reports").iterdir()} == REPORTS
+    cases, gates = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"]).getroot()
+    assert (len(cases.findall("testcase")), gates.get("name")) == (len(CASES), "queryeval.gates")
+    assert issues(project) == []
+    assert STARTERS["gitlab"]["queries"]["artifacts"]["reports"] == JOB["artifacts"]["reports"]
 
 
-def test_a_worse_system_fails_the_job_which_has_its_reports(evaluated):
-    project, result = evaluated("github", WORSE)
+def test_a_worse_system_fails_the_job_which_has_its_reports_and_a_summary_with_the_broken_cases(worse):
+    project, result = worse
 
     assert result.returncode == 1
     assert verdicts(project) == [False, False, False]
     assert {path.name for path in (project / "reports").iterdir()} == REPORTS
     assert "6 regressions" in result.stdout
-
-
-def test_the_step_summary_tells_the_verdict_and_the_broken_cases(evaluated):
-    project, _ = evaluated("github", WORSE)
-
+    assert issues(project) == ["queries/doubles.queryeval.yaml"] * 6
     summary = (project / "summary.md").read_text(encoding="utf-8")
     heading, _, verdict, *_ = summary.split("\n")
     assert (heading.endswith(" in `queries`"), verdict.partition(",")[0]) == (True, "**FAILED: 12 cases: 6 passed")
     assert "queries/doubles.queryeval.yaml::double-11" in summary
 
 
-def test_junit_is_written_where_gitlab_looks_for_it(evaluated):
-    project, _ = evaluated("gitlab", GOOD)
-
-    junit = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"])
-    cases, gates = junit.getroot()
-    assert (len(cases.findall("testcase")), gates.get("name")) == (len(CASES), "queryeval.gates")
-
-
-@pytest.mark.parametrize(("service", "system", "broken"), [("gitlab", GOOD, 0), ("github", WORSE, 6)])
-def test_code_quality_is_written_where_gitlab_looks_for_it(evaluated, service, system, broken):
-    project, _ = evaluated(service, system)
-
-    issues = json.loads((project / JOB["artifacts"]["reports"]["codequality"]).read_text(encoding="utf-8"))
-    assert [issue["location"]["path"] for issue in issues] == ["queries/doubles.queryeval.yaml"] * broken
-    assert STARTERS["gitlab"]["queries"]["artifacts"]["reports"] == JOB["artifacts"]["reports"]
-
-
 def test_gitlab_without_a_baseline_stops_and_says_so(project):
-    result = evaluate(project, "gitlab")
+    result = run(project, SCRIPT, ("bash", "-eo", "pipefail"))
 
     assert result.returncode == 4
     assert "queries/baseline.json" in result.stderr
 
 
-def test_a_replay_asks_nobody(recording):
-    result = run(recording, block("sh", REPLAY))
-
-    assert result.returncode == 0, result.stdout
-    assert "12 cases: 12 passed" in result.stdout
-
-
-def test_new_golds_score_the_answers_that_were_recorded(recording, tmp_path):
-    project = shutil.copytree(recording, tmp_path / "recorded")
+def test_new_golds_score_the_answers_that_were_recorded_and_nobody_is_asked(project):
+    run(project, block("sh", RECORD))
+    change_system(project, GONE)
     write_golds(project, "{} * 3 - {}")
 
     result = run(project, block("sh", NEW_GOLDS))

@@ -255,11 +255,6 @@ def test_a_question_has_a_column_of_its_own(key):
     assert (prediction.content.query, prediction.seconds, prediction.metadata) == ("SELECT 1", 0.5, {"No.": 1})
 
 
-@pytest.mark.parametrize("name", ["p.jsonl", "p.json", "p.csv"])
-def test_answers_may_be_called_otherwise(name):
-    assert answer(predictions({"id": "a", "sql": "x"}, name=name, answer="sql")) == "x"
-
-
 def test_objects_and_mappings_have_names_of_their_own():
     columns = {"id": "nr", "predicted": "sql", "trial": "run"}
     lines = predictions({"nr": 1, "sql": "SELECT 1", "run": 2, "id": "x"}, columns=columns)
@@ -583,13 +578,3 @@ def test_what_is_wrong_with_columns_is_said_with_the_names_of_the_file():
     )
     message = problem("No.,SQL,Time", "1,SELECT 1,soon", name="b.csv", columns=columns)
     assert message == "b.csv:2: `Time` must be a number from 0 to 1,000,000,000, without quotes or a unit"
-
-
-def test_a_value_is_no_query():
-    assert no_answer(predictions("", '{"id": "a", "predicted": ["x"]}')) == (
-        "p.jsonl:2: the prediction is not text: write the query without the brackets"
-    )
-
-
-def test_nothing_of_a_file_is_called():
-    assert not PREDICTORS["file"].calls

@@ -100,12 +100,15 @@ def test_each_test_file_is_in_one_part_of_make_test():
 
 
 @pytest.mark.feature("ci", "excel", "page")
-def test_the_ini_setting_fills_a_folder_with_reports(start):
+def test_the_ini_setting_fills_a_folder_with_reports_and_the_snippet_of_gates_is_evaluated(start):
     (start / "pytest.ini").write_text(blocks("ini")[0], encoding="utf-8")
+    (start / "queryeval.yaml").write_text(blocks("yaml", "# queryeval.yaml\n")[0], encoding="utf-8")
 
     result = run(start)
 
     assert result.returncode == 1
+    assert "gate met: execution_accuracy" in result.stdout
+    assert result.stdout.count("gate MISSED") == 2
     assert {path.name for path in (start / "reports").iterdir()} >= {"junit.xml", "report.json", "report.md"}
     assert "queryeval.execution_accuracy" in (start / "reports/junit.xml").read_text(encoding="utf-8")
 
@@ -152,15 +155,6 @@ def test_snippets_of_suite_files_can_be_read(start, snippet):
     (start / SUITE).write_text(f"kind: sql\nsource: concerts.db\n{snippet}cases:\n{CASES}", encoding="utf-8")
 
     assert len(load_cases(SUITE)) == 2
-
-
-def test_the_snippet_of_gates_is_evaluated(start):
-    (start / "queryeval.yaml").write_text(blocks("yaml", "# queryeval.yaml\n")[0], encoding="utf-8")
-
-    result = run(start)
-
-    assert "gate met: execution_accuracy" in result.stdout
-    assert result.stdout.count("gate MISSED") == 2
 
 
 def test_the_metric_of_ones_own_can_be_named(start):
@@ -222,19 +216,9 @@ def test_messages_are_those_that_the_page_quotes(messages, broken):
     assert set(said) <= quoted
 
 
-def test_the_suite_of_texts_passes_without_a_database(tmp_path):
-    (suite,) = blocks("yaml", "# texts.queryeval.yaml")
-    (tmp_path / "texts.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    report = evaluate(load_cases(tmp_path))
-
-    assert report["totals"]["passed"] == 1
-    assert report["cases"][0]["scores"] == {"exact_set_match": 1.0, "partial_where_f1": 1.0}
-
-
-@pytest.mark.parametrize("name", ["searches", "selections"])
+@pytest.mark.parametrize("name", ["texts", "searches", "selections"])
 @pytest.mark.feature("json", "sdmx")
-def test_the_suites_of_answers_that_are_read_pass(tmp_path, name):
+def test_the_suites_that_need_no_database_pass(tmp_path, name):
     (suite,) = blocks("yaml", f"# {name}.queryeval.yaml")
     (tmp_path / f"{name}.queryeval.yaml").write_text(suite, encoding="utf-8")
 

@@ -7,7 +7,7 @@ name the setting. A new key, option or run option without an example fails.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -16,10 +16,10 @@ import pytest
 from editor_schemas import schema
 from features.sdmx import sdmx_messages
 
+from pytest_queryeval import plugin
 from pytest_queryeval.cli import main
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.runs.option_table import OPTIONS  # white box: which options are settings only
 
 FEATURES = (
     "check",
@@ -116,6 +116,7 @@ def asked(function: str, **more: Any) -> dict[str, Any]:
     return {"predictor": f"p.py:{function}", **more}
 
 
+ANSWERED = ByKind({kind: {"predicted": gold} for kind, gold in GOLDS.items()})
 UNPREDICTED = ByKind({kind: {"gold": gold} for kind, gold in GOLDS.items()})
 RDF_TYPES = ByKind(WRONG, sparql={"gold": "SELECT (1 AS ?n) {}", "predicted": "SELECT (1.0 AS ?n) {}"})
 DATE_TIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
@@ -184,7 +185,7 @@ OTHER_OPTIONS = {
         ByKind(sql={"source": None, "metrics": ["exact_set_match"], "thresholds": {}}),
     )
 }
-NOT_STATED = {"predicted": None}
+FILED = ByKind(sql="gold.sql", sparql="gold.rq", json="gold.json", sdmx="gold.txt")
 EXAMPLES: dict[str, Example] = {
     "kind": Example(ByKind({kind: kind for kind in GOLDS}), top={"kind": None}),
     "source": Example(ByKind(SOURCES, json="a.db", sdmx="a.db"), top={"source": None}),
@@ -199,7 +200,7 @@ EXAMPLES: dict[str, Example] = {
     "on_miss": Example("xfail"),
     "check": Example({"ignore": {"duplicate-question": "on purpose"}}, top={"twice": True}),
     "timeout": Example(
-        0.3,
+        0.2,
         ByKind(
             WRONG,
             sql={"gold": "SELECT 1", "predicted": ENDLESS},
@@ -207,7 +208,7 @@ EXAMPLES: dict[str, Example] = {
             json={"gold": {"x": "a"}, "predicted": {"x": "a" * 40 + "!"}},
         ),
         ByKind(json={"json_schema": "slow.json"}),
-        otherwise=0.6,
+        otherwise=0.3,
     ),
     "max_rows": Example(1),
     "trials": Example(2, UNPREDICTED, asked("fixed")),
@@ -237,37 +238,17 @@ EXAMPLES: dict[str, Example] = {
             sparql={"gold": f"{PREFIX}SELECT ?n {{ ?x :b ?n }}", "predicted": "SELECT (1 AS ?n) {}"},
         ),
     ),
-    "answerable": Example(False, ByKind({kind: {"predicted": gold} for kind, gold in GOLDS.items()})),
-    "gold": Example(ByKind(GOLDS), ByKind({kind: {"predicted": gold} for kind, gold in GOLDS.items()})),
+    "answerable": Example(False, ANSWERED),
+    "gold": Example(ByKind(GOLDS), ANSWERED),
     "gold_any": Example(
         ByKind({kind: [answers["gold"], answers["predicted"]] for kind, answers in WRONG.items()}),
         ByKind({kind: {"predicted": answers["predicted"]} for kind, answers in WRONG.items()}),
     ),
-    "gold_table": Example(
-        {"columns": ["a"], "rows": [[1]]}, ByKind({kind: {"predicted": gold} for kind, gold in GOLDS.items()})
-    ),
-    "gold_file": Example(
-        ByKind(
-            {kind: f"gold.{kind}" for kind in GOLDS},
-            sql="gold.sql",
-            sparql="gold.rq",
-            json="gold.json",
-            sdmx="gold.txt",
-        ),
-        ByKind({kind: {"predicted": gold} for kind, gold in GOLDS.items()}),
-    ),
+    "gold_table": Example({"columns": ["a"], "rows": [[1]]}, ANSWERED),
+    "gold_file": Example(FILED, ANSWERED),
     "predicted": Example(ByKind(GOLDS), UNPREDICTED),
     "predicted_table": Example({"columns": ["a"], "rows": [[1]]}, UNPREDICTED),
-    "predicted_file": Example(
-        ByKind(
-            {kind: f"gold.{kind}" for kind in GOLDS},
-            sql="gold.sql",
-            sparql="gold.rq",
-            json="gold.json",
-            sdmx="gold.txt",
-        ),
-        UNPREDICTED,
-    ),
+    "predicted_file": Example(FILED, UNPREDICTED),
     "db_schema": Example("tables.json", UNPREDICTED, asked("by_schema")),
     "conversation": Example([{"role": "user", "content": "Which?"}], UNPREDICTED, asked("fixed", question=None)),
     "json_schema": Example("any.json"),
@@ -292,23 +273,6 @@ EXAMPLES: dict[str, Example] = {
     **options(),
 }
 ONLY_DEFAULT = {"compare.nulls"}  # has one value, which states the rule
-# The file in tests/plugin with the tests of a run option, and of the setting of pytest with its name.
-RUN_OPTIONS = {
-    **dict.fromkeys(("report", "predictor", "threshold", "limit"), "options"),
-    "name": "reports",
-    "trials": "predictions",
-    "concurrency": "predictions",
-    "record": "recording",
-    "replay": "recording",
-    "baseline": "baseline",
-    "sample": "stop",
-    "stop": "stop",
-    "spend": "spend",
-    "cause": "outcomes",
-    "challenge": "challenge",
-    "gates": "gates",
-    "excel_layout": "report_files",
-}
 
 
 def declared() -> set[str]:
@@ -325,14 +289,14 @@ def test_every_setting_has_an_example():
     assert declared() - ONLY_DEFAULT == EXAMPLES.keys()
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_run_option_and_setting_of_pytest_is_tested(option):
-    tests = Path(__file__).with_name("plugin") / f"test_plugin_{RUN_OPTIONS[option.name]}.py"
+def test_every_run_option_and_setting_of_pytest_is_tested():
+    parser = pytest.Parser(_ispytest=True)
+    plugin.pytest_addoption(parser)
+    names = [*(option.names()[0] for option in parser.getgroup("queryeval").options), *parser._inidict]
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).with_name("plugin").glob("test_*.py"))
 
-    text = tests.read_text(encoding="utf-8")
-
-    assert option.is_setting_only or f"--queryeval-{option.flag}" in text
-    assert not option.setting or f"queryeval_{option.name}" in text
+    assert len(names) > 20
+    assert [name for name in names if name not in tests] == []
 
 
 class Meaning:
@@ -351,33 +315,24 @@ class Meaning:
         return [crc32(f"{self._model}|{a}|{b}".encode()) % 97 / 97 for a, b in pairs]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: "snowflake" not in name)
-    monkeypatch.setattr("pytest_queryeval.features.embeddings.Embedder", Meaning)
-    answers = {kind: gold if isinstance(gold, str) else json.dumps(gold) for kind, gold in GOLDS.items()}
-    files = {
-        **FILES,
-        "p.py": f"ANSWERS = {answers!r}\n{FILES['p.py']}",
-        "gold.sql": GOLDS["sql"],
-        "gold.rq": GOLDS["sparql"],
-    }
-    files |= {"gold.json": json.dumps(GOLDS["json"]), "gold.txt": json.dumps(GOLDS["sdmx"])}
-    decision = {
-        "suite": "s.queryeval.yaml",
-        "case": "a",
-        "decision": "wrong",
-        "reviewer": "ann",
-        "at": "2026-01-01T00:00:00Z",
-    }
-    files["r.jsonl"] = json.dumps(decision) + "\n"
-    files |= {f"{kind}.env": f"SCRIPT_{kind.upper()}=p\n" for kind in GOLDS}
-    for name, text in files.items():
-        Path(name).write_text(text, encoding="utf-8")
-    Path("shop.xml").write_bytes(sdmx_messages.shop())
-    Path("more").mkdir()
-    return tmp_path
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("matrix"))
+        patch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: "snowflake" not in name)
+        patch.setattr("pytest_queryeval.features.embeddings.Embedder", Meaning)
+        answers = {kind: gold if isinstance(gold, str) else json.dumps(gold) for kind, gold in GOLDS.items()}
+        golds = {"gold.sql": GOLDS["sql"], "gold.rq": GOLDS["sparql"]}
+        golds |= {"gold.json": json.dumps(GOLDS["json"]), "gold.txt": json.dumps(GOLDS["sdmx"])}
+        decision = {"suite": "s.queryeval.yaml", "case": "a", "decision": "wrong", "reviewer": "ann"}
+        files = {**FILES, **golds, "p.py": f"ANSWERS = {answers!r}\n{FILES['p.py']}"}
+        files["r.jsonl"] = json.dumps(decision | {"at": "2026-01-01T00:00:00Z"}) + "\n"
+        files |= {f"{kind}.env": f"SCRIPT_{kind.upper()}=p\n" for kind in GOLDS}
+        for name, text in files.items():
+            Path(name).write_text(text, encoding="utf-8")
+        Path("shop.xml").write_bytes(sdmx_messages.shop())
+        Path("more").mkdir()
+        yield
 
 
 def of_kind(value: Any, kind: str) -> Any:
@@ -385,20 +340,25 @@ def of_kind(value: Any, kind: str) -> Any:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_setting_has_an_effect_or_is_reported(name, capsys):
+def test_a_setting_has_an_effect_or_is_reported(name, say):
     example, (key, *_) = EXAMPLES[name], name.split(".")
     silent = []
     for kind in KINDS.available():
         for level in [level for level, keys in LEVELS.items() if key in keys]:
-            without = outcome(example, kind, key, level, of_kind(example.otherwise, kind), capsys)
-            with_it = outcome(example, kind, key, level, of_kind(example.value, kind), capsys)
-            if with_it == without and f"`{name.replace('.', ': ')}" not in str(with_it):
-                silent.append((kind, level, with_it))
+            without, with_it = (
+                suite_of(example, kind, key, level, of_kind(value, kind))
+                for value in (example.otherwise, example.value)
+            )
+            if any(say(command, *without) != say(command, *with_it) for command in COMMANDS):
+                continue
+            said = [say(command, *with_it) for command in COMMANDS]
+            if f"`{name.replace('.', ': ')}" not in str(said):
+                silent.append((kind, level, said))
     assert silent == []
 
 
-def outcome(example: Example, kind: str, key: str, level: str, value: Any, capsys: Any) -> tuple[Any, ...]:
-    """What a run and `check` say of a suite with a value at a level, or without it."""
+def suite_of(example: Example, kind: str, key: str, level: str, value: Any) -> tuple[str, str, str]:
+    """The texts of a suite with a value at a level, or without it; of its folder; and of another file with cases."""
     case = {"id": "a", "question": "Which?", **of_kind(example.case, kind)}
     top = {"kind": kind, "source": SOURCES.get(kind), "thresholds": None, **of_kind(example.top, kind)}
     number = 2 if top.pop("twice", False) else 1
@@ -407,19 +367,37 @@ def outcome(example: Example, kind: str, key: str, level: str, value: Any, capsy
     levels: dict[str, dict[str, Any]] = {"folder": {}, "file": top, "case": case}
     if value is not None:
         levels[level][key] = value
-    top = {name: setting for name, setting in top.items() if setting is not None}
-    cases = [case, {**case, "id": "b"}][:number]
-    Path("more/c.yaml").write_text(json.dumps({**case, "id": "more"}), encoding="utf-8")
-    suite = {"cases": cases, **top}
-    Path("s.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
-    Path("queryeval.yaml").write_text(json.dumps(levels["folder"]) if levels["folder"] else "", encoding="utf-8")
-    Path("r.json").unlink(missing_ok=True)
-    run = call(["evaluate", ".", "--report=r.json"], capsys)
-    report = plain(json.loads(Path("r.json").read_text())) if Path("r.json").exists() else run
-    return run[0], report, call(["check", ".", "--no-run", "--json"], capsys)
+    suite = {"cases": [case, {**case, "id": "b"}][:number]}
+    suite |= {name: setting for name, setting in top.items() if setting is not None}
+    folder = json.dumps(levels["folder"]) if levels["folder"] else ""
+    return json.dumps(suite), folder, json.dumps({**case, "id": "more"})
 
 
-def call(arguments: list[str], capsys: Any) -> tuple[Any, ...]:
+EVALUATE, CHECK = ("evaluate", ".", "--report=r.json"), ("check", ".", "--no-run", "--json")
+COMMANDS = EVALUATE, CHECK
+
+
+@pytest.fixture
+def say(capsys):
+    """A function that returns what a command says of a suite; it is run once."""
+
+    def call_once(command, *texts):
+        if (command, *texts) not in SAID:
+            for name, text in zip(("s.queryeval.yaml", "queryeval.yaml", "more/c.yaml"), texts, strict=True):
+                Path(name).write_text(text, encoding="utf-8")
+            Path("r.json").unlink(missing_ok=True)
+            status, text = call(command, capsys)
+            report = plain(json.loads(Path("r.json").read_text())) if Path("r.json").exists() else text
+            SAID[command, *texts] = f"{status} {report}"
+        return SAID[command, *texts]
+
+    return call_once
+
+
+SAID: dict[tuple[Any, ...], str] = {}
+
+
+def call(arguments: Sequence[str], capsys: Any) -> tuple[Any, ...]:
     """The status of a command, and its output if it refuses what it reads."""
     try:
         status: Any = main(arguments)

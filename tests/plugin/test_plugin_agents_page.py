@@ -24,12 +24,11 @@ def ask(question, schema):
     asked[question] = asked.get(question, 0) + 1
     number = int(re.search(r"\d+", question)[0])
     wrong = str(number) in os.environ.get("WRONG", "").split(",") or (number % 4 == 3 and asked[question] == 1)
-    known = "weather" not in question or "GUESSES" in os.environ
+    known = "weather" not in question
     failed = Namespace(sql="SELECT x", rows=None, error="no such column: x", seconds=0.1)
     answered = Namespace(sql="SELECT 1", rows=[{"n": 1}], error=None, seconds=0.1)
     calls = [failed, *[answered] * int(os.environ.get("QUERIES", 2))]
-    cost = float(os.environ.get("COST", 0.02))
-    return Namespace(sql=f"SELECT {number + wrong}" if known else "", text="no table has it", calls=calls, cost=cost)
+    return Namespace(sql=f"SELECT {number + wrong}" if known else "", text="no table has it", calls=calls, cost=0.02)
 """
 SUITE = """
 kind: sql
@@ -102,29 +101,6 @@ def test_an_agent_that_asks_too_many_queries_misses(evaluate, monkeypatch):
     assert status == 1
     assert "gate missed: pass_rate" in verdict
     assert {case["outcome"] for case in report["cases"] if case["gold"]} == {"missed"}
-
-
-def test_an_agent_that_guesses_where_there_is_no_answer_misses(evaluate, monkeypatch):
-    monkeypatch.setenv("GUESSES", "1")
-
-    status, verdict, report = evaluate()
-
-    assert status == 1
-    assert "gate missed: abstention" in verdict
-    assert report["metrics"]["answered_unanswerable"]["mean"] == 1.0
-
-
-def test_the_spend_limit_ends_a_run_and_the_next_attempt_goes_on(evaluate, monkeypatch):
-    monkeypatch.setenv("COST", "0.15")
-
-    first, first_verdict, first_report = evaluate()
-    second, _, second_report = evaluate()
-
-    assert first == 1
-    assert re.search(r"NO VERDICT: the spend limit was reached after \d+ of 25 cases", first_verdict)
-    assert first_report["totals"]["not_run"] > 0
-    assert first_report["spend"]["reached"]
-    assert (second, second_report["totals"]["not_run"]) == (0, 0)
 
 
 def test_a_worse_agent_is_told_by_the_baseline(evaluate, folder, monkeypatch):

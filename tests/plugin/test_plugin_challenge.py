@@ -58,34 +58,31 @@ def test_the_setting_challenges_and_a_threshold_fails_with_the_counterexample(su
     )
 
 
+GATE = "gates: [{metric: challenged_accuracy, min: 0.5}]"
+
+
 @pytest.mark.feature("strength")
-@pytest.mark.parametrize(
-    ("thresholds", "gates", "outcome"),
-    [
-        ({}, "", "passed"),
-        ({"challenged_accuracy": 1}, "", "error"),
-        ({}, "gates: [{metric: challenged_accuracy, min: 0.5}]", "error"),
-        ({}, "gates: [{metric: challenged_accuracy, min: 0.5, where: {difficulty: top}}]", "passed"),
-    ],
-)
-@pytest.mark.parametrize("option", [(), ("--queryeval-challenge",)])
-def test_a_replay_without_a_challenge_that_is_required_is_an_error_of_the_case(
-    thresholds, gates, outcome, option, suite, write, run_and_parse
-):
-    cases = (
-        case("a", **PAIR),
-        {"id": "b", "gold_any": [PAIR["gold"], PAIR["predicted"]], "predicted": PAIR["predicted"], "difficulty": "top"},
-    )
+@pytest.mark.parametrize("option", [[], ["--queryeval-challenge"]], ids=["the metric", "the option"])
+def test_a_replay_without_a_challenge_that_is_required_is_an_error_of_the_case(option, suite, write, run_and_parse):
+    golds = {"gold_any": [PAIR["gold"], PAIR["predicted"]]}
+    cases = (case("a", **PAIR), {"id": "b", **golds, "predicted": PAIR["predicted"], "difficulty": "top"})
     suite(*cases)
     run_and_parse("--queryeval-record=rec")
-    metrics = ["execution_accuracy", "challenged_accuracy"] if not option else ["execution_accuracy"]
-    suite(*cases, metrics=metrics, thresholds={"execution_accuracy": 1, **thresholds})
-    write("queryeval.yaml", gates)
+    metrics = ["execution_accuracy", *([] if option else ["challenged_accuracy"])]
+    for thresholds, gates, outcome in (
+        ({}, "", "passed"),
+        ({"challenged_accuracy": 1}, "", "error"),
+        ({}, GATE, "error"),
+        ({}, GATE.replace("0.5", "0.5, where: {difficulty: top}"), "passed"),
+    ):
+        suite(*cases, metrics=metrics, thresholds={"execution_accuracy": 1, **thresholds})
+        write("queryeval.yaml", gates)
 
-    replayed = run_and_parse(*option, "--queryeval-replay=rec")
+        replayed = run_and_parse(*option, "--queryeval-replay=rec")
 
-    assert replayed.outcomes == {"a": outcome, "b": "passed"}  # b has the words of a gold
-    assert "no recorded challenge of" in (replayed.text if outcome == "error" else str(replayed.case("a")["challenge"]))
+        assert replayed.outcomes == {"a": outcome, "b": "passed"}  # b has the words of a gold
+        said = replayed.text if outcome == "error" else str(replayed.case("a")["challenge"])
+        assert "no recorded challenge of" in said
 
 
 def test_the_verdict_says_how_many_passes_were_not_challenged_though_it_depends_on_them(suite, run_and_parse):

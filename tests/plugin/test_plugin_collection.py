@@ -83,11 +83,7 @@ def test_suites_of_all_suffixes_are_collected_beside_tests_and_items_of_others(w
         ("a.queryeval.yaml", FIRST_LINE + 1),
         ("a.queryeval.yaml", FIRST_LINE + 2),
     ]
-
-
-def test_verbose_run_shows_node_ids_as_they_are(whole):
     names = {line.split()[0] for line in whole.result.outlines if ".queryeval." in line.split(" ")[0] and "::" in line}
-
     assert names >= {"a.queryeval.yaml::singers/per-country.v1:a", "b.queryeval.yml::three"}
 
 
@@ -155,59 +151,62 @@ def test_broken_files_are_collection_errors_with_all_problems_and_miss_the_gates
     assert "Traceback" not in run.text
 
 
+A, OTHER, SHOWN = "a/a.queryeval.yaml", "other/e.queryeval.yaml", "shown/h.queryeval.yaml"
+
+
 @pytest.mark.parametrize(
-    ("link", "target", "paths"),
+    ("links", "paths"),
     [
-        ("a/up", "..", ["a/a.queryeval.yaml"]),
-        ("a/self", ".", ["a/a.queryeval.yaml"]),
-        ("b", "a", ["a/a.queryeval.yaml"]),
-        ("shown", ".hidden", ["a/a.queryeval.yaml", "shown/h.queryeval.yaml"]),
-        ("other", "../elsewhere", ["a/a.queryeval.yaml", "other/e.queryeval.yaml"]),
+        ({"a/up": ".."}, [A]),
+        ({"a/self": "."}, [A]),
+        ({"b": "a", "shown": ".hidden", "other": "../elsewhere"}, [A, OTHER, SHOWN]),
     ],
 )
-def test_a_case_is_collected_once_whatever_links_lead_to_it(pytester, suite, write, link, target, paths):
+def test_a_case_is_collected_once_whatever_links_lead_to_it(pytester, suite, write, links, paths):
     suite(case("a"), name="work/a/a.queryeval.yaml")
     suite(case("h"), name="work/.hidden/h.queryeval.yaml")
     suite(case("e"), name="elsewhere/e.queryeval.yaml")
     write("work/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
     write("work/pytest.ini", "[pytest]")
     os.chdir("work")
-    Path(link).symlink_to(target)
+    for link, target in links.items():
+        Path(link).symlink_to(target)
 
-    pytester.runpytest_inprocess("--queryeval-report=report.json")
-    by_pytest = json.loads(Path("report.json").read_text(encoding="utf-8"))
-    main(["evaluate", ".", "--report", "evaluated.json"])
-    by_command = json.loads(Path("evaluated.json").read_text(encoding="utf-8"))
+    pytester.runpytest_inprocess("--queryeval-report=by_pytest.json")
+    main(["evaluate", ".", "--report", "by_command.json"])
 
-    assert [case["path"] for case in by_pytest["cases"]] == [case["path"] for case in by_command["cases"]] == paths
-    assert [gate["cases"] for gate in (*by_pytest["gates"], *by_command["gates"])] == [len(paths)] * 2
+    for name in ("by_pytest.json", "by_command.json"):
+        report = json.loads(Path(name).read_text(encoding="utf-8"))
+        assert [case["path"] for case in report["cases"]] == paths
+        assert [gate["cases"] for gate in report["gates"]] == [len(paths)]
 
 
-@pytest.mark.parametrize("link", ["b.queryeval.yaml", "queryeval.yaml", "cases/c.yaml"])
-def test_a_link_to_nothing_is_a_file_that_cannot_be_read(suite, write, run, capsys, link):
+def test_a_link_to_nothing_is_a_file_that_cannot_be_read(suite, write, run, capsys):
     suite(case("a"))
     write("cases/a.yaml", "{id: a, gold: SELECT 1, predicted: SELECT 1}")
     write("files.queryeval.yaml", "kind: sql\nsource: {sqlite: {script: singers.sql}}\ncases: cases/*.yaml")
-    Path(link).symlink_to("nowhere.yaml")
+    for link in ("b.queryeval.yaml", "queryeval.yaml", "cases/c.yaml"):
+        Path(link).symlink_to("nowhere.yaml")
 
-    result = run()
+        result = run()
+        with pytest.raises(SystemExit):
+            main(["evaluate", "."])
 
-    said = f"{link}: no such file: correct the link, which leads to "
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert said in result.stdout.str()
-    with pytest.raises(SystemExit):
-        main(["evaluate", "."])
-    assert said in capsys.readouterr().err
+        said = f"{link}: no such file: correct the link, which leads to "
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+        assert said in result.stdout.str()
+        assert said in capsys.readouterr().err
+        Path(link).unlink()
 
 
-def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(suite, run_and_parse, workers):
+def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(suite, run_and_parse):
     names = {"es\x1bc": r"es\x1bc", "by\udcfftes": r"by\udcfftes", "li\nne": "li ne"}
     folders = {"": "", "d\x1b/": r"d\x1b/"}
     for folder in folders:
         for name in names:
             suite(case("good"), case("bad", WRONG), name=f"{folder}{name}.queryeval.yaml")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     paths = {f"{folder}{name}.queryeval.yaml" for folder in folders.values() for name in names.values()}
     assert {case["nodeid"] for case in run.report["cases"]} == {
@@ -219,30 +218,18 @@ def test_names_of_files_that_no_terminal_or_xml_may_show_are_escaped(suite, run_
     assert [path for path in paths if f"FAILED {path}::bad" not in run.text] == []
 
 
-def test_last_failed_runs_only_what_failed(suite, run_and_parse):
-    suite(case("bad", WRONG), case("error", gold=INVALID), case("good"))
-
-    run_and_parse()
-    again = run_and_parse("--lf")
-
-    assert again.outcomes == {"bad": "failed", "error": "error"}
-
-
-@pytest.mark.parametrize(
-    "option",
-    ["--collect-only", "--setup-plan", "--setup-only", "--fixtures", "--fixtures-per-test", "--cache-show"],
-)
-def test_where_pytest_only_lists_something_nothing_is_asked_written_or_judged(pytester, suite, write, run, option):
+def test_where_pytest_only_lists_something_nothing_is_asked_written_or_judged(pytester, suite, write, run):
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
     write("p.py", "def predict(case):\n    open('asked', 'a').close()\n")
     suite(unpredicted("a"), predictor="p.py:predict")
     write("report.json", "earlier")
 
-    result = run(option, "--queryeval-report=report.json", "--queryeval-report=out")
+    for option in ("collect-only", "setup-plan", "setup-only", "fixtures", "fixtures-per-test", "cache-show"):
+        result = run(f"--{option}", "--queryeval-report=report.json", "--queryeval-report=out")
 
-    assert result.ret == 0
-    assert "queryeval:" not in result.stdout.str()
-    assert "gate" not in result.stdout.str()
+        assert result.ret == 0, option
+        assert "queryeval:" not in result.stdout.str(), option
+        assert "gate" not in result.stdout.str(), option
     assert (pytester.path / "report.json").read_text(encoding="utf-8") == "earlier"
     assert not (pytester.path / "asked").exists()
     assert not (pytester.path / "out").exists()
@@ -264,6 +251,21 @@ def test_plugin_that_is_switched_off_or_has_no_suites_leaves_a_project_alone(pyt
     assert not (pytester.path / "report.json").exists()
 
 
+def test_options_of_output_do_no_harm(suite, run_and_parse):
+    suite(case("bad", WRONG), case("good"), case("error", gold=INVALID))
+
+    for options in (
+        *("-qq --tb=no", "-v --tb=native -s --durations=0 -rA", "--tb=line --no-header --no-summary"),
+        "-p no:terminal",
+    ):
+        run = run_and_parse(*options.split())
+
+        assert run.result.ret == 1
+        assert run.outcomes == {"bad": "failed", "good": "passed", "error": "error"}
+        assert "Traceback" not in run.text
+        assert "INTERNALERROR" not in run.text
+
+
 def test_a_case_that_is_collected_twice_is_not_said_to_be_run_again_after_a_failure(suite, run_and_parse):
     suite(case())
 
@@ -271,24 +273,6 @@ def test_a_case_that_is_collected_twice_is_not_said_to_be_run_again_after_a_fail
 
     run.result.assert_outcomes(passed=2)
     assert "rerun_cases" not in run.report
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *("-q --tb=short", "-qq --tb=no", "-v --tb=native -s", "-vv --tb=line --durations=0"),
-        *("--no-header --durations=3 -rA", "--no-summary", "-p no:terminal"),
-    ],
-)
-def test_options_of_output_do_no_harm(suite, run_and_parse, options):
-    suite(case("bad", WRONG), case("good"), case("error", gold=INVALID))
-
-    run = run_and_parse(*options.split())
-
-    assert run.result.ret == 1
-    assert run.outcomes == {"bad": "failed", "good": "passed", "error": "error"}
-    assert "Traceback" not in run.text
-    assert "INTERNALERROR" not in run.text
 
 
 TOLD = (
@@ -310,23 +294,18 @@ def test_suite_under_another_name_is_told_last_where_the_command_line_names_it(s
     assert "rename it to" not in "".join(result.stdout.str() + result.stderr.str() for result in others)
 
 
-@pytest.mark.parametrize("arguments", [[], ["sub"], ["sub", "other"]], ids=str)
-def test_suite_under_another_name_is_told_once_where_nothing_else_is_found(suite, run, arguments):
+def test_suite_under_another_name_is_told_once_where_nothing_else_is_found(suite, run):
     suite(case("good"), name="sub/songs.yaml")
     suite(case("good"), name="sub/more.yml")
-    if "other" in arguments:
-        suite(case("good"), name="other/a.queryeval.yaml")
 
-    assert run(*arguments).stdout.str().count("rename it to") == 1
+    told = [run(*paths).stdout.str().count("rename it to") for paths in ([], ["sub"])]
+    suite(case("good"), name="other/a.queryeval.yaml")
+    beside_others = run("sub", "other").stdout.str().count("rename it to")
+    refused = run("-W", "error::pytest_queryeval.QueryEvalWarning", "sub")
 
-
-def test_suite_under_another_name_is_a_usage_error_where_warnings_are_errors(suite, run):
-    suite(case("good"), name="songs.yaml")
-
-    result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {TOLD}"])
+    assert (*told, beside_others) == (1, 1, 1)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert len([line for line in refused.errlines if "rename it to" in line]) == 1
 
 
 @pytest.mark.feature("json")

@@ -71,7 +71,6 @@ from pytest_queryeval.core.metric import metric
 METRICS.register("none", lambda gold, predicted: None)
 METRICS.register("points", lambda gold, predicted: 50.0)
 METRICS.register("marks", metric(max_score=math.inf)(lambda gold, predicted: 50.0))
-METRICS.register("triples", metric(kinds=frozenset({"sparql"}))(lambda gold, predicted: 1.0))
 """
 
 
@@ -105,51 +104,6 @@ def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, r
     assert run.case("good")["message"].startswith("--queryeval-threshold: metric 'none' does not apply to this case")
 
 
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        (
-            "threshold=prediction_seconds=0.2",
-            "lower is better for 'prediction_seconds': write {prediction_seconds: {max: 0.2}} under `thresholds` of a",
-        ),
-        ("threshold=row_matching_f1=0.95", "min 0.95 of 'row_matching_f1' is above its max 0.9 (a.queryeval.yaml:"),
-        (
-            "threshold=valid_query=all",
-            "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=all'",
-        ),
-        (
-            "threshold=valid_query=nan",
-            "expected METRIC=NUMBER, such as execution_accuracy=0.9, found 'valid_query=nan'",
-        ),
-        ("threshold==1", "expected METRIC=NUMBER, such as execution_accuracy=0.9, found '=1'"),
-        ("threshold=execution_accuracy=85", "expected a limit from 0 to 1 for 'execution_accuracy', found 85"),
-        ("threshold=triples=1", "no case of kind sql has the metric 'triples'"),
-        ("predictor=inlin", "unknown predictor 'inlin': did you mean 'inline'?"),
-        ("report=report.jsn", "no report format '.jsn' for "),
-        *(
-            (f"sample={sample}", "expected ")
-            for sample in ("0", "-1", "", "5:", "5:x", "5:-1", "1.5", "\N{SUPERSCRIPT TWO}")
-        ),
-        *((f"limit={limit}", "expected a whole number from 1") for limit in ("0", "-1")),
-        *((f"report={target}", "cannot be written: ") for target in ("taken", "taken/report.json", "taken/deep")),
-    ],
-)
-def test_a_value_that_cannot_be_meant_is_a_usage_error_before_any_case_runs(suite, write, run, option, said):
-    write("conftest.py", METRICS)
-    write("predict.py", PREDICT)
-    write("taken", "mine")
-    limits = {"prediction_seconds": {"max": 60}, "row_matching_f1": {"max": 0.9}}
-    taken = suite(unpredicted("slow"), predictor="predict.py:predict", thresholds=limits).with_name("taken")
-
-    result = run(f"--queryeval-{option}", "--queryeval-report=other.json")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-{option.partition('=')[0]}: *{said.replace('[', '[[]')}*"])
-    assert "passed" not in result.stdout.str()
-    assert "Traceback" not in result.stdout.str()
-    assert taken.read_text(encoding="utf-8") == "mine"
-
-
 def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse):
     suite(unpredicted("bad"), case("good", WRONG, question="How many?"), name="suites/a.queryeval.yaml")
     write("suites/predict.py", "raise RuntimeError('this is not where pytest was called')")
@@ -167,72 +121,3 @@ def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_p
     prediction = {"source": "file:answers.jsonl", "seconds": 0.5, "metadata": {"model": "m1"}}
     assert by_file.case("good")["prediction"] == prediction
     assert "no prediction for 'bad'" in by_file.case("bad")["message"]
-
-
-@pytest.mark.feature("ci")
-def test_a_report_is_written_to_every_file_and_folder_that_is_named(pytester, suite, run, report_of):
-    suite(case("good"))
-    (pytester.path / "out.d").mkdir()
-    targets = ("one.json", "deep/er/two.json", "out", "out.d")
-
-    result = run(*(f"--queryeval-report={target}" for target in targets))
-
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["report: one.json", "report: deep/er/two.json"])
-    files = ("one.json", "deep/er/two.json", "out/report.json", "out.d/report.json")
-    first, *others = (report_of(pytester.path / file) for file in files)
-    assert others == [first] * 3
-    assert 'tests="1"' in (pytester.path / "out/junit.xml").read_text(encoding="utf-8")
-    assert {path.name for path in (pytester.path / "out.d").iterdir()} >= {"report.json", "report.md"}
-
-
-def test_junit_xml_that_the_user_asks_for_wins(pytester, suite, run):
-    suite(case("good"))
-
-    run("--queryeval-report=out", "--junitxml=mine.xml")
-
-    assert (pytester.path / "mine.xml").exists()
-    assert not (pytester.path / "out/junit.xml").exists()
-
-
-def test_report_that_cannot_be_written_fails_the_run_and_leaves_no_half_file(pytester, suite, write, run, report_of):
-    blocks = "import pathlib\n\ndef pytest_runtest_teardown():\n    pathlib.Path('late').write_text('mine')\n"
-    write("conftest.py", blocks)
-    suite(case("good"))
-
-    result = run("--queryeval-report=late/report.json", "--queryeval-report=other.json")
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["report */late/report.json cannot be written: *"])
-    result.stdout.fnmatch_lines(["queryeval: FAILED: report */late/report.json cannot be written: *"])
-    result.stdout.no_fnmatch_line("*Traceback*")
-    assert report_of(pytester.path / "other.json")["totals"]["passed"] == 1
-    assert not [path for path in pytester.path.rglob("*") if path.name.startswith(".report")]
-
-
-def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, suite, write, run, report_of):
-    suite(case("good"))
-    write("report.json", "an older one")
-
-    mistaken = run("--queryeval-report=report.json", "nowhere")
-    text = (pytester.path / "report.json").read_text(encoding="utf-8")
-    run("--queryeval-report=report.json")
-
-    assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
-    assert text == "an older one"
-    assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
-
-
-@pytest.mark.parametrize("option", [[], ["--queryeval-report=mine.json"]], ids=["ini", "option"])
-def test_ini_names_reports_relative_to_its_own_folder_and_an_option_replaces_them(
-    pytester, suite, write, run, monkeypatch, option
-):
-    write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
-    suite(case("good"), name="suites/a.queryeval.yaml")
-    monkeypatch.chdir(pytester.path / "suites")
-
-    result = run(*option)
-
-    assert result.ret == 0
-    assert (pytester.path / "out/report.json").exists() == (not option)
-    assert (pytester.path / "suites/mine.json").exists() == bool(option)

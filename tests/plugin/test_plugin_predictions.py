@@ -10,10 +10,6 @@ from answering import Answering
 from singers import GOLD, WRONG, case, unpredicted
 
 NUMBER = 24
-HOOK = f"""
-def pytest_queryeval_predict(case, config):
-    return {GOLD!r} if case.id != "bad" else {WRONG!r}
-"""
 
 
 def cases(number=NUMBER):
@@ -28,19 +24,6 @@ def right_or_wrong(asked):
 def service():
     with Answering(right_or_wrong, seconds=0.05) as started:
         yield started
-
-
-@pytest.mark.feature("http_predictor")
-def test_scores_do_not_depend_on_how_many_calls_are_made_at_once(suite, run_and_parse, service):
-    suite(*cases(), predictor={"http": service.url})
-
-    def scores(concurrency):
-        service.most = 0
-        report = run_and_parse(f"--queryeval-concurrency={concurrency}").report
-        assert (service.most, report["totals"]["passed"]) == (concurrency, 16)
-        return {case["id"]: (case["outcome"], case["scores"]) for case in report["cases"]}
-
-    assert scores(5) == scores(1)
 
 
 @pytest.mark.feature("http_predictor")
@@ -83,16 +66,6 @@ def test_a_case_that_is_run_again_is_asked_again_for_all_its_trials(suite, write
 
     assert run.outcomes == {"a": "passed"}
     assert len(run.case("a")["trials"]) == 20
-
-
-def test_a_hook_answers_cases_that_have_no_predictor(suite, write, run_and_parse):
-    write("conftest.py", HOOK)
-    suite(unpredicted("good"), unpredicted("bad"), case("stated", WRONG))
-
-    run = run_and_parse()
-
-    assert run.outcomes == {"good": "passed", "bad": "failed", "stated": "failed"}
-    assert run.case("good")["prediction"]["source"] == "hook"
 
 
 @pytest.mark.feature("http_predictor")
@@ -147,9 +120,7 @@ def test_one_stored_answer_is_no_several_trials(suite, write, run_and_parse):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "preds.csv: 2 predictions of further trials were not used: a: write `trials: 3`"),
         (["--queryeval-trials=2"], "preds.csv: 1 prediction of further trials was not used: a: write `trials: 3`"),
-        (["--queryeval-trials=3"], None),
         (["a.queryeval.yaml::b", "--queryeval-trials=3"], None),
     ],
 )

@@ -55,14 +55,13 @@ def test_a_predictor_of_skipped_and_predicted_cases_only_may_be_gone(suite, run)
     run().assert_outcomes(passed=1, skipped=1)
 
 
-def test_a_conftest_may_make_the_module_importable(suite, write, run, pytester):
+def test_a_conftest_may_make_the_module_importable(suite, write, run):
     write("sub/lib/our_system.py", RIGHT)
     write("sub/conftest.py", "import pathlib, sys\nsys.path.append(str(pathlib.Path(__file__).with_name('lib')))\n")
     suite(unpredicted("a"), predictor="our_system:predict", name="sub/a.queryeval.yaml")
 
     run().assert_outcomes(passed=1)
-    elsewhere = pytester.runpytest_subprocess("--queryeval-predictor=our_system:predict")
-    elsewhere.assert_outcomes(passed=1)
+    run("--queryeval-predictor=our_system:predict").assert_outcomes(passed=1)
 
 
 def test_a_module_may_be_importable_since_a_test_stands_beside_it(suite, write, run):
@@ -71,19 +70,3 @@ def test_a_module_may_be_importable_since_a_test_stands_beside_it(suite, write, 
     suite(unpredicted("a"), predictor="our_bot:predict")
 
     run().assert_outcomes(passed=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("predct.py:predict", "there is no file predct.py"),
-        ("none/gone.jsonl", "there is no file none/gone.jsonl: correct the path, which leads to /*/none/gone.jsonl"),
-    ],
-)
-def test_a_predictor_of_the_command_line_that_is_not_there_is_a_usage_error(suite, run, name, said):
-    suite(case("a"))
-
-    result = run(f"--queryeval-predictor={name}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --queryeval-predictor: {said}*"])

@@ -117,16 +117,6 @@ def test_a_replay_says_which_cause_is_not_recorded(suite, run_and_parse):
 
 
 @pytest.mark.feature("recording")
-def test_recording_again_asks_only_for_what_is_new(suite, recorded, run_and_parse, service):
-    suite(*map(unpredicted, ANSWERS), unpredicted("good-too"), predictor={"http": service.url}, trials=2)
-
-    run = run_and_parse("--queryeval-record=rec")
-
-    assert service.asked[6:] == ["good-too", "good-too"]
-    assert run.report["totals"]["cases"] == 4
-
-
-@pytest.mark.feature("recording")
 def test_prediction_for_a_source_that_got_a_row_is_stale_by_its_source_and_not_by_its_schema(
     pytester, suite, write, run_and_parse
 ):

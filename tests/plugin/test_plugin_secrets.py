@@ -18,6 +18,7 @@ SECRETS = {
     "user info": "us3r-info-9931",
     "short": "x7Kq2mZ9",
 }
+EVERYTHING = ("-rA", "-v", "--tb=long", "--showlocals", "--queryeval-report=reports")
 KNOWN = f"{SECRETS['environment']} and {SECRETS['short']}"
 INPUTS = ("a.queryeval.yaml", "predict.py", "leak.sql", "queryeval.yaml")
 PREDICTOR = """
@@ -156,9 +157,8 @@ def written(pytester):
 
 @pytest.mark.feature("http_engine")
 @pytest.mark.usefixtures("planted")
-def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
-    arguments = "-rA", "-v", "--tb=long", "--showlocals", "--queryeval-report=reports", "--junitxml=other.xml"
-    texts = written(run(*arguments, *workers))
+def test_no_secret_is_in_anything_that_a_run_writes_which_says_where_it_was(run, written):
+    texts = written(run(*EVERYTHING, "--junitxml=other.xml"))
 
     assert {name: secret for name, text in texts.items() if (secret := leaked(text))} == {}
     assert {"report.json", "report.md", "other.xml"} <= texts.keys()
@@ -167,24 +167,7 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
     for words in ("printed [redacted]", "to stderr [redacted]", "logged [redacted]", "warned [redacted]"):
         assert words in texts["terminal"]
     assert "printed [redacted]" in texts["other.xml"]
-
-
-@pytest.mark.feature("recording")
-@pytest.mark.usefixtures("planted")
-def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
-    texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports"))
-
-    assert {name: secret for name, text in texts.items() if (secret := leaked(text))} == {}
-    assert list((pytester.path / "recorded" / "predictions").rglob("*.json"))
-    assert list((pytester.path / "recorded" / "executions").rglob("*.json"))
-
-
-@pytest.mark.feature("http_engine")
-@pytest.mark.usefixtures("planted")
-def test_reports_say_where_a_secret_was(pytester, run, report_of):
-    run("--queryeval-report=report.json")
-
-    cases = {case["id"]: case for case in report_of(pytester.path / "report.json")["cases"]}
+    cases = {case["id"]: case for case in report["cases"]}
     assert cases["gold"]["question"] == "What is [redacted] and [redacted]?"
     assert cases["gold"]["gold"]["sample"][0] == ["[redacted] and [redacted]"] * 2
     assert cases["passes"]["prediction"]["source"] == "model with [redacted]"
@@ -192,6 +175,16 @@ def test_reports_say_where_a_secret_was(pytester, run, report_of):
     assert cases["raises"]["message"].count("[redacted]") == 3
     assert cases["cell"]["predicted"]["sample"][0] == ["[redacted] and [redacted]", 7]
     assert all("[redacted]" in case["message"] for id_, case in cases.items() if id_.startswith("of-"))
+
+
+@pytest.mark.feature("http_engine", "recording")
+@pytest.mark.usefixtures("planted")
+def test_no_secret_is_in_what_workers_send_and_what_is_recorded_of_a_run(pytester, run, written):
+    texts = written(run(*EVERYTHING, "-n1", "--queryeval-record=recorded"))
+
+    assert {name: secret for name, text in texts.items() if (secret := leaked(text))} == {}
+    assert list((pytester.path / "recorded" / "predictions").rglob("*.json"))
+    assert list((pytester.path / "recorded" / "executions").rglob("*.json"))
 
 
 def test_secrets_are_compared_before_they_are_taken_out(suite, run_and_parse, write, monkeypatch):
@@ -216,23 +209,16 @@ def test_a_broken_suite_does_not_tell_a_secret(run, write, written, monkeypatch)
     assert SECRETS["environment"] not in "".join(texts.values())
 
 
-def test_an_ordinary_test_is_left_alone(run, write, monkeypatch):
-    monkeypatch.setenv("MODEL_API_KEY", SECRETS["environment"])
-    write("test_own.py", f"def test_own():\n    assert '{SECRETS['environment']}' == 'x'\n")
-
-    result = run()
-
-    assert SECRETS["environment"] in result.stdout.str()
-
-
-def test_warnings_of_no_test_do_not_tell_a_secret_and_those_of_other_tests_stay(suite, run, write, monkeypatch):
+def test_warnings_of_no_test_do_not_tell_a_secret_and_other_tests_are_left_alone(suite, run, write, monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", SECRETS["environment"])
     warn = "import warnings\n\ndef {}():\n    warnings.warn('{} ' + __import__('os').environ['MODEL_API_KEY'])\n"
     write("conftest.py", warn.format("pytest_collection_modifyitems", "collected"))
-    write("test_own.py", warn.format("test_own", "own"))
+    failing = f"\n    assert '{SECRETS['environment']}' == 'x'\n"
+    write("test_own.py", warn.format("test_own", "own") + failing)
     suite({"id": "a", "gold": "SELECT 1", "predicted": "SELECT 1"})
 
     said = run("-Wdefault").stdout.str()
 
     assert "collected [redacted]" in said
     assert f"own {SECRETS['environment']}" in said
+    assert f"'{SECRETS['environment']}' == 'x'" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,22 +32,22 @@ cases:
 """
 
 
-@pytest.fixture
-def suites(suite, write):
+def write_suites(project):
     """Three folders with gates, and cases with every outcome."""
-    write("queryeval.yaml", ROOT_GATES)
-    write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
-    write("b/queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: nightly}, min: 1}]")
-    suite(
+    project.write("queryeval.yaml", ROOT_GATES)
+    project.write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    project.write("b/queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: nightly}, min: 1}]")
+    project.suite(
         case("good", tags=["nightly"]),
         case("bad", WRONG, difficulty="hard"),
         case("mistaken", gold=INVALID),
         name="a/a.queryeval.yaml",
     )
     spider = {"metrics": ["exact_set_match_spider", "execution_accuracy"], "thresholds": {}}
-    suite(case("easy", "SELECT age FROM singer", gold="SELECT name FROM singer"), name="a/z.queryeval.yaml", **spider)
-    suite(case("deep"), case("deeper", WRONG), name="a/deep/spider.queryeval.yaml", **spider)
-    suite(
+    easy = case("easy", "SELECT age FROM singer", gold="SELECT name FROM singer")
+    project.suite(easy, name="a/z.queryeval.yaml", **spider)
+    project.suite(case("deep"), case("deeper", WRONG), name="a/deep/spider.queryeval.yaml", **spider)
+    project.suite(
         case("night", tags=["nightly"]),
         case("day", WRONG, on_miss="xfail"),
         case("later", skip="no gold yet", tags=["nightly"]),
@@ -54,19 +55,40 @@ def suites(suite, write):
         case("better", xfail="hard", tags=["nightly"]),
         name="b/b.queryeval.yaml",
     )
-    write("c/c.queryeval.yaml", SDMX)
+    project.write("c/c.queryeval.yaml", SDMX)
+
+
+@pytest.fixture(scope="module")
+def runs(shared_project):
+    """A function that runs the suites with options, once: as one run, or as a shard, which has its gates off."""
+    write_suites(shared_project)
+
+    @cache
+    def run(*args, is_shard=True):
+        path = shared_project.path / f"part{len(list(shared_project.path.glob('part*')))}.json"
+        options = (*OFF, *args) if is_shard else args
+        result = shared_project.run(f"--queryeval-report={path}", *options)
+        return result, str(path)
+
+    return run
 
 
 @pytest.fixture
-def shard(pytester, run):
-    """Run a part of the suites with gates off; returns its report."""
+def shard(runs):
+    """Return the file with the report of a shard."""
+    return lambda *args: runs(*args)[1]
 
-    def run_shard(number, *args):
-        path = pytester.path / f"part{number}.json"
-        run(*OFF, f"--queryeval-report={path}", *args)
-        return str(path)
 
-    return run_shard
+@pytest.fixture
+def merged(tmp_path, report_of):
+    """Merge parts; returns the status and the report."""
+
+    def merge(*parts):
+        target = tmp_path / "all.json"
+        status = main(["merge", *parts, "-o", str(target)])
+        return status, report_of(target)
+
+    return merge
 
 
 def timeless(value):
@@ -76,92 +98,59 @@ def timeless(value):
     return [timeless(item) for item in value] if isinstance(value, list) else value
 
 
-def merged(report_of, tmp_path, *parts):
-    target = tmp_path / "all.json"
-    status = main(["merge", *parts, "-o", str(target)])
-    return status, report_of(target)
+B = [f"b/b.queryeval.yaml::{name}" for name in ("night", "day", "later", "known", "better")]
 
 
 @pytest.mark.feature("report_files", "sdmx")
-def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
-    first = run_and_parse()
-    parts = [
-        shard(1, "a"),
-        shard(2, "b", "-m", "nightly"),
-        shard(3, "b", "-m", "not nightly"),
-        shard(4, "c"),
-    ]
+def test_shards_are_one_run_in_any_order_and_so_is_one_alone(runs, shard, merged, report_of):
+    first, path = runs(is_shard=False)
+    whole = report_of(Path(path))
+    parts = [shard("a"), shard(*B[:2]), shard(*B[2:]), shard("c")]
 
-    status, report = merged(report_of, tmp_path, *reversed(parts))
+    for reports in ([*reversed(parts)], [shard()]):
+        status, report = merged(*reports)
 
-    assert status == first.result.ret == 1
-    assert timeless(report) == timeless(first.report)
-    assert list(report) == list(first.report)
+        assert status == first.ret == 1
+        assert timeless(report) == timeless(whole)
+        assert list(report) == list(whole)
     assert [gate["ok"] for gate in report["gates"]] == [False, False, False, True, False, True, False, False, True]
     assert {"spider_table", "dimensions"} <= report.keys()
     assert [name for name, number in report["totals"].items() if not number] == ["not_run"]  # that needs an option
 
 
-@pytest.mark.feature("report_files")
-def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
-    first = run_and_parse("b")
-    file = "b/b.queryeval.yaml"
-
-    _, report = merged(
-        report_of,
-        tmp_path,
-        shard(1, *(f"{file}::{name}" for name in ("night", "day"))),
-        shard(2, *(f"{file}::{name}" for name in ("later", "known", "better"))),
-    )
-
-    (gate,) = [gate for gate in first.report["gates"] if gate["folder"] == "b"]
-    assert [gate for gate in report["gates"] if gate["folder"] == "b"] == [gate]
-    assert timeless(report["cases"]) == timeless(first.report["cases"])
-    assert report["selected"] is False
-
-
 @pytest.mark.feature("report_files", "sdmx")
-@pytest.mark.parametrize("selection", [(), ("--queryeval-limit=4",)])
-def test_one_shard_alone_is_judged_as_its_run(suites, run_and_parse, shard, report_of, tmp_path, selection):
-    first = run_and_parse(*selection)
+def test_one_shard_of_a_selection_is_judged_as_its_run_and_judges_nothing_itself(runs, shard, merged, report_of):
+    selection = "--queryeval-limit=4"
+    first, path = runs(selection, is_shard=False)
 
-    status, report = merged(report_of, tmp_path, shard(1, *selection))
+    status, report = merged(shard(selection))
+    gates = report_of(Path(shard(selection)))["gates"]
 
-    assert timeless(report) == timeless(first.report)
-    assert status == first.result.ret
-
-
-def test_a_shard_judges_nothing_and_keeps_what_its_gates_ask_for(suites, shard, report_of):
-    gates = report_of(Path(shard(1, "b")))["gates"]
-
+    assert timeless(report) == timeless(report_of(Path(path)))
+    assert status == first.ret
     assert {(gate["ok"], gate["value"], gate["reason"]) for gate in gates} == {(None, None, "gates are off")}
-    assert [(gate["folder"], gate["ran"], gate["cases"]) for gate in gates][-1] == ("b", 2, 2)
 
 
 @pytest.mark.feature("report_files", "sdmx")
-def test_gates_of_folders_that_no_shard_looked_into_are_not_there(suites, shard, report_of, tmp_path):
-    _, report = merged(report_of, tmp_path, shard(1, "b"), shard(2, "c"))
+def test_gates_are_those_of_the_folders_that_some_shard_looked_into_and_missed_above_unreadable_files(
+    runs, shard, merged, shared_project
+):
+    _, report = merged(shard(*B[:2]), shard(*B[2:]), shard("c"))
+    shared_project.write("a/broken.queryeval.yaml", "cases: 3")
+    bad = runs("a", "--continue-on-collection-errors")[1]
+    (shared_project.path / "a/broken.queryeval.yaml").unlink()
+
+    status, with_bad = merged(shard("c"), bad)
 
     assert {gate["folder"] for gate in report["gates"]} == {".", "b"}
-
-
-@pytest.mark.feature("report_files")
-def test_a_file_that_one_shard_could_not_read_misses_the_gates_above_it(suites, shard, write, report_of, tmp_path):
-    good = shard(1, "b")
-    write("a/broken.queryeval.yaml", "cases: 3")
-    bad = shard(2, "a", "--continue-on-collection-errors")
-
-    status, report = merged(report_of, tmp_path, good, bad)
-
-    assert (status, report["unreadable_files"]) == (1, ["a/broken.queryeval.yaml"])
-    reasons = {gate["folder"]: gate["reason"] for gate in report["gates"]}
+    assert (status, with_bad["unreadable_files"]) == (1, ["a/broken.queryeval.yaml"])
+    reasons = {gate["folder"]: gate["reason"] for gate in with_bad["gates"]}
     assert reasons["a"] == reasons["."] == "a/broken.queryeval.yaml could not be read"
-    assert reasons["b"] == ""
 
 
 @pytest.mark.feature("report_files")
-def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(suites, shard, report_of, tmp_path, capsys):
-    status, report = merged(report_of, tmp_path, shard(1, "b"), stopped := shard(2, "a", "-x"))
+def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(shard, merged, capsys):
+    status, report = merged(shard(*B[:2]), shard(*B[2:]), stopped := shard("a", "-x"))
 
     assert (status, report["stopped"]) == (1, True)
     assert [gate["ok"] for gate in report["gates"]] == [None, False, False, True, False, None, False, False, True]
@@ -169,25 +158,25 @@ def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(suites,
 
 
 @pytest.mark.feature("report_files")
-def test_a_case_that_was_run_again_counts_as_in_the_last_part(suite, shard, report_of, tmp_path, capsys):
+def test_a_case_that_was_run_again_counts_as_in_the_last_part(suite, run, merged, capsys):
     suite(case("one", WRONG), case("two"))
-    first = shard(1)
+    run(*OFF, "--queryeval-report=first.json")
     suite(case("one"), case("two"))
-    again = shard(2, "--lf")
+    run(*OFF, "--queryeval-report=again.json", "--lf")
 
-    status, report = merged(report_of, tmp_path, first, again)
+    status, report = merged("first.json", "again.json")
     out = capsys.readouterr().out
-    reverse, _ = merged(report_of, tmp_path, again, first)
+    reverse, _ = merged("again.json", "first.json")
 
     assert (status, reverse) == (0, 1)
     assert report["totals"]["passed"] == 2
     assert "1 case in several parts, of which the last one counts: a.queryeval.yaml::one\n" in out
 
 
-@pytest.mark.feature("report_files")
-def test_the_summary_of_a_merge_is_that_of_a_run(suites, run, shard, capsys, tmp_path):
-    result = run("--queryeval-report=one.json")
-    part = shard(1)
+@pytest.mark.feature("report_files", "sdmx")
+def test_the_summary_of_a_merge_is_that_of_a_run(runs, shard, capsys):
+    result, _ = runs(is_shard=False)
+    part = shard()
     capsys.readouterr()
 
     main(["merge", part])
@@ -211,18 +200,16 @@ def test_hosts_with_folders_of_their_own_meet_each_gate_once(suite, write, run_a
     assert [(gate["folder"], gate["n"], gate["ok"]) for gate in run.report["gates"]] == [("suites", 2, True)]
 
 
-@pytest.mark.parametrize(
-    "option", ["--queryeval-report=report.json", "--queryeval-report=.", "-oqueryeval_report=report.json"]
-)
-def test_a_report_that_would_replace_its_baseline_is_refused(suite, run, option):
+def test_a_report_that_would_replace_its_baseline_is_refused(suite, run):
     suite(case("a"))
     run("--queryeval-report=report.json")
     before = Path("report.json").read_bytes()
 
-    result = run("--queryeval-baseline=report.json", option)
+    for option in ("--queryeval-report=report.json", "--queryeval-report=.", "-oqueryeval_report=report.json"):
+        result = run("--queryeval-baseline=report.json", option)
 
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(
-        ["ERROR: *report: the report would replace the baseline report.json: write it to another file"]
-    )
+        assert result.ret == 4
+        result.stderr.fnmatch_lines(
+            ["ERROR: *report: the report would replace the baseline report.json: write it to another file"]
+        )
     assert Path("report.json").read_bytes() == before

@@ -21,6 +21,8 @@ async def predict(case):
 """
 GATE = "gates: [{metric: pass_rate, min: 0.5}]"
 
+pytestmark = pytest.mark.feature("json")
+
 
 @pytest.fixture
 def numbers(write):
@@ -38,7 +40,6 @@ def numbers(write):
     return write_numbers
 
 
-@pytest.mark.feature("json")
 def test_the_rest_is_not_run_once_the_gate_is_decided(numbers, write, run_and_parse, pytester):
     numbers(wrong=6)
     write("queries/test_other.py", "def test_other():\n    pass\n")
@@ -64,7 +65,6 @@ def test_the_rest_is_not_run_once_the_gate_is_decided(numbers, write, run_and_pa
     assert after <= len(calls) <= after + 8
 
 
-@pytest.mark.feature("json")
 def test_cases_that_can_fail_the_run_by_themselves_are_a_usage_error(numbers, run):
     numbers(on_miss="fail")
 
@@ -78,7 +78,6 @@ def test_cases_that_can_fail_the_run_by_themselves_are_a_usage_error(numbers, ru
     assert run("-o", "queryeval_stop=decided", "--queryeval-stop=off").ret == 0
 
 
-@pytest.mark.feature("json")
 def test_a_gate_that_is_missed_fails_the_run(numbers, run_and_parse):
     numbers(wrong=100)
 
@@ -91,7 +90,6 @@ def test_a_gate_that_is_missed_fails_the_run(numbers, run_and_parse):
     assert run.text.splitlines()[-1].startswith("queryeval: FAILED: gate missed: pass_rate in queries: ")
 
 
-@pytest.mark.feature("json")
 def test_the_order_depends_on_the_seed(numbers, run_and_parse):
     numbers()
 
@@ -101,9 +99,11 @@ def test_the_order_depends_on_the_seed(numbers, run_and_parse):
     assert first_cases(STOP) == first_cases(f"{STOP}:0") != first_cases(f"{STOP}:1")
 
 
-@pytest.mark.feature("json")
-def test_gates_of_several_folders_are_decided_each_by_their_own_cases(numbers, write, run_and_parse):
+def test_gates_of_several_folders_are_decided_each_by_their_own_cases_that_are_not_skipped(
+    numbers, write, run_and_parse
+):
     numbers(60)
+    numbers(10, name="queries/c.queryeval.yaml", skip="later")
     write("queries/low/queryeval.yaml", GATE)
     numbers(60, wrong=60, name="queries/low/b.queryeval.yaml", settings="gates: [{metric: json_equal, min: 0.3}]")
 
@@ -112,20 +112,9 @@ def test_gates_of_several_folders_are_decided_each_by_their_own_cases(numbers, w
     upper, lower = run.report["gates"]
     assert (upper["folder"], upper["ok"], upper["decided"]["of"]) == ("queries", True, 120)
     assert (lower["folder"], lower["ok"], lower["decided"]["of"]) == ("queries/low", False, 60)
+    assert (upper["cases"], run.report["totals"]["skipped"]) == (120, 10)
 
 
-@pytest.mark.feature("json")
-def test_skipped_cases_are_not_among_those_that_could_run(numbers, write, run_and_parse):
-    numbers(60)
-    numbers(60, name="queries/b.queryeval.yaml", skip="later")
-
-    run = run_and_parse(STOP)
-
-    (gate,) = run.report["gates"]
-    assert (gate["cases"], gate["decided"]["of"], run.report["totals"]["skipped"]) == (60, 60, 60)
-
-
-@pytest.mark.feature("json")
 def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
     numbers(100)
     numbers(30, name="queries/b.queryeval.yaml", metadata={"broken": True})
@@ -138,7 +127,6 @@ def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.feature("json")
 def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse):
     page = (Path(__file__).parents[2] / "docs/stopping.md").read_text(encoding="utf-8")
     settings = page.split("```yaml\n")[1].split("```")[0]
@@ -148,7 +136,6 @@ def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse
     assert run_and_parse(STOP).text.splitlines()[-1] in page
 
 
-@pytest.mark.feature("json")
 def test_all_cases_run_while_a_gate_needs_them(numbers, run_and_parse):
     numbers(30, settings="gates: [{metric: pass_rate, min: 0.5}, {metric: 'metadata[tokens]', sum: {max: 5}}]")
 
@@ -160,7 +147,6 @@ def test_all_cases_run_while_a_gate_needs_them(numbers, run_and_parse):
     run.result.stdout.fnmatch_lines(["queryeval: all cases run: sum of metadata[[]tokens[]]: it limits a sum"])
 
 
-@pytest.mark.feature("json")
 def test_a_run_that_is_stopped_by_a_failure_is_no_run_that_was_decided(numbers, run_and_parse):
     numbers(wrong=120, settings=f"{GATE}\nthresholds: {{json_equal: 1}}")
 
@@ -175,7 +161,6 @@ WITHOUT = "run without it with --queryeval-stop=off"
 ON_SELECTION = "or evaluate gates on the selection with -o queryeval_gates=selection"
 
 
-@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -194,39 +179,20 @@ def test_a_run_in_which_no_gate_can_be_decided_early_is_a_usage_error(numbers, r
     assert f"--queryeval-stop: {what}: {problem}" in "\n".join([*result.errlines, ""])
 
 
-@pytest.mark.feature("json")
-def test_a_selection_may_be_decided(numbers, run_and_parse):
-    numbers()
-
-    run = run_and_parse(STOP, "--queryeval-sample=60", "-o", "queryeval_gates=selection")
-
-    (gate,) = run.report["gates"]
-    assert (gate["ok"], gate["decided"]["of"], run.report["totals"]["cases"]) == (True, 60, 60)
-
-
-@pytest.mark.feature("json")
-def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_and_parse):
+def test_the_ini_file_may_say_so_for_a_selection_too_and_the_option_may_undo_it(numbers, write, run_and_parse):
     numbers()
     write("pytest.ini", "[pytest]\nqueryeval_stop = decided:4\n")
 
-    stopped, full_run = run_and_parse(), run_and_parse("--queryeval-stop=off")
+    stopped = run_and_parse("--queryeval-sample=60", "-o", "queryeval_gates=selection")
+    full_run = run_and_parse("--queryeval-stop=off")
 
+    (gate,) = stopped.report["gates"]
+    assert (gate["ok"], gate["decided"]["of"], stopped.report["totals"]["cases"]) == (True, 60, 60)
     assert stopped.report["stop"]["seed"] == 4
     assert "stop" not in full_run.report
     assert full_run.report["totals"]["passed"] == 120
 
 
-def test_a_value_of_the_ini_file_that_cannot_be_read_is_a_usage_error(numbers, write, run):
-    numbers(5)
-    write("pytest.ini", "[pytest]\nqueryeval_stop = early\n")
-
-    result = run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "or off, found 'early'" in "\n".join(result.errlines)
-
-
-@pytest.mark.feature("json")
 def test_without_the_option_nothing_is_moved(numbers, write, run):
     numbers(3)
     write("queries/test_other.py", "def test_other():\n    pass\n")
@@ -242,7 +208,6 @@ def test_other_tests_need_no_gate(write, run):
     assert run(STOP).ret == 0
 
 
-@pytest.mark.feature("json")
 def test_a_case_that_is_run_again_counts_once(numbers, write, run_and_parse):
     numbers(40, settings=f"{GATE}\nthresholds: {{json_equal: 1}}", wrong=40)
 
@@ -251,7 +216,6 @@ def test_a_case_that_is_run_again_counts_once(numbers, write, run_and_parse):
     assert run.report["stop"]["after"] == run.report["totals"]["failed"] < 30
 
 
-@pytest.mark.feature("json")
 def test_a_case_that_is_collected_twice_runs_once(numbers, run_and_parse):
     numbers(60)
 

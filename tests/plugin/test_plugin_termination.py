@@ -59,27 +59,34 @@ def processes_in(folder):
 
 @pytest.mark.terminated
 @pytest.mark.parametrize(
-    ("args", "send"),
-    [([], os.kill), (["-n2"], os.kill), (["-n2"], os.killpg)],
-    ids=["alone", "xdist, the controller", "xdist, all processes"],
+    ("args", "send", "sign"),
+    [
+        ([], os.kill, signal.SIGTERM),
+        (["-n2"], os.kill, signal.SIGTERM),
+        (["-n2"], os.killpg, signal.SIGTERM),
+        ([], os.killpg, signal.SIGINT),  # Ctrl-C in a terminal
+        (["-n1"], os.killpg, signal.SIGINT),
+    ],
+    ids=["alone", "xdist, the controller", "xdist, all processes", "Ctrl-C", "Ctrl-C, xdist"],
 )
-def test_run_that_is_terminated_keeps_its_results_and_leaves_nothing(
-    pytester, suite, write, report_of, monkeypatch, args, send
+def test_run_that_is_terminated_or_interrupted_keeps_its_results_and_leaves_nothing(
+    pytester, suite, write, report_of, monkeypatch, args, send, sign
 ):
     write("predict.py", SLEEPER)
     fast = [unpredicted(f"fast-{number}") for number in range(4)]
     suite(*fast, unpredicted("slow"), predictor="predict.py:predict")
 
     with started(pytester, monkeypatch, *args) as process:
-        send(process.pid, signal.SIGTERM)
+        send(process.pid, sign)
         output = process.communicate(timeout=300)[0].decode()
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
-    assert "KeyboardInterrupt: SIGTERM" in output
+    assert ("KeyboardInterrupt: SIGTERM" in output) == (sign == signal.SIGTERM)
     assert "report: reports/report.json" in output
     report = report_of(pytester.path / "reports" / "report.json")
     finished = {case["id"] for case in report["cases"]}
-    assert finished == {case["id"] for case in fast} if not args else finished and "slow" not in finished
+    assert finished == {case["id"] for case in fast} if "-n2" not in args else finished and "slow" not in finished
+    assert report["totals"]["passed"] == len(finished)
     assert (pytester.path / "reports" / "junit.xml").exists()
     wait_for(lambda: not processes_in(pytester.path))
     assert not list((pytester.path / "temporary").iterdir())
@@ -163,30 +170,43 @@ def predict(case):
 """
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_children_have_no_handler_of_ours(pytester, suite, write, run, workers):
+def test_children_have_no_handler_of_ours(pytester, suite, write, run):
     write("predict.py", CHILDREN)
     suite(unpredicted("good"), predictor="predict.py:predict")
 
-    run("-Wignore::DeprecationWarning", workers).assert_outcomes(passed=1)
+    run("-Wignore::DeprecationWarning").assert_outcomes(passed=1)
 
     own, *children = (pytester.path / "found").read_text().splitlines()
     assert "SigtermHandler" in own
     assert children == [repr(signal.SIG_DFL)] * 3
 
 
-@pytest.mark.parametrize("sets", [False, True])
-def test_handler_is_restored_after_the_run_unless_one_is_set_during_it(suite, write, run, sets):
-    set_handler = "import signal\n\ndef predict(case):\n    " + "signal.signal(signal.SIGTERM, print)\n    " * sets
-    write("predict.py", f"{set_handler}return {GOLD!r}\n")
-    suite(unpredicted("good"), predictor="predict.py:predict")
+@pytest.fixture
+def handler():
+    """Restore the handler of this process after runs in it."""
     before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
-    try:
-        run().assert_outcomes(passed=1)
-        assert signal.getsignal(signal.SIGTERM) is (print if sets else signal.SIG_DFL)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+
+LOOKING = "import signal\n\ndef test_handler():\n    assert signal.getsignal(signal.SIGTERM) {}\n"
+
+
+@pytest.mark.usefixtures("handler")
+def test_handler_is_restored_after_the_run_unless_one_is_set_and_none_is_set_without_suites(suite, write, run):
+    write("test_handler.py", LOOKING.format("is signal.SIG_DFL"))
+    run("test_handler.py").assert_outcomes(passed=1)
+    write("predict.py", f"def predict(case):\n    return {GOLD!r}\n")
+    suite(unpredicted("good"), predictor="predict.py:predict")
+
+    run("a.queryeval.yaml").assert_outcomes(passed=1)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    set_handler = "import signal\n\ndef predict(case):\n    signal.signal(signal.SIGTERM, print)\n    "
+    write("other.py", f"{set_handler}return {GOLD!r}\n")
+    run("a.queryeval.yaml", "--queryeval-predictor=other.py:predict").assert_outcomes(passed=1)
+    assert signal.getsignal(signal.SIGTERM) is print
+    write("test_handler.py", LOOKING.format("is print"))
+    run("test_handler.py", "a.queryeval.yaml").assert_outcomes(passed=2)
 
 
 @pytest.mark.feature("page")
@@ -204,19 +224,6 @@ def test_run_that_is_terminated_while_reports_are_written_completes_them(pyteste
     assert "Traceback" not in done.stdout.str() + done.stderr.str()
     assert done.stdout.lines[-1].startswith("queryeval: ")
     assert {path.name for path in (pytester.path / "reports").iterdir()} >= {"report.json", "report.html", "junit.xml"}
-
-
-LOOKING = "import signal\n\ndef test_handler():\n    assert signal.getsignal(signal.SIGTERM) {}\n"
-
-
-@pytest.mark.parametrize("others", [False, True])
-def test_runs_without_suites_and_handlers_of_somebody_else_are_left_alone(suite, write, pytester, others):
-    write("test_handler.py", LOOKING.format("is print" if others else "is signal.SIG_DFL"))
-    if others:
-        write("conftest.py", "import signal\n\nsignal.signal(signal.SIGTERM, print)\n")
-        suite(case())
-
-    pytester.runpytest_subprocess().assert_outcomes(passed=1 + others)
 
 
 SUICIDE = f"""
@@ -244,3 +251,34 @@ def test_recorded_run_is_resumed_after_a_crash(pytester, suite, write, run_and_p
     assert run.report["totals"]["passed"] == 6
     calls = (pytester.path / "asked").read_text().split()
     assert calls == [f"case-{number}" for number in (0, 1, 2, 3, 3, 4, 5)]
+
+
+WAITING = """
+import pathlib, time
+
+def predict(case):
+    if case.id == "a":
+        return "SELECT 1"
+    pathlib.Path(__file__).with_name("asked").touch()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.feature("duckdb", "evaluate")
+@pytest.mark.parametrize("command", [["pytest"], ["pytest_queryeval", "evaluate", "s"]])
+def test_the_next_run_removes_the_database_of_a_run_that_was_killed(pytester, suite, write, command):
+    temporary = pytester.mkdir("temporary")
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    write("s/app.py", WAITING)
+    source = {"duckdb": {"script": "singers.sql"}}
+    suite(unpredicted("a"), unpredicted("b"), source=source, predictor="app.py:predict", name="s/a.queryeval.yaml")
+    run = [sys.executable, "-m", *command]
+    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        wait_for((pytester.path / "s/asked").exists)
+        process.send_signal(signal.SIGKILL)
+    (left,) = temporary.iterdir()
+    suite(case("a"), source=source, name="s/a.queryeval.yaml")
+
+    subprocess.run(run, env=environment, check=True, capture_output=True, timeout=300)
+
+    assert [*temporary.iterdir()] == [], left

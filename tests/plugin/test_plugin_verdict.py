@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree
 
@@ -53,17 +52,11 @@ def test_verdict_is_the_last_line_of_a_run_with_suites(unchanged, options):
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "0")
 
 
-@pytest.mark.parametrize(
-    "options", [["-qq"], ["--no-summary"], ["-p", "no:terminal"], ["--collect-only"]], ids=lambda each: " ".join(each)
-)
-def test_there_is_no_verdict_where_no_summary_is_wanted(unchanged, options):
-    assert "queryeval:" not in unchanged.run(*options).stdout.str()
+def test_there_is_no_verdict_where_no_summary_is_wanted_or_no_suite_runs(unchanged):
+    unchanged.write("other/test_a.py", "def test_a():\n    pass\n")
 
-
-def test_run_without_suites_has_no_verdict(write, run):
-    write("test_a.py", "def test_a():\n    pass\n")
-
-    assert "queryeval:" not in run("--queryeval-report=report.json").stdout.str()
+    for options in ("-qq", "--no-summary", "-p no:terminal", "other --queryeval-report=report.json"):
+        assert "queryeval:" not in unchanged.run(*options.split()).stdout.str(), options
 
 
 def test_missed_gates_stand_directly_behind_the_short_summary(missed, write, suite, run):
@@ -108,17 +101,14 @@ JUNIT_GATES = r"""gates:
 """
 
 
-def gate_cases(path):
-    """The totals of a junit.xml, and the gates in it: class, name, result and message."""
+def junit_lines(path):
+    """The suites of a junit.xml with their totals, and the gates: class, name, result and message."""
     root = ElementTree.parse(path).getroot()
-    suites = {suite.get("name"): suite for suite in root}
-    gates = suites.get("queryeval.gates", ())
-    counts = [tuple(element.get(name) for name in ("tests", "failures", "errors")) for element in (root, *root)]
-    results = [
-        (case.get("classname"), case.get("name"), *((case[0].tag, case[0].get("message")) if len(case) else ("", "")))
-        for case in gates
-    ]
-    return list(suites), counts, results
+    for element in (root, *root):
+        yield " ".join(element.get(name) or "" for name in ("name", "tests", "failures", "errors")).strip()
+        for test in element.iterfind("testcase") if element.get("name") == "queryeval.gates" else ():
+            results = [f"{result.tag} {result.get('message')}" for result in test]
+            yield ": ".join(["  " + test.get("classname"), test.get("name"), *results])
 
 
 def test_gates_are_test_cases_of_the_junit_file_in_a_folder_of_reports(suite, write, run, pytester):
@@ -127,22 +117,16 @@ def test_gates_are_test_cases_of_the_junit_file_in_a_folder_of_reports(suite, wr
 
     run("--queryeval-report=reports")
 
-    names, counts, results = gate_cases(pytester.path / "reports/junit.xml")
-    assert names == ["pytest", "queryeval.gates"]
-    assert counts == [("6", "2", "0"), ("2", "0", "0"), ("4", "2", "0")]
-    place, subject = "sub.queryeval.yaml", "execution_accuracy"
-    missed = f"gate missed: {subject} in sub: 0.500, needs at least 1 (2 cases)"
-    no_case = f"gate missed: {subject} of <&\\x07> cases in sub: no case in this run has the tag '<&\\x07>'"
-    assert results == [
-        (place, subject, "", ""),
-        (place, f"{subject} (2)", "failure", missed),
-        (place, f"{subject} of <&\\x07> cases", "failure", no_case),
-        (
-            place,
-            f"regression of {subject}",
-            "skipped",
-            f"gate not evaluated: regression of {subject} in sub: no baseline was given",
-        ),
+    place, subject, odd = "  sub.queryeval.yaml: ", "execution_accuracy", "<&\\x07>"
+    missed, without = f"failure gate missed: {subject}", f"regression of {subject}"
+    assert [*junit_lines(pytester.path / "reports/junit.xml")] == [
+        "pytest tests 6 2 0",
+        "pytest 2 0 0",
+        "queryeval.gates 4 2 0",
+        f"{place}{subject}",
+        f"{place}{subject} (2): {missed} in sub: 0.500, needs at least 1 (2 cases)",
+        f"{place}{subject} of {odd} cases: {missed} of {odd} cases in sub: no case in this run has the tag '{odd}'",
+        f"{place}{without}: skipped gate not evaluated: {without} in sub: no baseline was given",
     ]
 
 
@@ -152,26 +136,21 @@ def test_gates_of_a_run_without_a_verdict_are_failed_test_cases(suite, write, ru
 
     assert run("--queryeval-report=reports").ret == 0
 
-    assert gate_cases(pytester.path / "reports/junit.xml")[2] == [
-        (
-            "queryeval.yaml",
-            "regressions",
-            "failure",
-            "gate NO VERDICT: not evaluated: regressions: no baseline was given",
-        )
-    ]
+    message = "gate NO VERDICT: not evaluated: regressions: no baseline was given"
+    last = [*junit_lines(pytester.path / "reports/junit.xml")][-1]
+    assert last == f"  queryeval.yaml: regressions: failure {message}"
 
 
-def test_gates_are_in_a_junit_file_of_the_users_by_a_setting_only(missed, write, run, pytester, junit_schema):
-    for options, names in (
-        ([], ["pytest"]),
-        (["-o", "queryeval_junit_gates=true"], ["pytest", "queryeval.gates"]),
-    ):
+def test_gates_are_in_a_junit_file_of_the_users_by_a_setting_only(missed, run, pytester):
+    def suites(*options):
         run("--junitxml=own.xml", *options)
-        assert gate_cases(pytester.path / "own.xml")[0] == names
+        return [line for line in junit_lines(pytester.path / "own.xml") if not line.startswith(" ")]
+
+    by_setting = suites("-o", "queryeval_junit_gates=true")
+    assert suites()[1:] == ["pytest 2 0 0"]
+    assert by_setting[1:] == ["pytest 2 0 0", "queryeval.gates 1 1 0"]
     (pytester.path / "queryeval.yaml").unlink()
-    run("--junitxml=own.xml", "-o", "queryeval_junit_gates=true")
-    assert gate_cases(pytester.path / "own.xml")[:2] == (["pytest"], [(None, None, None), ("2", "0", "0")])
+    assert suites("-o", "queryeval_junit_gates=true")[1:] == ["pytest 2 0 0"]
 
 
 def test_a_junit_file_without_scores_is_valid_by_the_schema_of_jenkins(missed, run, pytester, junit_schema):
@@ -215,17 +194,18 @@ def test_verdict_is_about_suites_and_the_exit_status_about_all_tests(suite, writ
     assert fnmatchcase(lines(result)[-1], f"queryeval: {verdict}")
 
 
-def test_cases_whose_failures_decide_nothing_are_one_warning(suite, write, run):
+def test_cases_whose_failures_decide_nothing_are_one_warning_which_a_filter_makes_an_error(suite, write, run):
     suite(case("worse", WRONG), case("good"), name="b.queryeval.yaml")
-    write("queryeval.yaml", "on_miss: xfail\n")
+    write("queryeval.yaml", "tags: [all]\non_miss: xfail\n")
     suite(case("bad", WRONG), case("good"), case("skipped", skip="later"), case("strict", WRONG, on_miss="fail"))
+    said = "nothing-required: with `on_miss: xfail`, 4 cases are in no gate, so their failures decide nothing: add *"
 
-    result = run()
+    result, refused = run(), run("-W", "error::pytest_queryeval.QueryEvalWarning")
 
-    lines = [line for line in result.outlines if "QueryEvalWarning" in line]
-    assert len(lines) == 1
-    assert "with `on_miss: xfail`, 4 cases are in no gate, so their failures decide nothing: add `{metric: " in lines[0]
-    assert "queryeval.yaml:1: " in lines[0]
+    (warning,) = [line for line in result.outlines if "QueryEvalWarning" in line]
+    assert fnmatchcase(warning, f"*queryeval.yaml:2: QueryEvalWarning: {said}")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines([f"ERROR: queryeval.yaml:2: {said}"])
 
 
 @pytest.mark.parametrize(
@@ -247,48 +227,3 @@ def test_gates_that_notice_nothing_are_warned_of_with_a_remedy(suite, write, run
     for line, said in zip(warnings, warned, strict=True):
         assert "queryeval.yaml:2: " in line
         assert f"nothing-required: {said}" in line
-
-
-SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"
-
-
-@pytest.mark.feature("json", "sdmx")
-def test_warning_of_misses_that_never_fail_names_a_metric_of_the_suite(write, run):
-    of_json = "{id: c, gold: {a: 1}, predicted: {a: 2}}"
-    of_sdmx = f"{{id: c, gold: {SELECTION.format('MEX')}, predicted: {SELECTION.format('USA')}}}"
-    suites = {
-        "json_equal": ("kind: json", of_json),
-        "path_f1": ("kind: json\nmetrics: [path_f1]", of_json),
-        "macro_precision": ("kind: sdmx", of_sdmx),
-    }
-    for metric, (settings, entry) in suites.items():
-        write(f"{metric}/queryeval.yaml", "gates: []\n")
-        write(f"{metric}/a.queryeval.yaml", f"{settings}\non_miss: xfail\ncases:\n- {entry}\n")
-
-    for metric in suites:
-        warning = next(line for line in run(metric).outlines if "in no gate" in line)
-        remedy = re.search(r"add `(.*)` to the `gates` of a queryeval.yaml", warning)[1]
-        assert remedy == f"{{metric: {metric}, min: 0.9}}"
-        write(f"{metric}/queryeval.yaml", f"gates: [{remedy}]\n")
-
-    run().stdout.fnmatch_lines(["queryeval: FAILED: gate missed: *, needs at least 0.9 (1 case) and 2 more"])
-
-
-def test_warning_of_misses_that_never_fail_has_the_place_in_the_folder_that_says_so(suite, write, run):
-    write("queryeval.yaml", "tags: [all]\non_miss: xfail\n")
-    suite(case("bad", WRONG), name="sub/a.queryeval.yaml")
-
-    run().stdout.fnmatch_lines(
-        ["*queryeval.yaml:2: QueryEvalWarning: nothing-required: with `on_miss: xfail`, case * is in no gate*"]
-    )
-
-
-def test_suite_whose_misses_never_fail_is_refused_where_warnings_are_errors(suite, run):
-    suite(case("bad", WRONG), on_miss="xfail")
-
-    result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: a.queryeval.yaml:3: nothing-required: with `on_miss: xfail`, case * is in no*"]
-    )
