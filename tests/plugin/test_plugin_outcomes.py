@@ -118,7 +118,8 @@ def seen(run):
     start = next(number for number, line in enumerate(lines) if " ERRORS ==" in line)
     text = "\n".join(line for line in lines[start:] if "generated xml file" not in line)
     without_slow_cases = re.sub(r"\nslowest cases.*\n(  .*\n)*", "", text)
-    return re.sub(r" in \d+\.\d\ds( \(.*\))?", "", without_slow_cases).split("\n")
+    without_times = re.sub(r" in \d+\.\d\ds( \(.*\))?", "", without_slow_cases)
+    return re.sub("={3,}", "===", without_times).split("\n")
 
 
 @pytest.fixture(scope="module")
