@@ -80,6 +80,7 @@ def test_the_commit_after_which_the_system_is_wrong_is_found(repository):
     assert first_bad(repository, RUNS[0]) == "bad"
 
 
+@pytest.mark.slow  # much the same as the other one
 def test_a_setting_is_found_with_recorded_answers_and_without_the_system(repository):
     git(repository, RECORDING)
     commit(repository, "good")
