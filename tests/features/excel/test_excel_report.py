@@ -256,12 +256,6 @@ def test_a_run_without_cases_is_a_workbook_without_charts():
     assert "NO VERDICT" in texts(report)
 
 
-
-
-
-
-
-
 def test_columns_are_as_wide_as_their_texts_up_to_a_limit_and_rows_as_high():
     short = opened(make_report(case(1)))["Cases"]
     long = opened(make_report(case(1, question="word " * 500, path="p" * 20)))["Cases"]
@@ -270,8 +264,6 @@ def test_columns_are_as_wide_as_their_texts_up_to_a_limit_and_rows_as_high():
     assert 8 <= widths[0] < widths[1] <= 60
     assert short.row_dimensions[2].height is None
     assert 60 <= long.row_dimensions[2].height <= 150
-
-
 
 
 def flipping(number, score, **fingerprint):
