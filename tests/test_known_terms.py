@@ -75,6 +75,7 @@ def sparql_case(source, predicted, **changes):
         ("SELECT * { ?s a n:VAV }", "n:VAV is not in the graph; b:VAV is"),
         ("SELECT * { ?s a b:VariableAirVolumeBox }", "b:VariableAirVolumeBox is not in the graph; b:VAV is"),
         ("SELECT * { ?s b:zzz 1 }", "b:zzz is not in the graph"),
+        ("SELECT * { ?s b:hasPointOfAllDatas ?p }", "b:hasPointOfAllDatas is not in the graph; b:hasPoint is"),
         ("SELECT * { ?s b:feeds+/b:hasPoints ?p }", "b:hasPoints is not in the graph; b:hasPoint is"),
         ("SELECT * { ?v a b:VAV MINUS { ?v b:hasPoints ?p } }", "b:hasPoints is not in the graph; b:hasPoint is"),
         ("BASE <http://example.org/> SELECT * { ?s <brick#feed> ?v }", "b:feed is not in the graph; b:feeds is"),

@@ -399,7 +399,7 @@ WRITE = "write `auth: {basic: …}`"
 CHECK = "the server does not accept it: correct it, or give it access"
 
 
-@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("status", [401, 403, 407])
 @pytest.mark.parametrize(
     ("settings", "told", "remedy"),
     [
