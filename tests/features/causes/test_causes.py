@@ -231,14 +231,15 @@ QUERIES = (
 @pytest.mark.parametrize("engine", ["sqlite", DUCKDB])
 def test_of_any_two_queries_a_repaired_one_has_golds_answer_and_what_they_share_is_counted(tmp_path, engine):
     pairs = [pair for pair in product(QUERIES, QUERIES) if pair[0] != pair[1]]
-    pairs = pairs if engine == "sqlite" else pairs[::5]
+    pairs = pairs if engine == "sqlite" else pairs[::9]
+    some = pairs[::4]
     source = script_source(tmp_path, SQL["databases"]["halls"], engine)
 
-    entries = evaluated([*pairs, *pairs[::-1]], source)
+    entries = evaluated([*pairs, *some[::-1]], source)
 
     first, again = entries[: len(pairs)], entries[len(pairs) :][::-1]
     assert wrongly_repaired(pairs, first, source) == []
-    assert [*map(told, first)] == [*map(told, again)]  # trees that all share stay as they were
+    assert [*map(told, first[::4])] == [*map(told, again)]  # trees that all share stay as they were
     for (predicted, _), entry in zip(pairs, first, strict=True):
         shared = entry["details"].get("cause")
         assert entry["outcome"] == "passed", entry["message"]

@@ -8,7 +8,7 @@ import zlib
 from html.parser import HTMLParser
 
 import pytest
-from report_maker import HOSTILE, make_compared, make_report, plain_report, with_baseline
+from report_maker import HOSTILE, make_report, plain_report, with_baseline
 from samples import entry
 
 from pytest_queryeval.features.page import render_html
@@ -190,25 +190,6 @@ def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
     assert page.packed[0]["path"] == [path]
 
 
-@pytest.fixture(scope="module")
-def compared():
-    return make_compared(60)
-
-
-def test_filters_count_the_cases_that_they_show(compared):
-    page = page_of(compared)
-    summaries, *_ = page.packed
-    totals, places = compared["totals"], {case["nodeid"]: n for n, case in enumerate(compared["cases"])}
-
-    faults = totals["failed"] + totals["errors"] + totals["missed"]
-    counts = f"Regressions 1 Not passed {faults} Failed {totals['failed']} In error {totals['errors']}"
-    assert f"{counts} Missed {totals['missed']} Fixes 1" in page.text
-    assert f"Passed {totals['passed']} All 60" in page.text
-    assert "Ties" not in page.text
-    for name in ("regressions", "fixes"):
-        assert summaries["views"][name] == [places[nodeid] for nodeid in compared["baseline"][name]]
-
-
 def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong_answers_that_passed_follow():
     def found(number, label, outcome="failed", **about):
         edit = {"label": label, "clause": "", "change": "a"}
@@ -274,15 +255,6 @@ def test_a_run_in_which_nothing_failed_begins_with_all_cases():
     assert "No case failed." in page.text
 
 
-def test_gates_beyond_the_first_are_folded():
-    report = make_report(20)
-    report["gates"] *= 14
-    page = page_of(report)
-
-    assert "36 more gates" in page.text
-    assert page.text.count("execution_accuracy in elsewhere") == 14
-
-
 def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
     titles = ("Score distributions", "Prediction time and score")
 
@@ -312,22 +284,6 @@ def test_circles_lie_between_the_shortest_and_the_longest_time():
     assert circles == [("0.0", "100.0", "6.1"), ("150.0", "50.0", "6.1"), ("300.0", "0.0", "8.0")]
 
 
-def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
-    prediction = {"source": "", "seconds": 0.5, "metadata": {}}
-    cases = [
-        case(tags=[tag], scores={f"m{number}": score for number in range(60)}, prediction=prediction)
-        for tag, score in (("a", 0.25), ("b", 0.5), ("c", 0.75))
-    ]
-    page = page_of(plain_report(*cases))
-
-    for said in ("first 48", "most frequent 4"):
-        assert page.text.count(f"The {said} of 60 metrics are drawn; the table has all.") == 1
-    assert page.tags.count("circle") == 3 * 4
-    assert "Of 60 metrics, the first 12 are shown." in page.text
-    assert "m59 0.5 to 0.6 1" in page.text
-    assert "m59 0.1 s to 1 s 0 1 2 0" in page.text
-
-
 def test_a_time_that_turns_text_is_shown_as_escapes():
     page = page_of(plain_report(case(), created="2024-03-01\u202e10:00:00+00:00"))
 
@@ -348,14 +304,6 @@ def test_scores_of_two_values_have_no_distribution():
     assert "more 0.3 to 0.4 1" in page.text
     assert "two 0 to 0.1" not in page.text
     assert "Charts" not in page_of(plain_report(case(scores={"two": 1.0}))).text
-
-
-def test_of_many_values_of_a_group_those_with_the_most_cases_are_shown():
-    cases = [case(tags=[f"t{n}", "often"]) for n in range(30)]
-    page = page_of(plain_report(*cases))
-
-    assert "Of 31 values, the 20 with the most cases are shown." in page.text
-    assert "often 30" in page.text
 
 
 def test_names_of_any_form_can_be_drawn():
