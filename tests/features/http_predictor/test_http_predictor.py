@@ -155,12 +155,6 @@ def test_a_bare_url_is_sent_question_id_and_evidence():
     assert json.loads(request.body) == {"question": "how many", "id": "a/1", "evidence": "count"}
 
 
-def test_what_a_case_does_not_have_is_an_empty_text():
-    request = sent(make_view(), body={"s": "{schema}", "text": "{source}/{difficulty}/{schema}"})
-
-    assert json.loads(request.body) == {"s": "", "text": "//"}
-
-
 def test_the_schema_is_sent_where_that_is_asked_for_and_not_else():
     case = make_view(question="q", schema="CREATE TABLE t (n)")
 
@@ -285,6 +279,7 @@ def test_places_become_values():
         "fixed": 1,
     }
     request = sent(case, body=body, trial=3)
+    empty = sent(make_view(), body={"s": "{schema}", "text": "{source}/{difficulty}/{schema}"})
 
     assert json.loads(request.body) == {
         "deep": [{"q": "q", "said": [{"role": "user", "content": "q"}]}],
@@ -295,6 +290,7 @@ def test_places_become_values():
         "trial": 3,
         "fixed": 1,
     }
+    assert json.loads(empty.body) == {"s": "", "text": "//"}
 
 
 def test_a_list_in_a_list_stands_among_its_items():
@@ -329,26 +325,29 @@ def test_a_question_ends_nothing_wherever_it_stands(question):
     assert as_parameter.body == ""
 
 
+@pytest.fixture(scope="module")
+def listening():
+    with serving(said({"predicted": "SELECT 1"})) as running:
+        yield running
+
+
 @costly
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_question_arrives_as_it_is(question):
-    request = sent(make_view(question=question), body={"q": "{question}"}, params={"p": "{question}"})
+def test_any_question_arrives_as_it_is(listening, question):
+    asked(listening.url, case=make_view(question=question), body={"q": "{question}"}, params={"p": "{question}"})
 
+    request = listening.asked[-1]
     assert json.loads(request.body)["q"] == question
     assert request.parameters["p"] == question
 
 
-def test_metadata_that_a_case_lacks_are_named():
+def test_metadata_that_a_case_lacks_and_a_question_that_is_no_unicode_text_are_errors_of_their_case():
     error = fault("http://127.0.0.1:9/", case=make_view(metadata={"db_id": 1}), body={"d": "{metadata.db_ids}"})
+    no_text = fault("http://127.0.0.1:9/", case=make_view(question="\ud800"), params={"q": "{question}"})
 
+    assert "not Unicode text" in str(no_text)
     assert str(error) == "'a' has no metadata 'db_ids', which `http` should send: did you mean 'db_id'?"
     assert not error.temporary
-
-
-def test_a_question_that_is_no_unicode_text_is_an_error_of_its_case():
-    error = fault("http://127.0.0.1:9/", case=make_view(question="\ud800"), params={"q": "{question}"})
-
-    assert "not Unicode text" in str(error)
 
 
 @pytest.mark.parametrize("scheme", CREDENTIALS)
@@ -399,22 +398,24 @@ WRITE = "write `auth: {basic: …}`"
 CHECK = "the server does not accept it: correct it, or give it access"
 
 
-@pytest.mark.parametrize("status", [401, 403, 407])
 @pytest.mark.parametrize(
-    ("settings", "told", "remedy"),
+    ("status", "settings", "told", "remedy"),
     [
-        ({}, "(no `auth` is set, the server asks for basic): ", WRITE),
+        (401, {}, "(no `auth` is set, the server asks for basic): ", WRITE),
         (
+            403,
             {"auth": {"basic": "me:secret-pass"}},
             "(`auth: basic` was sent, the server asks for basic): ",
             CHECK,
         ),
         (
+            407,
             {"auth": {"bearer": "secret-token"}},
             "(`auth: bearer` was sent, the server asks for basic): ",
             WRITE,
         ),
         (
+            401,
             {"headers": {"Authorization": "secret"}},
             "(the header `Authorization` was sent, the server asks for basic): ",
             CHECK,
@@ -528,9 +529,8 @@ NOW = 1_700_000_000
         ("Wed, 21 Oct 2999 07:28:00 GMT", 3600),
     ],
 )
-@pytest.mark.parametrize("status", [429, 503])
-def test_the_pause_that_a_service_asks_for_is_told(status, told, pause):
-    with FaultServer(answers("", status, Retry_After=told, Date=formatdate(NOW, usegmt=True))) as server:
+def test_the_pause_that_a_service_asks_for_is_told(told, pause):
+    with FaultServer(answers("", 503 if pause else 429, Retry_After=told, Date=formatdate(NOW, usegmt=True))) as server:
         error = fault(server.url)
 
     assert (error.temporary, error.pause) == (True, pause)
@@ -607,23 +607,15 @@ def test_an_answer_just_below_the_limit_is_read():
         assert asked(server.url).content.query == text
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirect_to_another_origin_is_not_followed(status):
-    with (
-        FaultServer(answers()) as second_server,
-        FaultServer(answers("", status, Location=second_server.url)) as server,
-    ):
-        error = fault(server.url, auth={"bearer": "t0ken-of-mine"})
-
-    assert f"redirects to another origin, {second_server.origin}, which is not followed" in str(error)
-    assert not error.temporary
-    assert second_server.requests == []
-
-
 @pytest.mark.parametrize(
     ("status", "method"), [(301, "POST"), (302, "POST"), (303, "GET"), (307, "POST"), (308, "POST")]
 )
-def test_redirect_within_the_origin_is_followed_with_the_question(status, method):
+def test_redirect_within_the_origin_is_followed_with_the_question_and_to_another_is_not(status, method):
+    with FaultServer(answers()) as second, FaultServer(answers("", status, Location=second.url)) as first:
+        error = fault(first.url, auth={"bearer": "t0ken-of-mine"})
+    assert f"redirects to another origin, {second.origin}, which is not followed" in str(error)
+    assert (error.temporary, second.requests) == (False, [])
+
     def service(request):
         if request.path == "/new":
             return Said({"predicted": "SELECT 2"})

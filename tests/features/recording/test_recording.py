@@ -301,8 +301,10 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("sort", ["prediction", "execution", "cause", "challenge", "times"])
+DAMAGED = ("prediction", "execution", "cause", "challenge", "times", "ddl", "failure", "abstention")
+
+
+@pytest.mark.parametrize(("sort", "damage"), [*zip(DAMAGED, DAMAGES, strict=True)])
 def test_a_damaged_entry_is_one_error_with_its_path_and_is_not_written_over(tmp_path, sort, damage):
     entry, folder = entries(tmp_path)[sort], tmp_path / "r"
     entry.save(recorder(folder))
@@ -383,18 +385,6 @@ def test_what_is_no_file_or_that_of_another_entry_is_not_read(tmp_path, make):
     make(path)
     with pytest.raises(PredictorError, match="it is not a regular file"):
         replayed(tmp_path)
-
-
-def test_one_damaged_entry_does_not_hide_what_became_of_others(tmp_path):
-    source = database(tmp_path, 1)
-    keep(tmp_path / "r", source, query="SELECT 5")
-    only_file(tmp_path / "r").write_text("{", encoding="utf-8")
-    keep(tmp_path / "r", source)
-    (tmp_path / "r/executions/notes.json").write_text("x", encoding="utf-8")
-    database(tmp_path, 2)
-
-    with pytest.raises(SourceError, match="is stale: its source has changed since"):
-        found(tmp_path / "r", source)
 
 
 # Values
@@ -603,9 +593,19 @@ def test_a_prediction_is_found_again_unless_the_system_would_be_asked_something_
     assert str(raised.value) == f"the prediction for 'a' in {tmp_path} is stale: {reason}: {RECORD_IT}"
 
 
-def test_a_schema_that_is_sent_and_cannot_be_listed_is_an_error_of_the_source(tmp_path):
-    with pytest.raises(SourceError, match="cannot be listed"):
-        call(recorder(tmp_path), *asked(command(send_schema=True), schema=SourceError)).load()
+def test_one_damaged_entry_and_another_database_do_not_hide_what_became_of_a_source(tmp_path):
+    first, second = database(tmp_path, 1, "a.db"), database(tmp_path, 2, "b.db")
+    keep(tmp_path / "r", first, query="SELECT 5")
+    only_file(tmp_path / "r").write_text("{", encoding="utf-8")
+    for source in (first, second):
+        keep(tmp_path / "r", source)
+    (tmp_path / "r/executions/notes.json").write_text("x", encoding="utf-8")
+    database(tmp_path, 3, "a.db")
+
+    stale = r"on 'a.db' in .* is stale: its source has changed since \(recorded state [0-9a-f]{8}…, now state [0-9a-f]"
+    with pytest.raises(SourceError, match=stale):
+        found(tmp_path / "r", first)
+    assert found(tmp_path / "r", second).answer.rows == [(1,)]
 
 
 def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tmp_path):
@@ -618,6 +618,14 @@ def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tm
 
     assert recorder(tmp_path).call(second, whole, 1).load() is None
     assert recorder(tmp_path).call(second, part, 1).load() == SAID
+
+
+def test_what_is_kept_comes_back_as_in_a_replay_and_a_schema_that_is_sent_has_to_be_listed(tmp_path):
+    said = record(tmp_path, said=replace(SAID, metadata={"at": date(2024, 5, 1)}))
+
+    assert said.metadata == replayed(tmp_path).metadata == {"at": "2024-05-01"}
+    with pytest.raises(SourceError, match="cannot be listed"):
+        call(recorder(tmp_path), *asked(command(send_schema=True), schema=SourceError)).load()
 
 
 def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
@@ -658,12 +666,6 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
 
     assert replayed(tmp_path) == SAID
     assert len(files(tmp_path)) == 1
-
-
-def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
-    said = record(tmp_path, said=replace(SAID, metadata={"at": date(2024, 5, 1)}))
-
-    assert said.metadata == replayed(tmp_path).metadata == {"at": "2024-05-01"}
 
 
 # Secrets and paths
@@ -788,17 +790,6 @@ def test_a_query_that_ran_out_of_time_counts_for_no_longer_limit(tmp_path):
     assert found(folder, source, "x", timeout=9.0).answer.rows == [(1,)]
 
 
-def test_touching_one_database_leaves_the_others_valid(tmp_path):
-    first, second = database(tmp_path, 1, "a.db"), database(tmp_path, 2, "b.db")
-    for source in (first, second):
-        keep(tmp_path / "r", source)
-    database(tmp_path, 3, "a.db")
-
-    with pytest.raises(SourceError, match=r"on 'a.db' in .* \(recorded state [0-9a-f]{8}…, now state [0-9a-f]{8}…\): "):
-        found(tmp_path / "r", first)
-    assert found(tmp_path / "r", second).answer.rows == [(1,)]
-
-
 @pytest.mark.parametrize("version", [None, True, [], {}, " "])
 def test_a_live_source_needs_a_version_that_is_a_text_or_a_number(tmp_path, monkeypatch, version):
     source = fake_source() if version is None else fake_live(monkeypatch, version=version)
@@ -894,15 +885,15 @@ from pathlib import Path
 from test_recording import database, late, recorder
 folder = Path(sys.argv[2])
 source = database(folder / sys.argv[3], 1)
-for limit in range(1, 21):
+for limit in range(1, 11):
     recording = recorder(folder / "r")
     recording.save_execution("x", source, late("m" * 50_000), timeout=float(limit), max_rows=9)
     assert recording.load_execution("x", source, timeout=1.0, max_rows=9).error.message == "m" * 50_000
 """
     folders = f"{Path(__file__).parent}:{Path(__file__).parents[2]}"
     command = [sys.executable, "-c", program, folders, str(tmp_path)]
-    writers = [subprocess.Popen([*command, str(number)]) for number in range(3)]
+    writers = [subprocess.Popen([*command, str(number)]) for number in range(2)]
 
-    assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 2
     only_file(tmp_path / "r")
-    assert found(tmp_path / "r", database(tmp_path, 1), "x", timeout=19.0, max_rows=9)
+    assert found(tmp_path / "r", database(tmp_path, 1), "x", timeout=9.0, max_rows=9)

@@ -117,17 +117,13 @@ def test_ids_that_are_positions_keep_the_place_of_a_question_without_a_case(caps
     assert json.loads(capsys.readouterr().out)["missing"] == missing
 
 
-def test_another_kind_is_refused(capsys):
-    write_report({"a": "ASK {}"}, kind="sparql")
-
-    with pytest.raises(SystemExit):
-        main(["export", "report.json", "-f", "spider"])
-
-    assert "1 of 1 cases are of other kinds than sql" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("format_", "name"), [("spider", "spider.txt"), ("bird", "bird.json")])
 def test_the_command_writes_a_file_and_names_what_is_missing(capsys, format_, name):
+    write_report({"a": "SELECT 1", **{f"c{number}": None for number in range(22)}})
+    main(["export", "report.json", "-f", format_, "-o", "many"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == ["23 cases, 22 without a prediction", "no prediction: c0"]
+    assert lines[-2:] == ["no prediction: c19", "and 2 more: --json lists all of them"]
     write_report({"a": "SELECT 1", "::error::b\x1b": None})
 
     status = main(["export", "report.json", "-f", format_, "--json"])
@@ -138,16 +134,6 @@ def test_the_command_writes_a_file_and_names_what_is_missing(capsys, format_, na
     assert err.splitlines()[1] == "2 cases, 1 without a prediction"
     assert "\x1b" not in err
     assert Path(name).read_bytes()
-
-
-def test_of_many_missing_predictions_the_first_are_listed_and_the_others_counted(capsys):
-    write_report({"a": "SELECT 1", **{f"c{number}": None for number in range(22)}})
-
-    main(["export", "report.json", "-f", "spider"])
-
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:3] == ["23 cases, 22 without a prediction", "no prediction: c0"]
-    assert lines[-2:] == ["no prediction: c19", "and 2 more: --json lists all of them"]
 
 
 def test_nothing_is_overwritten_without_force(capsys):
@@ -164,13 +150,24 @@ def test_nothing_is_overwritten_without_force(capsys):
     assert Path("out.txt").read_text() == "SELECT 1\nSELECT\n"
 
 
-@pytest.mark.parametrize("changes", [{"selected": True}, {"stopped": True}, {"collected": {"s.queryeval.yaml": 3}}])
-def test_a_part_of_a_data_set_is_refused(capsys, changes):
+PART = "is of a part of its cases, whose positions are not known: run all of them"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"selected": True}, PART),
+        ({"stopped": True}, PART),
+        ({"collected": {"s.queryeval.yaml": 3}}, PART),
+        ({"kind": "sparql"}, "1 of 1 cases are of other kinds than sql"),
+    ],
+)
+def test_a_part_of_a_data_set_and_another_kind_are_refused(capsys, changes, said):
     write_report({"a": "SELECT 1"}, **changes)
 
     with pytest.raises(SystemExit) as stop:
         main(["export", "report.json", "-f", "bird"])
 
     assert stop.value.code == 2
-    assert "is of a part of its cases, whose positions are not known: run all of them" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
     assert not Path("bird.json").exists()

@@ -101,24 +101,10 @@ def test_many_cases_are_lines_in_several_files(monkeypatch):
     assert all(re.fullmatch(r"set-\d{3}\.queryeval\.jsonl", name) for name in suites)
     assert all(len(files()[name]) <= 200 for name in suites)
     assert [case.id for case in read_back()] == [str(number) for number in range(10)]
-
-
-def test_yaml_that_would_be_too_large_is_lines(monkeypatch):
-    monkeypatch.setattr(f"{COMMAND}.MAX_LOADED_BYTES", 1_000)
-
-    run(case("a", gold=["x" * 990]), case("b"))
-
+    for name, limit in {"MAX_YAML_CASES": 10, "MAX_SUITE_BYTES": 10_000, "MAX_LOADED_BYTES": 1_000}.items():
+        monkeypatch.setattr(f"{COMMAND}.{name}", limit)
+    run(case("a", gold=["x" * 990]), case("b"), options=["--force"])
     assert [name for name in files() if "set" in name and "settings" not in name] == ["set-001.queryeval.jsonl"]
-    assert [case.id for case in read_back()] == ["a", "b"]
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(capsys):
-    Path("out").write_text("mine")
-
-    with pytest.raises(SystemExit):
-        run(case(), options=["--force"])
-
-    assert "out: cannot be written: " in capsys.readouterr().err
 
 
 def nested(levels):
@@ -145,15 +131,21 @@ def test_what_the_loader_would_refuse_is_skipped_with_its_reason(capsys):
     assert [case.id for case in read_back()] == ["good"]
 
 
-def test_nothing_is_overwritten_without_force_and_a_predictor_never(capsys):
+def test_nothing_is_overwritten_without_force_or_by_an_import_that_fails_and_a_predictor_never(capsys):
     run(case("old"))
     Path("out/predict.py").write_text("def predict(case): return '1'\n")
     Path("out/set-7.queryeval.jsonl").write_text("of an earlier import")
     Path("out/other.queryeval.yaml").write_text("somebody else's")
 
-    with pytest.raises(SystemExit):
-        run(case("new"))
-    assert "queryeval.yaml: already exists: write elsewhere, or replace it" in capsys.readouterr().err
+    Path("file").write_text("mine")
+    for options, said in (
+        ((), "queryeval.yaml: already exists: write elsewhere, or replace it"),
+        (("-o", "file", "--force"), "file: cannot be written: "),
+        (("--force", "--predictions", "none.jsonl"), "none.jsonl: no such file"),
+    ):
+        with pytest.raises(SystemExit):
+            run(case("new", predicted="1"), options=options)
+        assert said in capsys.readouterr().err
     assert read_back("out/set.queryeval.yaml")[0].id == "old"
 
     run(case("new"), options=["--force"])
@@ -161,16 +153,6 @@ def test_nothing_is_overwritten_without_force_and_a_predictor_never(capsys):
     assert Path("out/predict.py").read_text() == "def predict(case): return '1'\n"
     assert "set-7.queryeval.jsonl" not in files()
     assert "other.queryeval.yaml" in files()
-
-
-def test_an_import_that_fails_leaves_the_earlier_one(monkeypatch):
-    run(case("old"))
-    before = files()
-
-    with pytest.raises(SystemExit):
-        run(case("new", predicted="1"), options=["--force", "--predictions", "none.jsonl"])
-
-    assert files() == before
 
 
 def test_a_name_that_leads_elsewhere_stays_in_the_folder():

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from importing import imported, outcomes, refusal, write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
@@ -17,33 +18,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("g.ttl", DATA)
     return tmp_path
-
-
-def write(path, text):
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
-    return str(path)
-
-
-def imported(capsys, *arguments):
-    """Return the cases by id, and what was skipped."""
-    status = main(["import", *arguments, "-o", "out", "--force", "--json"])
-    output = json.loads(capsys.readouterr().out)
-    assert status == (1 if output["skipped"] else 0)
-    cases = load_cases("out", root=Path("out"))
-    assert output["cases"] == len(cases)
-    return {case.id: case for case in cases}, {entry["id"]: entry["reason"] for entry in output["skipped"]}
-
-
-def refusal(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([*arguments])
-    assert stop.value.code == 2
-    return capsys.readouterr().err
-
-
-def outcomes(cases):
-    return {case["id"]: case["outcome"] for case in evaluate(cases.values())["cases"]}
 
 
 def solutions(*iris):
