@@ -133,12 +133,12 @@ def interval_of(strata):
     return value / size, [floor(low + 1e-9) / size, ceil(high - 1e-9) / size]
 
 
-@given(st.integers(0, 24), st.integers(1, 16), st.integers(10, 30), st.data())
-def test_the_estimate_and_its_limits_are_those_of_their_definition(passed, missed, number, data):
+def check_estimate(passed, missed, number, choose_wrong):
+    """Compare what an audit says with the definition; some of the drawn cases are judged as wrong."""
     Path("audit.jsonl").unlink(missing_ok=True)
     write(run_of(passed, missed))
     drawn = draw("report.json", number=max(number, min(passed, 5) + min(missed, 5)))
-    wrong = data.draw(st.sets(st.sampled_from([case["case"] for case in drawn])))
+    wrong = choose_wrong(drawn)
     judge_all(drawn, wrong=wrong)
 
     audited = audit()[0]["audited"]
@@ -150,6 +150,22 @@ def test_the_estimate_and_its_limits_are_those_of_their_definition(passed, misse
     value, interval = interval_of(strata)
     assert audited["value"] == pytest.approx(value)
     assert audited["ci95"] == pytest.approx(interval)
+
+
+@given(st.integers(0, 24), st.integers(1, 16), st.integers(10, 30), st.data())
+def test_the_estimate_and_its_limits_are_those_of_their_definition(passed, missed, number, data):
+    check_estimate(
+        passed, missed, number, lambda drawn: data.draw(st.sets(st.sampled_from([case["case"] for case in drawn])))
+    )
+
+
+@pytest.mark.parametrize("right", range(6))
+def test_few_right_answers_of_two_small_strata_have_the_limits_of_their_definition(right):
+    def all_but(drawn):
+        of_strata = [[case["case"] for case in drawn if case["stratum"] == name] for name in ("passed", "missed")]
+        return {id_ for ids in of_strata for id_ in ids[right:]}
+
+    check_estimate(9, 9, 10, all_but)
 
 
 @pytest.mark.parametrize("strata", [[(12, 5)], [(12, 9)], [(30, 12)], [(14, 6), (8, 5)], [(9, 7), (20, 8)]])

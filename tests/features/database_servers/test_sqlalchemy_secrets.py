@@ -85,7 +85,6 @@ def test_a_wrong_password_is_an_error_that_does_not_tell_it(outcome, cluster):
     [
         ("postgresql+psycopg2://guarded:{}@127.0.0.1/music", "read through psycopg"),
         ("postgresql://guarded:{}@127.0.0.1:port/music", "in a password, @ is %40"),
-        ("postgresql://guarded:mine@{}@127.0.0.1/music", "in a password, @ is %40"),
     ],
 )
 def test_a_url_that_cannot_be_right_is_refused_while_collecting_and_not_shown(outcome, cluster, url, problem):
@@ -94,12 +93,8 @@ def test_a_url_that_cannot_be_right_is_refused_while_collecting_and_not_shown(ou
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert problem in written
     assert hidden(written, cluster)
-
-
-def test_collecting_connects_to_nothing(outcome, cluster):
     result, written = outcome("postgresql://guarded:mistaken-horse@127.0.0.1:1/music", "--collect-only")
-
-    assert result.ret == pytest.ExitCode.OK
+    assert result.ret == pytest.ExitCode.OK  # collecting connects to nothing
     assert "mistaken" not in written
 
 

@@ -68,26 +68,6 @@ def test_error_of_trino_is_one_of_the_query(trino):
     assert "Table 'nowhere' does not exist" in error.message
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "insert into nation values (1)",
-        "create table memory.default.x as select 1",
-        "call system.sync_partition_metadata('a', 'b', 'FULL')",
-        "select * from table(postgresql.system.query(query => 'drop table x'))",
-        "select 1; drop table nation",
-        "set session query_max_run_time = '1d'",
-        "grant select on nation to public",
-        "execute immediate 'drop table nation'",
-    ],
-)
-def test_what_does_more_than_read_never_reaches_trino(trino, query):
-    engine, requests = trino
-
-    assert engine.execute(query, timeout=SECONDS, max_rows=10).error.kind == "unsafe"
-    assert requests == []
-
-
 def test_late_query_is_given_up(trino):
     engine, requests = trino
     engine.execute("select 1", timeout=SECONDS, max_rows=10)

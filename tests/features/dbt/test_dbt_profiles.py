@@ -58,6 +58,15 @@ def test_a_project_stands_for_the_database_of_its_target(bakery):
     }
 
 
+def test_a_suite_may_name_another_profile_and_target(bakery):
+    write_profiles(bakery, "other: {outputs: {ci: {type: duckdb, path: ci.duckdb}, dev: {type: duckdb, path: a.db}}}\n")
+
+    assert source("{project: bakery, profile: other, target: ci}").settings["path"] == str(bakery / "ci.duckdb")
+
+
+OTHER_JINJA = "bakery/profiles.yml:1: `path` has Jinja other than {{ env_var('NAME') }}, which is not expanded"
+
+
 def test_the_variable_names_the_folder_of_profiles_before_the_project_and_the_home(bakery, tmp_path, monkeypatch):
     write_profiles(tmp_path / "home/.dbt", profile_of("home.duckdb"))
     write_profiles(tmp_path / "of_variable", profile_of("variable.duckdb"))
@@ -69,12 +78,6 @@ def test_the_variable_names_the_folder_of_profiles_before_the_project_and_the_ho
     paths.append(source().settings["path"])
 
     assert [Path(path).name for path in paths] == ["bakery.duckdb", "variable.duckdb", "home.duckdb"]
-
-
-def test_a_suite_may_name_another_profile_and_target(bakery):
-    write_profiles(bakery, "other: {outputs: {ci: {type: duckdb, path: ci.duckdb}, dev: {type: duckdb, path: a.db}}}\n")
-
-    assert source("{project: bakery, profile: other, target: ci}").settings["path"] == str(bakery / "ci.duckdb")
 
 
 @pytest.mark.feature("database_servers")
@@ -109,15 +112,6 @@ def test_variables_of_an_env_file_are_known_too(bakery, tmp_path):
     write_profiles(bakery, profile_of('''"{{ env_var('FOLDER') }}.duckdb"'''))
 
     assert source().settings["path"] == str(bakery / "kept.duckdb")
-
-
-@pytest.mark.parametrize("text", ["{{ target.name }}.db", "{{ env_var('HOME') ~ 'x' }}", "{% if 1 %}a{% endif %}"])
-def test_other_jinja_in_a_profile_is_told(bakery, text):
-    write_profiles(bakery, profile_of(f'"{text}"'))
-
-    assert (
-        problem() == "bakery/profiles.yml:1: `path` has Jinja other than {{ env_var('NAME') }}, which is not expanded"
-    )
 
 
 @pytest.mark.parametrize(
@@ -157,6 +151,8 @@ def test_other_jinja_in_a_profile_is_told(bakery, text):
             profile_of('''"{{ env_var('NOT_SET') }}"'''),
             "bakery/profiles.yml:1: environment variable 'NOT_SET' is not set: set it, or give env_var a default",
         ),
+        *((profile_of(f'"{text}"'), OTHER_JINJA) for text in ("{{ target.name }}.db", "{% if 1 %}a{% endif %}")),
+        (profile_of("\"{{ env_var('HOME') ~ 'x' }}\""), OTHER_JINJA),
     ],
 )
 def test_what_is_wrong_with_a_profile_is_told_at_its_line(bakery, profiles, message):
@@ -165,11 +161,13 @@ def test_what_is_wrong_with_a_profile_is_told_at_its_line(bakery, profiles, mess
     assert problem() == message
 
 
-def test_profiles_that_are_nowhere_are_told(bakery):
+def test_profiles_that_are_nowhere_or_not_named_are_told(bakery):
     (bakery / "profiles.yml").unlink()
-
     remedy = "add one, or set DBT_PROFILES_DIR to its folder"
     assert problem() == f"bakery/profiles.yml: no such file, nor one in DBT_PROFILES_DIR or ~/.dbt: {remedy}"
+    (bakery / "dbt_project.yml").write_text("name: bakery\n")
+
+    assert problem() == "bakery/dbt_project.yml: names no profile: add `profile`, or name one in the source"
 
 
 @pytest.mark.parametrize(
@@ -185,12 +183,6 @@ def test_profiles_that_are_nowhere_are_told(bakery):
 def test_what_is_wrong_with_a_source_is_told_at_its_line(bakery, settings, message):
     assert message in problem(settings)
     assert problem(settings).startswith("s.queryeval.yaml:2: ")
-
-
-def test_a_project_without_a_profile_is_told(bakery):
-    (bakery / "dbt_project.yml").write_text("name: bakery\n")
-
-    assert problem() == "bakery/dbt_project.yml: names no profile: add `profile`, or name one in the source"
 
 
 def test_folders_of_a_project_may_have_other_names(bakery):
@@ -251,6 +243,14 @@ LOGIN = {"user": "me", "password": "a b/c", "host": "db.example", "schema": "dev
             {**LOGIN, "type": "postgres", "dbname": "shop", "schema": "Dev 1", "sslmode": "require"},
             "postgresql://me:a%20b%2Fc@db.example/shop?sslmode=require&options=-csearch_path%3D%22Dev%5C+1%22%2Cpublic",
             ("shop", "Dev 1"),
+        ),
+        *(
+            (
+                {**LOGIN, "type": "postgres", "dbname": "shop", "schema": name},
+                f"postgresql://me:a%20b%2Fc@db.example/shop?options=-csearch_path%3D%22{name}%22%2Cpublic",
+                ("shop", name),
+            )
+            for name in ("Dev", "dev-1")
         ),
         (
             {**LOGIN, "type": "postgres", "pass": "x", "dbname": "shop", "host": "/run/pg", "search_path": "a,b"},

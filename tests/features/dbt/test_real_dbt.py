@@ -73,30 +73,6 @@ def test_the_database_of_the_example_is_the_one_that_dbt_makes(built, built_exam
     assert rows(built) == rows(built_example)
 
 
-def test_golds_with_ref_and_predictions_without_give_the_verdicts_of_plain_queries(example):
-    suite = (example / "bakery.queryeval.yaml").read_text()
-    for expression, name in {
-        "{{ ref('dim_shops') }}": "dim_shops",
-        "{{ ref('fct_sales') }}": "fct_sales",
-        "{{ ref('bakery', 'fct_sales') }}": "fct_sales",
-        "{{ source('till', 'payments') }}": "raw_payments",
-        "{{ ref('daily_revenue') }}": "main_reporting.daily_revenue",
-        "{{ ref('shop_ranking', v=1) }}": "shop_ranking_v1",
-        "{{ ref('shop_ranking') }}": "shop_ranking_v2",
-        "{dbt: bakery}": "bakery/bakery.duckdb",
-    }.items():
-        assert expression in suite
-        suite = suite.replace(expression, name)
-    (example / "plain.queryeval.yaml").write_text(suite)
-
-    with_ref, plain = (evaluate(load_cases(f"{name}.queryeval.yaml"))["cases"] for name in ("bakery", "plain"))
-
-    assert [(case["outcome"], case["scores"]) for case in with_ref] == [
-        (case["outcome"], case["scores"]) for case in plain
-    ]
-    assert {case["outcome"] for case in with_ref} == {"passed"}
-
-
 def test_a_model_that_was_renamed_is_told_with_both_names_until_dbt_runs_and_after_it(example):
     rename(example / "bakery")
 
@@ -106,15 +82,6 @@ def test_a_model_that_was_renamed_is_told_with_both_names_until_dbt_runs_and_aft
 
     assert f"bakery/target/manifest.json is older than models/marts/sales.sql: {RENAMED}: run" in before
     assert any(RENAMED in message for message in after if message)
-
-
-def test_a_manifest_that_is_older_than_a_model_is_told_until_dbt_runs(example):
-    model = example / "bakery/models/marts/daily_revenue.sql"
-    model.write_text(f"{model.read_text()}\n-- of all shops\n")
-
-    assert "is older than models/marts/daily_revenue.sql: run" in " ".join(messages())
-    build(example / "bakery")
-    assert not any(messages())
 
 
 def test_a_manifest_of_another_target_is_told(example):

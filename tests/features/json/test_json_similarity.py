@@ -315,15 +315,3 @@ def test_options_that_cannot_be_right_are_refused_by_name(setting, value):
 def test_options_that_can_be_right_are_taken(options):
     for name in SIMILARITIES:
         METRICS[name].check(options)
-
-
-def test_what_the_evaluation_needs_to_know_of_them():
-    structure, meaning, both = (METRICS[name] for name in SIMILARITIES)
-
-    assert structure.options == {"beta", "at", "depth", "lists"}
-    assert meaning.options == {"at", "depth", "lists", "value_text", "embedding_model"}
-    assert both.options == structure.options | meaning.options | {"alpha"}
-    assert (structure.extra, meaning.extra, both.extra) == ("", "semantic", "semantic")
-    assert meaning.injected == both.injected == {"similarity"}
-    assert meaning.paths == both.paths == {"embedding_model"}
-    assert all(metric.answers is JsonAnswer for metric in (structure, meaning, both))

@@ -11,7 +11,7 @@ from samples import make_case
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.table import Difference, Table
+from pytest_queryeval.core.table import Difference
 from pytest_queryeval.languages import KINDS
 
 NOTATION = "only the order of keys or the notation of numbers differs"
@@ -111,13 +111,6 @@ def test_path_f1_is_the_f1_of_the_multisets_of_leaves(gold, predicted):
 )
 def test_path_f1(gold, predicted, expected):
     assert f1(gold, predicted) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("metric", ["json_equal", "path_f1"])
-def test_both_are_for_the_kind_json_only_and_have_no_options(metric):
-    assert METRICS[metric].applies_to("json", JsonAnswer)
-    assert not METRICS[metric].applies_to("sql", Table)
-    assert METRICS[metric].options == frozenset()
 
 
 # Where two answers differ.

@@ -351,6 +351,8 @@ LABELLED = {"repaired_query": None, "tested": True}
         ("prediction", {"metadata": []}),
         ("prediction", {"table": {"columns": ["a"], "rows": [[1, 2]]}}),
         *(("execution", {"table": {"columns": ["a"], "rows": [[cell]]}}) for cell in BAD_CELLS),
+        ("execution", {"error": {"kind": "invalid", "message": "an answer and an error"}}),
+        ("execution", {"engine": 5}),
         ("cause", {"edits": [["no-label", "WHERE", "1 → 2"]], **LABELLED}),
         ("cause", {"edits": [["wrong-value", "WHERE"]], **LABELLED}),
         ("cause", {"edits": [["wrong-value", "WHERE", "1 → 2"]], "tested": True, "repaired_query": 5}),

@@ -97,12 +97,12 @@ def test_a_query_is_not_longer_than_a_query_may_be(selections):
 
 
 HOSTILE = [
-    "data/SHOP,SALES,1.0/" + "." * 90_000,
-    "data/SHOP,SALES,1.0/" + "+".join(f"{number:x}" for number in range(17_000)) + "..",
-    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}" for number in range(17_000)),
-    "data/dataflow/SHOP/SALES/1.0/" + "A.B," * 20_000 + "A.B",
-    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}.{number:x}" for number in range(9_000)),
-    "data/dataflow/SHOP/SALES/1.0?" + "&".join(f"c[{number}]=1" for number in range(9_000)),
+    "data/SHOP,SALES,1.0/" + "." * 50_000,
+    "data/SHOP,SALES,1.0/" + "+".join(f"{number:x}" for number in range(9_000)) + "..",
+    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}" for number in range(9_000)),
+    "data/dataflow/SHOP/SALES/1.0/" + "A.B," * 8_000 + "A.B",
+    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}.{number:x}" for number in range(5_000)),
+    "data/dataflow/SHOP/SALES/1.0?" + "&".join(f"c[{number}]=1" for number in range(5_000)),
     "data/" * 19_999 + "SHOP",
     "/" * 99_000 + "data",
     "data/SHOP,SALES,1.0/" + "%" * 90_000,

@@ -218,14 +218,6 @@ def test_tags_of_conversations_never_stop_the_file(working_folder):
     assert first.tags == ("-skip", "-init__", "C-", "-xfail", "null")
 
 
-def test_a_target_is_a_gold_of_any_kind(working_folder):
-    write('id: a\nconversation: [{role: user, content: x, target: {"a": 1}}]\n', "talks/one.yaml")
-
-    (case,) = load("kind: json\npredictor: predict.py:predict\ncases: talks/one.yaml\n")
-
-    assert case.golds[0].answer.value == {"a": 1}
-
-
 def test_a_conversation_without_a_target_is_a_problem(working_folder):
     write("id: a\nconversation:\n- {role: user, content: x}\n", "talks/one.yaml")
 

@@ -117,6 +117,8 @@ def test_what_a_message_only_refers_to_does_not_hide_what_another_defines():
     stub = messages.data_structure(messages.dimension("X"), more='isExternalReference="true"')
 
     assert dimensions(messages.message(stub), messages.shop()) == SHOP
+    defined = messages.message(messages.data_structure(messages.dimension("X")))
+    assert dimensions(defined, messages.shop()) == {"X": ANY}  # the first definition is kept
 
 
 def test_codelists_are_found_by_version_or_where_there_is_only_one_and_their_parts_are_joined():
@@ -197,7 +199,7 @@ def test_a_measure_dimension_has_the_concepts_of_its_scheme_as_codes_and_keeps_i
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        ({"fr": "un", "en": "one", "en-GB": "1"}, "one"),
+        ({"fr": "un", "en-GB": "1", "en": "one"}, "one"),
         ({"fr": "un", "en-GB": "one"}, "one"),
         ({"fr": "un", "de": "eins"}, "un"),
         ({"enm": "oon", "EN_us": "one"}, "one"),
