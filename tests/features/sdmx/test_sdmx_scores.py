@@ -82,8 +82,9 @@ def dimensions_of(stated: Selection, gold: Selection, by_dataset: bool) -> dict[
     for of in stated.datasets:
         for dimension in of.dimensions:
             name = f"{without_version(gold, of.id)}|{dimension.name}" if by_dataset else dimension.name
-            found.setdefault(name, set()).update(dimension.terms)
-    return {name: terms for name, terms in found.items() if terms}
+            if dimension.terms:
+                found.setdefault(name, set()).update(dimension.terms)
+    return found
 
 
 def ratio(part: int, whole: int) -> float:

@@ -148,15 +148,6 @@ def test_what_changed_survives_a_recording(shop):
     assert differing == []
 
 
-def test_other_metrics_have_no_value(shop):
-    query = "UPDATE customer SET city = 'Linz'"
-    names = ["execution_accuracy", "row_matching_f1", "exact_set_match", "valid_query", "ves", "challenged_accuracy"]
-
-    (pair,) = score_pairs([(query, query)], shop.source, names, writes=True)
-
-    assert pair.scores == {**dict.fromkeys(names), "execution_accuracy": 1.0}
-
-
 def test_the_digest_of_a_gold_changes_with_what_counts_alone(shop):
     gold = "INSERT INTO orders (customer, total) VALUES (1, 5) RETURNING id, total"
     stated = "INSERT INTO orders (id, customer, total) VALUES (77, 1, 5) RETURNING id, total"
@@ -185,7 +176,7 @@ SCHEMAS = {
 }
 
 
-PAIRS = {"sqlite": 200, "duckdb": 80, "postgresql": 60}
+PAIRS = {"sqlite": 120, "duckdb": 40, "postgresql": 40}
 
 
 @contextmanager
