@@ -36,17 +36,11 @@ def kept(folder, name="m", vectors=None):
     return cache
 
 
-def test_a_vector_is_found_again_by_others(tmp_path):
+def test_a_vector_is_found_again_by_others_for_the_same_model(tmp_path):
     kept(tmp_path)
 
     assert Cache("m", tmp_path).vectors([KEY, OTHER]) == {KEY: VECTOR}
-    assert Cache("m", tmp_path).vectors([]) == {}
-
-
-def test_models_do_not_share_vectors(tmp_path):
-    kept(tmp_path)
-
-    assert Cache("n", tmp_path).vectors([KEY]) == {}
+    assert Cache("m", tmp_path).vectors([]) == Cache("n", tmp_path).vectors([KEY]) == {}
 
 
 def test_more_vectors_than_a_statement_takes_are_found(tmp_path):
@@ -145,13 +139,8 @@ def test_without_a_cache_folder_temporary_files_serve(tmp_path, monkeypatch, hom
 
     assert Cache("m").vectors([KEY]) == {KEY: VECTOR}
     assert list(tmp_path.glob("pytest-queryeval-*/m.sqlite"))
-
-
-def test_the_cache_folder_of_the_user_is_taken_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # the folder of the user is taken first
     kept(None)
-
     assert (tmp_path / "pytest-queryeval/embeddings/m.sqlite").is_file()
 
 
@@ -176,23 +165,17 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path, monkeypatch):
     assert precious.read_text(encoding="utf-8") == "mine"
 
 
-def test_vectors_that_nobody_used_for_long_are_dropped(tmp_path):
+def test_vectors_that_nobody_used_for_long_are_dropped_and_those_that_are_used_stay(tmp_path):
     kept(tmp_path)
+    today = days_of(tmp_path)[KEY]
+    make_older(tmp_path, 29)
+    assert Cache("m", tmp_path).vectors([KEY]) == {KEY: VECTOR}
+    assert days_of(tmp_path)[KEY] >= today
     make_older(tmp_path, 31)
 
     kept(tmp_path, vectors={OTHER: VECTOR})
 
     assert Cache("m", tmp_path).vectors([KEY, OTHER]) == {OTHER: VECTOR}
-
-
-def test_a_vector_that_is_used_stays(tmp_path):
-    kept(tmp_path)
-    today = days_of(tmp_path)[KEY]
-    make_older(tmp_path, 29)
-
-    Cache("m", tmp_path).vectors([KEY])
-
-    assert days_of(tmp_path)[KEY] >= today
 
 
 def test_a_file_does_not_grow_for_ever(tmp_path, monkeypatch):
@@ -222,13 +205,13 @@ import sys
 from pathlib import Path
 from pytest_queryeval.features.embeddings.cache import Cache
 cache = Cache("m", Path(sys.argv[1]))
-for number in range(100):
+for number in range(50):
     cache.add({bytes([int(sys.argv[2]), number]) * 16: bytes(2_000)})
 """
-    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), str(number)]) for number in range(4)]
-    assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), str(number)]) for number in range(3)]
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
 
-    keys = [bytes([writer, number]) * 16 for writer in range(4) for number in range(100)]
+    keys = [bytes([writer, number]) * 16 for writer in range(3) for number in range(50)]
     assert len(Cache("m", tmp_path).vectors(keys)) == len(keys)
 
 

@@ -85,7 +85,7 @@ def test_a_folder_without_a_model_is_not_loaded(tmp_path):
 
 
 @needs_model
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "modules.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "modules.json"])
 def test_a_folder_with_a_damaged_file_is_told_in_one_line(tmp_path, name):
     folder = linked_model(tmp_path / "model")
     replaced(folder / name, "{ damaged")
