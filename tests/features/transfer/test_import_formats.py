@@ -272,3 +272,18 @@ def test_bad_lines_are_skipped_one_by_one(folder, capsys):
         *("line-9", "line 10", "line 11", "line 12"),
     ]
     assert skipped["line 5"] == "not JSON: duplicate key 'gold'"
+
+
+def test_cases_and_answers_of_promptfoo_cannot_grow_without_limit(folder, capsys):
+    fields = {"question": "q", "x": json.dumps("x" * 100_000)}
+    golds = ["{{x}}" * 100_000, ["{{x}}" * 30] * 10_000, "{{x}}"]
+    tests = [{"vars": fields, "assert": [{"type": "equals", "value": gold}]} for gold in golds]
+    wide = {"id": "wide", "gold": 1, "question": '"' * 3 * 2**20}  # each of which is escaped
+
+    cases, skipped = imported(capsys, "promptfoo", write("tests.json", tests), "--kind", "json")
+    shutil.rmtree("out")
+    of_wide = imported(capsys, "jsonl", write("wide.json", [wide, {"id": "a", "gold": 1}]), "--kind", "json")[1]
+
+    assert cases.keys() == {"test-3"}
+    assert skipped["test-1"] == skipped["test-2"] == "its right answer is larger than 4 MiB"
+    assert of_wide == {"wide": "it is larger than 4 MiB"}

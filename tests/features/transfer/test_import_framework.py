@@ -138,7 +138,10 @@ def test_nothing_is_overwritten_without_force_or_by_an_import_that_fails_and_a_p
     Path("out/other.queryeval.yaml").write_text("somebody else's")
 
     Path("file").write_text("mine")
+    Path("earlier").mkdir()
+    Path("earlier/set-7.queryeval.jsonl").write_text("of an earlier import")
     for options, said in (
+        (("-o", "earlier"), "set-7.queryeval.jsonl: already exists"),
         ((), "queryeval.yaml: already exists: write elsewhere, or replace it"),
         (("-o", "file", "--force"), "file: cannot be written: "),
         (("--force", "--predictions", "none.jsonl"), "none.jsonl: no such file"),
