@@ -19,19 +19,20 @@ from samples import HEAD, entry
 from suites import write
 from trees import trees
 
+import pytest_queryeval
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, write_files, write_report
-from pytest_queryeval.results import case_store  # white box: how many cases are kept in memory
 
 pytestmark = pytest.mark.feature("report_files")
+MAX_IN_MEMORY = "pytest_queryeval.results.case_store.MAX_IN_MEMORY"
 
 
 @pytest.fixture(autouse=True)
 def few(tmp_path, monkeypatch):
     """More than five cases are kept in a file."""
-    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 5)
+    monkeypatch.setattr(MAX_IN_MEMORY, 5)
     monkeypatch.chdir(tmp_path)
 
 
@@ -97,7 +98,7 @@ def test_more_cases_than_fit_are_lines_of_a_file_beside_the_report(size):
     assert names() == (["report.json"] if size == 5 else ["report.cases.jsonl", "report.json"])
     if size > 5:
         assert (report["cases"]["file"], report["cases"]["count"]) == ("report.cases.jsonl", size)
-    schema = Path(case_store.__file__).parents[1] / "report.schema.json"
+    schema = Path(pytest_queryeval.__file__).with_name("report.schema.json")
     jsonschema.Draft202012Validator(json.loads(schema.read_bytes())).validate(report)
     assert read("report.json") == parsed("report.json") == json.loads(json.dumps(whole(made(size))))
 
@@ -160,7 +161,7 @@ def test_commands_read_both_forms_alike(command, tmp_path, monkeypatch, capsys):
     for limit, folder in ((5, tmp_path / "stored"), (500, tmp_path / "inline")):
         folder.mkdir()
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(case_store, "MAX_IN_MEMORY", limit)
+        monkeypatch.setattr(MAX_IN_MEMORY, limit)
         write_report(earlier, folder / "earlier.json")
         write_report(later | {"created": "2025-06-01T00:00:00+00:00"}, folder / "later.json")
         write_report(sql, folder / "sql.json")
@@ -210,7 +211,7 @@ def test_the_last_case_of_a_node_id_counts_in_its_first_place():
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_page_lists_the_worst_of_many_cases_and_says_of_how_many(monkeypatch, in_memory):
     monkeypatch.setattr("pytest_queryeval.features.page.page.CASES_LISTED", 4)
-    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 9 if in_memory else 5)
+    monkeypatch.setattr(MAX_IN_MEMORY, 9 if in_memory else 5)
     outcomes = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")
     cases = [entry(id=str(number), nodeid=f"a::{number}", outcome=outcome) for number, outcome in enumerate(outcomes)]
 

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
-from pytest_queryeval.results.case_json import report_cell  # white box: cells that no engine gives
 from pytest_queryeval.text.formatting import (  # white box: texts of every sort, for all surfaces
-    CELL_CHARACTERS,
     escape_invisible,
     one_line,
     one_line_with_end,
@@ -125,7 +123,7 @@ def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(cha
     text, escaped = f"a{character}b", f"a{ascii(character)[1:-1]}b"
 
     assert terminal_safe(text) == escape_invisible(text) == one_line(text) == one_line_with_end(text, 80) == escaped
-    assert utf8_safe(text) == to_jsonable(text) == report_cell(text) == text
+    assert utf8_safe(text) == to_jsonable(text) == text
 
 
 @pytest.mark.parametrize(
@@ -207,20 +205,3 @@ def test_a_value_within_itself_ends_in_an_ellipsis():
 
     assert "…" in text
     assert text.startswith('{"name": "ring", "inner": [{"name": "ring"')
-
-
-@given(SCALARS)
-def test_a_cell_is_a_scalar_and_its_text_is_short(value):
-    cell = report_cell(value)
-
-    assert type(cell) in PLAIN_TYPES - {list, dict}
-    assert not isinstance(cell, str) or len(cell) <= CELL_CHARACTERS
-    json.dumps(cell, allow_nan=False)
-
-
-@pytest.mark.parametrize("value", ["x" * 5000, b"\xff" * 10_000_000, Decimal("9" * 5000)])
-def test_a_long_cell_ends_in_an_ellipsis(value):
-    cell = report_cell(value)
-
-    assert len(cell) == CELL_CHARACTERS
-    assert cell.endswith("…")

@@ -22,7 +22,6 @@ from pytest_queryeval.features.command_predictor.replies import (  # white box: 
 )
 from pytest_queryeval.features.json.schema_child import short_repr  # white box: at each cut
 from pytest_queryeval.features.json.values import MAX_PATH, path_text  # white box: at each cut
-from pytest_queryeval.results.case_json import report_cell  # white box: at each cut
 from pytest_queryeval.sandbox.http_messages import message  # white box: at each cut
 from pytest_queryeval.text.formatting import (  # white box: each way to a text, at each cut
     AHEAD,
@@ -217,7 +216,6 @@ def test_what_is_filled_into_a_secret_setting_is_no_secret():
     [
         terminal_safe,
         one_line,
-        lambda text: one_line_with_end(str(report_cell(text)), 200),
         lambda text: one_line_with_end(text, 200),
         lambda text: to_jsonable({text: [text]}, text=redact),
     ],
@@ -246,7 +244,6 @@ CUTS = {
     "one_line_with_end": (one_line_with_end, 40),
     "cell": (lambda text, most: cell_text(text, most), 40),
     "far ahead": (lambda text, most: one_line(text.rjust(AHEAD * most), most), 40),
-    "cell of a report": (lambda text, most: report_cell(text), CELL_CHARACTERS),
     "answer of a service": (lambda text, most: message("text/plain", text.encode(), most), 40),
     "path of JSON": (lambda text, most: path_text([text, text]), MAX_PATH),
     "key of JSON": (lambda text, most: path_text([text]), MAX_PATH),
@@ -278,12 +275,6 @@ def test_only_what_shows_stored_reports_cuts_without_looking_for_secrets():
     }
 
     assert cutting <= {"reports", "features"}
-
-
-def test_bytes_that_hold_a_secret_do_not_show_it(monkeypatch):
-    monkeypatch.setenv("A_TOKEN", PLAIN)
-
-    assert redact(report_cell(b"\x00" + PLAIN.encode() + b"\xff")) == f"x'00{MARK}ff'"
 
 
 def test_what_predictors_are_sent_stays_as_it_is(monkeypatch):

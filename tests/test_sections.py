@@ -5,14 +5,14 @@ from html import unescape
 
 import pytest
 from report_maker import make_report, report_of
+from report_parts import merge
 
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.blocks import CaseName, Table, text_lines
-from pytest_queryeval.reports.summary import summary_lines  # white box: cases that no suite gives
 
 
 def in_terminal(report):
-    return {tuple(line.split()) for line, _ in summary_lines(report, width=300, verbosity=1)}
+    return {tuple(line.split()) for line in merge(report).lines}
 
 
 def in_markdown(report):
@@ -27,7 +27,8 @@ def in_page(report):
 
 
 @pytest.mark.parametrize("rows_of", [in_terminal, in_markdown, in_page])
-def test_groups_count_the_cases_that_ran(rows_of):
+def test_groups_count_the_cases_that_ran(rows_of, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     report = make_report(60)
     cases = [*report["cases"], *({**case, "outcome": "not_run", "scores": {}} for case in report["cases"])]
     levels = {level: [case["outcome"] for case in cases if case["difficulty"] == level] for level in ("easy", "hard")}

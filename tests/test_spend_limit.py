@@ -20,8 +20,7 @@ from pytest_queryeval.evaluation.prediction_call import (  # white box: numbers 
 from pytest_queryeval.reports.summary import verdict_line  # white box: a verdict of any report
 
 UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls stated no number 'cost'"
-
-UNCOUNTED = "the spend limit counted nothing: no call reported a number 'cost'"
+NOTHING = "the spend limit counted nothing: no call reported a number 'cost'"
 
 
 def prediction(seconds=0.0, **metadata):
@@ -92,45 +91,27 @@ def test_calls_in_many_threads_are_all_counted():
     assert (limit.report()["sum"], limit.report()["calls"]) == (5_000, 5_000)
 
 
-def run_report(*outcomes, **about):
-    cases = [entry(id=f"c{n}", nodeid=f"s::c{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
-    spend = {"name": "cost", "limit": 5.0, "sum": 5.0, "calls": 2, "unstated": 0, "reached": True}
-    return report_of(cases, spend=spend | about) | {"gates": []}
+UNCOUNTED = {"sum": 0.0, "unstated": 2, "reached": False}
+ENDED = UNCOUNTED | {"unstated_in_a_row": 10, "reached": True}
 
 
 @pytest.mark.parametrize(
-    ("report", "line"),
+    ("outcomes", "spend", "measures", "line"),
     [
-        (run_report("passed", "not_run", "skipped"), "NO VERDICT: the spend limit was reached after 1 of 2 cases"),
-        (run_report("not_run"), "NO VERDICT: the spend limit was reached after 0 of 1 case"),
-        (run_report("passed", "skipped"), "PASSED: 2 cases: 1 passed, 1 skipped (no case failed, no gate is set)"),
-        (
-            run_report("failed", "not_run"),
-            "FAILED: 1 case failed; the spend limit was reached after 1 of 2 cases",
-        ),
-        (
-            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10),
-            UNSTATED,
-        ),
-        (
-            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10)
-            | {"measures": {"prediction_seconds": {}, "metadata[Cost]": {}, "metadata[tokens]": {}}},
-            f"{UNSTATED}: did you mean 'Cost'?",
-        ),
-        (
-            run_report("passed", "not_run", sum=0.0, unstated=2, unstated_in_a_row=10)
-            | {"measures": {"metadata[cost]": {}, "metadata[Cost]": {}}},
-            UNSTATED,
-        ),
-        (
-            run_report("passed", sum=0.0, unstated=2, reached=False),
-            f"PASSED: 1 case: 1 passed, {UNCOUNTED} (no case failed, no gate is set)",
-        ),
-        (
-            run_report("failed", sum=0.0, unstated=2, reached=False) | {"measures": {"metadata[costs]": {}}},
-            f"FAILED: 1 case failed; {UNCOUNTED}: did you mean 'costs'?",
-        ),
+        (("passed", "not_run", "skipped"), {}, (), "NO VERDICT: the spend limit was reached after 1 of 2 cases"),
+        (("not_run",), {}, (), "NO VERDICT: the spend limit was reached after 0 of 1 case"),
+        (("passed", "skipped"), {}, (), "PASSED: 2 cases: 1 passed, 1 skipped (no case failed, no gate is set)"),
+        (("failed", "not_run"), {}, (), "FAILED: 1 case failed; the spend limit was reached after 1 of 2 cases"),
+        (("passed", "not_run"), ENDED, (), UNSTATED),
+        (("passed", "not_run"), ENDED, ("metadata[Cost]", "metadata[tokens]"), f"{UNSTATED}: did you mean 'Cost'?"),
+        (("passed", "not_run"), ENDED, ("metadata[cost]", "metadata[Cost]"), UNSTATED),
+        (("passed",), UNCOUNTED, (), f"PASSED: 1 case: 1 passed, {NOTHING} (no case failed, no gate is set)"),
+        (("failed",), UNCOUNTED, ("metadata[costs]",), f"FAILED: 1 case failed; {NOTHING}: did you mean 'costs'?"),
     ],
 )
-def test_the_verdict_names_the_limit_where_it_left_out_cases(report, line):
+def test_the_verdict_names_the_limit_where_it_left_out_cases(outcomes, spend, measures, line):
+    cases = [entry(id=f"c{n}", nodeid=f"s::c{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
+    whole = {"name": "cost", "limit": 5.0, "sum": 5.0, "calls": 2, "unstated": 0, "reached": True} | spend
+    report = report_of(cases, spend=whole) | {"gates": [], "measures": {name: {} for name in measures}}
+
     assert verdict_line(report)[0] == f"queryeval: {line}"
