@@ -429,6 +429,7 @@ WRONG = [
     (stated("no"), "AREA: no code 'no' in SHOP:SALES: did you mean 'NO' (North)?"),
     (stated("NOR"), "AREA: no code 'NOR' in SHOP:SALES: did you mean 'NO' (North)?"),
     (stated("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
+    (stated("Z", dimension="FREQUENCY"), "FREQUENCY: no code 'Z' in SHOP:SALES: choose from 'A', 'M'"),
     (stated({"id": "NX", "name": "East"}), "AREA: no code 'NX' in SHOP:SALES: did you mean 'EA' (East)?"),
     (stated({"id": "XYZ", "name": "Esat"}), "AREA: no code 'XYZ' in SHOP:SALES: did you mean 'EA' (East)?"),
     (stated({"id": "NO", "name": "Nord"}), "AREA: 'NO' of SHOP:SALES is called 'North', not 'Nord'"),
@@ -465,6 +466,17 @@ def test_each_term_has_its_sentence_up_to_fifty_and_long_texts_are_cut():
     ]
     assert (len(of_many), of_many[-1]) == (51, "and 9,950 more")
     assert len(of_long) < 200
+
+
+@pytest.mark.parametrize(("count", "is_listed"), [(12, True), (13, False)])
+def test_up_to_twelve_codes_are_listed(count, is_listed):
+    codes = {"AREA": {f"{number:02}": "" for number in range(count)}}
+    document = messages.structure_document([("SHOP", "SALES", "1.0", ("AREA",))], codes)
+    file(json.dumps(document).encode(), "codes.json")
+
+    ((sentence,),) = violations_of(stated("XYZ"), structure="codes.json")
+
+    assert ("choose from '00', " in sentence) is is_listed
 
 
 def test_the_nearest_word_is_found_among_many():
