@@ -248,7 +248,7 @@ class _Search:
         pairs = {}
         for i in range(self.pinned, len(self.gold)):
             counts = Counter(self._keys(gold, self.gold[i]))
-            self.budget.spend(sum(_CANDIDATE + min(len(counts), len(others)) // 4 for others in predicted_counts))
+            self.budget.spend(sum(_CANDIDATE + len(others) for others in predicted_counts))
             pairs[i] = [_shared(counts, others) for others in predicted_counts]
         return pairs
 
@@ -336,10 +336,7 @@ def numbered(columns: Iterable[Hashable]) -> list[int]:
 
 def _shared(counts: Counter[Key], other_counts: Counter[Key]) -> int:
     """Return the size of the multiset intersection."""
-    if len(other_counts) < len(counts):
-        counts, other_counts = other_counts, counts
-    get = other_counts.get
-    return sum([other_count if (other_count := get(key, 0)) < count else count for key, count in counts.items()])
+    return sum([min(counts[key], other_counts[key]) for key in counts.keys() & other_counts.keys()])
 
 
 def _split(rows: Sequence[int], keys: Sequence[Key], other_rows: Sequence[int], other_keys: Sequence[Key]) -> _Split:

@@ -393,15 +393,7 @@ class TablePair:
 
     def _has_same_rows(self) -> bool:
         """Return whether both hold exactly the same rows: the usual case, which needs no codes."""
-        if not self._has_same_size:
-            return False
-        if self.gold_rows == self.predicted_rows:
-            return True
-        # Sorted by hash, equal multisets are equal lists, unless two rows share a hash; cheaper than counting rows.
-        gold, predicted = sorted(self.gold_rows, key=hash), sorted(self.predicted_rows, key=hash)
-        return gold == predicted or (
-            list(map(hash, gold)) == list(map(hash, predicted)) and Counter(gold) == Counter(predicted)
-        )
+        return self._has_same_size and Counter(self.gold_rows) == Counter(self.predicted_rows)
 
     def _has_other_integers(self) -> bool:
         """Return whether the integers of rows have other sums than gold's, so that no order of columns helps.

@@ -104,7 +104,7 @@ def as_float(number: Number) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return float(Decimal(number))
 
 
 def is_close(x: Number, y: Number, policy: Policy) -> bool:
