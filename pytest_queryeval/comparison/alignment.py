@@ -113,14 +113,14 @@ def whole_alignments(
     pinned: int,
     budget: Budget,
     guesses: Iterable[tuple[int, ...]] = (),
-    kinds: Sequence[int] | None = None,
+    kinds: Sequence[Sequence[int]] | None = None,
     narrowed: Callable[[Options], Options] | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """Yield alignments under which every predicted row matches a gold row of its own.
 
-    The one by position and `guesses` are tried before any search. Of predicted columns of one of `kinds` (by default,
-    of the same cells) one is tried, within the options that `narrowed` leaves. Raise BudgetSpentError if the budget
-    ends.
+    The one by position and `guesses` are tried before any search. Columns of gold, and of predicted, that are of one of
+    `kinds` (by default, of the same cells) are interchangeable: one order of them is tried, within the options that
+    `narrowed` leaves. Raise BudgetSpentError if the budget ends.
     """
     if len(predicted) < len(gold) or len(gold[0]) < len(predicted[0]):
         return
@@ -171,10 +171,15 @@ class _Search:
     """A search for leaves that match at least `need` rows, which may rise meanwhile; `best` is the best one so far."""
 
     def __init__(
-        self, gold: Columns, predicted: Columns, pinned: int, budget: Budget, kinds: Sequence[int] | None = None
+        self,
+        gold: Columns,
+        predicted: Columns,
+        pinned: int,
+        budget: Budget,
+        kinds: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self.gold, self.predicted, self.pinned, self.budget = gold, predicted, pinned, budget
-        self.kinds = numbered(map(tuple, predicted)) if kinds is None else kinds
+        self.gold_kinds, self.kinds = kinds or [numbered(map(tuple, side)) for side in (gold, predicted)]
         self.need = 0
         self.best = _Leaf((), -1)
         ends = [end for column in (*gold, *predicted) if column for end in (min(column), max(column))]
@@ -278,7 +283,13 @@ class _Search:
         while True:
             used = {*pairs.values()}
             self.budget.spend(sum(map(len, options.values())))
-            options = {i: [j for j in js if j not in used] for i, js in options.items() if i not in pairs}
+            # Of gold columns that are alike, the later one gets the later column.
+            least = {self.gold_kinds[i]: j for i, j in pairs.items()}
+            options = {
+                i: [j for j in js if j not in used and j > least.get(self.gold_kinds[i], -1)]
+                for i, js in options.items()
+                if i not in pairs
+            }
             columns = columns | pairs
             for i, j in pairs.items():
                 split = self._refined(split, i, j)

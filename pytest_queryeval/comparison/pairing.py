@@ -326,7 +326,7 @@ class TablePair:
             pinned=self.pinned,
             budget=budget,
             guesses=(guess.columns for guess in guesses if guess is not None),
-            kinds=self._kinds[1],
+            kinds=self._kinds,
             narrowed=lambda options: self._narrowed(options, budget),
         )
 
