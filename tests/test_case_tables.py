@@ -73,14 +73,6 @@ def test_a_byte_order_mark_before_json_in_a_file_is_no_part_of_it():
     assert case.golds[0].answer.value == {"a": 1}
 
 
-def test_none_in_a_cell_is_a_text_and_no_mistake_as_in_yaml():
-    write("id,gold,predicted,note\na,SELECT 1,SELECT 1,None\n", "q.csv")
-
-    (case,) = load(f"{HEAD}cases: {{file: q.csv, metadata: rest}}\n")
-
-    assert case.metadata == {"note": "None"}
-
-
 @pytest.mark.parametrize(("number", "is_cut"), [(100, False), (101, True)])
 def test_reading_of_a_list_stops_after_100_problems(number, is_cut):
     metrics = ", ".join(f"m{place}" for place in range(number))

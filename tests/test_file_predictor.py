@@ -119,11 +119,12 @@ def test_line_ends_blank_lines_and_a_byte_order_mark_are_no_part_of_a_prediction
 
 
 def test_cells_of_other_columns_are_numbers_where_they_look_so():
-    prediction = predictions("id,predicted,seconds,cost,code,ok,note", "a,007,1.5,2e-3,007,true,", name="p.csv")
+    cells = "id,predicted,seconds,cost,code,ok,model,note", "a,007,1.5,2e-3,007,true,None,"
+    prediction = predictions(*cells, name="p.csv")
 
     said = prediction.predict(make_case(), 1)
     assert (said.content, said.seconds) == (query("007"), 1.5)
-    assert said.metadata == {"cost": 0.002, "code": "007", "ok": True}
+    assert said.metadata == {"cost": 0.002, "code": "007", "ok": True, "model": "None"}
 
 
 def test_a_parquet_file_holds_predictions():

@@ -95,6 +95,8 @@ USAGE_ERRORS = {
     "--queryeval-cause=some": "--queryeval-cause: expected auto, off or full, found 'some'",
     "-o queryeval_cause=maybe": "queryeval_cause: expected auto, off or full, found 'maybe'",
     "-o queryeval_gates=maybe": "queryeval_gates: expected complete, selection or off, found 'maybe'",
+    "--queryeval-trials=1001": "--queryeval-trials: expected a whole number from 1 to 1,000, found 1001",
+    "--queryeval-record=a --queryeval-replay=a": "--queryeval-record and --queryeval-replay exclude each other: ",
     "-o queryeval_stop=early": "or off, found 'early'",
     "-o queryeval_excel_layout=wide": "queryeval_excel_layout: expected published or plain, found 'wide'",
     **{f"--queryeval-sample={sample}": "--queryeval-sample: expected " for sample in ("0", "", "5:x", "5:-1", "1.5")},
