@@ -245,7 +245,7 @@ def most_pairs(fits: Sequence[Sequence[int]]) -> int:
 
 
 class Counts(NamedTuple):
-    """True positives, false positives and false negatives."""
+    """How much of predicted is right and wrong, and how much of gold it lacks."""
 
     tp: float
     fp: float
@@ -253,16 +253,23 @@ class Counts(NamedTuple):
 
     @property
     def precision(self) -> float:
-        return self.tp / (self.tp + self.fp) if self.tp + self.fp else float(not self.fn)
+        return _share(self.tp, of=sum(self[:2]), other=sum(self[::2]))
 
     @property
     def recall(self) -> float:
-        return self.tp / (self.tp + self.fn) if self.tp + self.fn else float(not self.fp)
+        return _share(self.tp, of=sum(self[::2]), other=sum(self[:2]))
 
     @property
     def f1(self) -> float:
-        total = 2 * self.tp + self.fp + self.fn
-        return 2 * self.tp / total if total else 1.0
+        both_sides = sum(self[:2]) + sum(self[::2])
+        return _share(2 * self.tp, of=both_sides, other=both_sides)
+
+
+def _share(part: float, *, of: float, other: float) -> float:
+    """0/0 is 1 if both sides are empty, else 0."""
+    if of == 0:
+        return 1.0 if other == 0 else 0.0
+    return part / of
 
 
 class Oracle:

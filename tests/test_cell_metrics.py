@@ -46,6 +46,30 @@ def test_worked_example_of_the_workbook(name: str, expected: float) -> None:
     assert METRICS[name].function(FRUIT, PREDICTED_FRUIT) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [
+        ((1, 2), ("1", "2")),
+        ((1.5, 2), ("1.5", "2.0")),
+        ((1, None), ("1.0", "nan")),
+        ((2.0, 1e300), ("2.0", "1e+300")),
+        ((None, None), ("None", "None")),
+        (("a", None), ("a", "None")),
+        ((True, None), ("True", "None")),
+        ((2**70, None), (f"{2**70}", "None")),
+        ((2**63, 1.0), (f"{float(2**63)}", "1.0")),
+        ((b"a\xff", IRI("http://e/a")), ("a\ufffd", "http://e/a")),
+        ((Literal("5", "", "en"), BlankNode("x")), ("5", "_:x")),
+        (([1, {"a": None}], {}), ("[1, {'a': None}]", "{}")),
+    ],
+)
+def test_cells_are_compared_as_the_texts_of_pandas(cells: tuple, texts: tuple[str, ...]) -> None:
+    gold, right, wrong = (table(*((cell,) for cell in side)) for side in (cells, texts, [f"{text}." for text in texts]))
+
+    assert soft_f1_denodo(gold, right) == 1.0
+    assert soft_f1_denodo(gold, wrong) == 0.0
+
+
 @pytest.mark.parametrize("name", [*OURS, *PUBLISHED])
 @given(tables(CELLS, min_columns=0), tables(CELLS, min_columns=0))
 def test_scores_are_between_0_and_1(name: str, gold: Table, predicted: Table) -> None:
