@@ -75,6 +75,9 @@ RIGHT, WRONG = ({"scores": {"execution_accuracy": score}} for score in (1.0, 0.0
         (outcomes("passed", "skipped", "passed"), None),
         (outcomes("passed", "passed", "not_run"), None),
         ([turn(1), turn(3)], None),
+        # what is required decides, whatever other metrics say
+        ([turn(1, of=1, fingerprint=FINGERPRINT, **WRONG)], 1.0),
+        ([turn(1, of=1, fingerprint=FINGERPRINT, outcome="failed", **RIGHT)], 0.0),
         # where nothing is required, each trial has to meet the default thresholds
         ([turn(1, **FREE, **RIGHT)], 1.0),
         ([turn(1, **FREE, **WRONG)], 0.0),

@@ -224,6 +224,7 @@ def test_only_the_keys_at_that_level_count(at, score):
         ("{}", "$.query", "gold has nothing at `$.query`"),
         ({"query": "x"}, "/query", "gold is a text at `/query`, not an object"),
         ({"a": {"x": {}}, "b": {"x": {}}}, "$..x", "gold has 2 values at `$..x` and not one"),
+        ({"a": [{}]}, "/a/1", "gold has nothing at `/a/1`"),
         ({"a": [{}]}, "/a/00", "gold has nothing at `/a/00`"),
         ({"a": [{}]}, "/a/-1", "gold has nothing at `/a/-1`"),
         ({"a": [{}]}, "/a/-", "gold has nothing at `/a/-`"),
