@@ -77,7 +77,7 @@ def sheet_looks(sheet):
     yield f"widths {[round(column.width, 1) for column in sheet.column_dimensions.values()]}"
     yield f"heights {[row.height for row in sheet.row_dimensions.values() if row.height]}"
     for name, looks in (
-        ("formats", (cell.number_format for cell in cells)),
+        ("formats", (f"{cell.column} {cell.number_format}" for cell in cells)),
         ("fills", (cell.fill.fgColor.rgb for cell in cells if cell.fill.fill_type)),
         ("bold in rows", (cell.row for cell in cells if cell.font.b)),
         ("links", (cell.hyperlink.location for cell in cells if cell.hyperlink)),

@@ -25,7 +25,6 @@ from pytest_queryeval.cli import main
 pytestmark = pytest.mark.feature("ci", "excel", "page", "report_files")
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 FORMATS = ("json", "md", "csv", "codequality", "html", "xlsx")
-COMMANDS = {"compare": ("txt", "csv", "html", "json", "md", "tex"), "history": ("txt", "html", "json", "md")}
 UNSEEN = ("groups", "fingerprint")  # of report.json: long, and shown by other formats, or never
 
 
@@ -86,34 +85,6 @@ def example(tmp_path_factory):
         terminal=[re.sub(r" in \d+\.\d\ds( \(.*\))?", "", line).strip("= ") for line in terminal.splitlines()],
         junit=(folder / "example_suite/reports/junit.xml").read_text(encoding="utf-8").replace(str(folder), "<FOLDER>"),
     )
-
-
-@pytest.fixture(scope="module")
-def systems(tmp_path_factory):
-    """The folder with what `compare` and `history` say of three runs of made cases."""
-    folder = tmp_path_factory.mktemp("systems")
-    shares = [(80, 9, 3, 1, 3, 3, 1), (60, 24, 5, 1, 3, 6, 1), (70, 18, 4, 1, 3, 3, 1)]
-    for number, these in enumerate(shares, 1):
-        about = {"created": f"2025-03-0{number}T09:30:00+00:00", "name": f"m{number}"}
-        report = report_maker.make_report(45, shares=these, **about)
-        (folder / f"{number}.json").write_text(json.dumps(report), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setenv("COLUMNS", "80")
-        for command, forms in COMMANDS.items():
-            outputs = [f"--output={command}.{form}" for form in forms if form != "txt"]
-            with redirect_stdout(io.StringIO()) as stream:
-                assert main([command, "1.json", "2.json", "3.json", *outputs]) == 0
-            Path(f"{command}.txt").write_text(stream.getvalue(), encoding="utf-8")
-    return folder
-
-
-@pytest.mark.feature("history")
-@pytest.mark.parametrize(
-    ("command", "form"), [(command, form) for command, forms in COMMANDS.items() for form in forms]
-)
-def test_systems_and_their_history(systems, command, form):
-    compare_golden(READERS.get(form, text_lines)(systems / f"{command}.{form}"), f"systems/{command}.{form}.txt")
 
 
 @pytest.fixture(scope="module")

@@ -65,8 +65,8 @@ def fenced_content(text: str, *, languages: Collection[str] = ()) -> tuple[str, 
 
     >>> fenced_content("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
     ('{}', 3)
-    >>> fenced_content("SELECT 1")
-    ('SELECT 1', 1)
+    >>> fenced_content("SELECT 1"), fenced_content("```\nSELECT 1\n```\n```\nSELECT 2\n```")[1]
+    (('SELECT 1', 1), 1)
     """
     blocks: list[_Block] = []
     only: _Block | None = None
