@@ -82,7 +82,7 @@ test-engines: $(TEST)/.installed $(DBT)/.installed $(FAKESNOW)/.installed $(MLFL
 	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[snowflake,spark]' 'pyspark[connect]'
 	$(TEST)/bin/python $(PIP) 'clickhouse-sqlalchemy>=0.3' 'trino[sqlalchemy]'
 	FAKESNOW_PYTHON=$(CURDIR)/$(FAKESNOW)/bin/python $(TEST)/bin/python -m pytest -rs \
-		tests/test_sql_engines.py tests/test_order.py tests/features/scale/test_spark.py tests/features/mlflow \
+		tests/test_sql_engines.py tests/test_comparison_order.py tests/features/scale/test_spark.py tests/features/mlflow \
 		tests/features/sparql_endpoint/test_virtuoso.py \
 		$(patsubst %,tests/features/database_servers/test_%.py,clickhouse snowflake warehouses)
 	PATH="$$PATH:$(CURDIR)/$(DBT)/bin" $(TEST)/bin/python -m pytest -rs tests/features/dbt/test_real_dbt.py \

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from pytest_queryeval.core.sent_cells import decode_rows
+from pytest_queryeval.core.sent_cells import decode_rows  # white box: the way of any cell out of a child process
 from pytest_queryeval.core.table import FrozenMapping
-from pytest_queryeval.sandbox.cells import duration, encode_rows, without_common
+from pytest_queryeval.sandbox.cells import duration, encode_rows, without_common  # white box: as above
 
 
 def crossed(value):

@@ -12,7 +12,12 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.rdflib_child import MAX_TRIPLES, JoinOrder, TripleCounts, may_be_empty
+from pytest_queryeval.engines.rdflib_child import (  # white box: the order of joins, which no answer shows
+    MAX_TRIPLES,
+    JoinOrder,
+    TripleCounts,
+    may_be_empty,
+)
 
 BRICK = "https://brickschema.org/schema/Brick#"
 UNITS, SENSORS = 12, 400

@@ -11,7 +11,7 @@ from samples import answer, make_case, query
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.engines.settings import known_state
+from pytest_queryeval.engines.settings import known_state  # white box: when recordings of a source are out of date
 from pytest_queryeval.evaluation import Session, evaluate_case
 
 TEST_SUITE = ("execution_accuracy", "test_suite_accuracy", "test_suite_accuracy_spider")
