@@ -78,10 +78,7 @@ def test_a_json_answer_may_have_members_of_these_names():
 @pytest.mark.parametrize(
     ("settings", "fields", "message"),
     [
-        *(
-            ("", f"gold: SELECT 1, predicted: {{{name}: true}}", f"unknown key '{name}': did you mean 'abstained'?")
-            for name in ("abstain", "abstains", "Abstained")
-        ),
+        ("", "gold: SELECT 1, predicted: {abstain: true}", "unknown key 'abstain': did you mean 'abstained'?"),
         (
             "",
             "answerable: false, gold: SELECT 1, predicted: SELECT 1",
@@ -102,13 +99,10 @@ def test_a_json_answer_may_have_members_of_these_names():
             "gold: SELECT 1, predicted: x",
             "not a regular expression: missing ), unterminated subpattern at position 0",
         ),
-        *(
-            (
-                f"predictor: {{inline: {{}}, abstain: {abstain}}}\n",
-                "gold: SELECT 1, predicted: x",
-                "`abstain` needs a regular expression: write {matches: REGEX}",
-            )
-            for abstain in ("{}", "x")
+        (
+            "predictor: {inline: {}, abstain: x}\n",
+            "gold: SELECT 1, predicted: x",
+            "`abstain` needs a regular expression: write {matches: REGEX}",
         ),
     ],
 )

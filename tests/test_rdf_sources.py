@@ -247,21 +247,6 @@ def test_the_report_says_which_engine_answered_and_why_not_the_first(tmp_path):
     assert "answered by rdflib, since oxigraph refused the query: The custom function" in case["details"]["notes"][0]
 
 
-@pytest.mark.feature("sparql_endpoint")
-def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_path):
-    suite = (
-        "kind: sparql\nsource: http://127.0.0.1:9/query\ncases:\n"
-        "  - {id: a, gold_table: {columns: [x], rows: []}, allow_empty: true, predicted: 'ASK {}'}\n"
-        "  - {id: b, gold: 'ASK {}', predicted: 'ASK {}'}\n"
-    )
-    (tmp_path / "s.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    cases = evaluate(load_cases(tmp_path))["cases"]
-
-    actual = [(case["outcome"], case["predicted"]["query"], case["prediction"]["source"]) for case in cases]
-    assert actual == [("error", "ASK {}", "inline")] * 2
-
-
 def test_a_note_names_the_prefixes_that_a_prediction_lacks(tmp_path):
     (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
     (tmp_path / "s.queryeval.yaml").write_text(
@@ -383,15 +368,6 @@ def test_a_damaged_store_is_made_anew(cache, file, engine, pattern, damage):
         damage(path)
 
     assert counted(file, engine=engine) == 2
-
-
-def test_a_store_that_lost_everything_is_made_anew(cache, file):
-    counted(file)
-    for folder in stores(cache):
-        shutil.rmtree(folder)
-        folder.mkdir()
-
-    assert counted(file) == 2
 
 
 def test_a_second_run_finds_the_parsed_graph_also_under_another_name(cache, file):

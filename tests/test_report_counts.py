@@ -316,15 +316,6 @@ def test_the_interval_is_wilsons_for_scores_of_0_and_1_else_the_normal_one(value
     assert metric_of(*scored(*values))["ci95"] == (interval and pytest.approx(interval, abs=1e-4))
 
 
-@pytest.mark.parametrize(
-    ("metric", "end"), [("soft_f1", 1.0), ("r_ves", math.sqrt(1.25)), ("ves", 1.15352), ("of another time", 1.0)]
-)
-def test_an_interval_goes_as_far_as_its_metric(metric, end):
-    statistic = metric_of(*scored(0.2, 1.0, 0.9, 1.0, metric=metric), metric=metric)
-
-    assert statistic["ci95"][1] == pytest.approx(end, abs=1e-3)
-
-
 def inspected(seed):
     """Scores that `stderr` of inspect_ai was given as well: clusters of unequal sizes, some of one case."""
     chance = random.Random(seed)

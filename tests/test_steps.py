@@ -12,7 +12,7 @@ from suites import load
 
 from pytest_queryeval import evaluate, register_secret
 from pytest_queryeval.cli import main
-from pytest_queryeval.reports import REPORTS, render_json
+from pytest_queryeval.reports import render_json
 
 STEPS_CHARACTERS, CONTENT_CHARACTERS, ROWS = 64_000, 20_000, 20  # as docs/steps.md says
 HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"
@@ -315,34 +315,3 @@ def test_all_trials_share_the_room_of_one_prediction():
     assert sum(sizes(case["prediction"]["steps"])) == 45_000
     assert sum(sum(sizes(trial["prediction"]["steps"])) for trial in case["trials"]) <= STEPS_CHARACTERS
     assert report["measures"]["steps"]["sum"] == 12
-
-
-AGENT_OF_MUCH = """
-import random, string
-from pytest_queryeval import Prediction, Step
-
-chance = random.Random(3)
-TEXT = "".join(chance.choices(string.ascii_letters + string.digits, k=300_000))
-
-
-def steps(size):
-    for number in range(200):
-        at = chance.randrange(len(TEXT) - size)
-        yield Step(kind="query", name="run_sql", input=f"SELECT {number}", output=TEXT[at : at + size], seconds=0.1)
-
-
-def ask(case):
-    return Prediction("SELECT 1", predictor="agent", steps=[*steps(100_000)])
-"""
-
-
-@pytest.mark.feature("page")
-@pytest.mark.slow
-def test_the_report_and_the_page_of_huge_steps_are_bounded():
-    Path("agent.py").write_text(AGENT_OF_MUCH)
-    report = evaluate(load(suite(*["q"] * 100)))
-
-    assert report["measures"]["steps"]["sum"] == 20_000
-    assert all(sum(sizes(case["prediction"]["steps"])) <= STEPS_CHARACTERS for case in report["cases"])
-    assert len(render_json(report)) < 12_000_000
-    assert len(REPORTS["html"].render(report)) < 3_000_000
