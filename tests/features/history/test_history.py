@@ -144,6 +144,16 @@ def test_a_gate_with_another_limit_is_the_same_one_and_one_that_is_gone_is_not_m
     assert [(gate["since"], gate["gate"]["min"]) for gate in missed] == [(0, 0.6)]
 
 
+def test_gates_on_other_cases_are_other_gates():
+    other = GATE | {"where": {"kind": "sql"}}
+    for number, gates in enumerate(([GATE], [GATE, other])):
+        add_run(number, "01", gates=gates)
+
+    missed = command("history", "runs").data["missed_gates"]
+
+    assert {gate["since"]: gate["gate"]["where"] for gate in missed} == {0: GATE["where"], 1: other["where"]}
+
+
 # Cases
 
 
