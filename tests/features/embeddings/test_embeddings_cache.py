@@ -91,6 +91,9 @@ def test_a_vector_that_was_overwritten_is_not_taken(tmp_path):
     path.write_bytes(path.read_bytes().replace(VECTOR, VECTOR.swapcase()))
 
     assert Cache("m", tmp_path).vectors([KEY]) == {}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE vectors SET vector = zeroblob(4)")  # the checksum of nothing
+    assert Cache("m", tmp_path).vectors([KEY]) == {}
 
 
 def test_a_file_that_another_one_has_locked_for_too_long_is_left_alone(tmp_path, monkeypatch):

@@ -118,13 +118,13 @@ def test_what_the_loader_would_refuse_is_skipped_with_its_reason(capsys):
     golds = {
         "empty": ("", "its right answer cannot be read: not JSON: a value is missing"),
         "blank": (" \n", "its right answer cannot be read: not JSON: a value is missing"),
-        "deep": (nested(95), "deeper than 90 levels"),
+        "deep": (nested(90), "deeper than 90 levels"),
         "surrogate": ("\ud800", "half of a surrogate pair"),
         "surrogate-key": ({"\udfff": 1}, "half of a surrogate pair"),
         "large": ("x" * 2**22, "4 MiB"),
     }
 
-    assert run(*(case(id_, gold=gold) for id_, (gold, _) in golds.items()), case("good", gold=nested(85))) == 1
+    assert run(*(case(id_, gold=gold) for id_, (gold, _) in golds.items()), case("good", gold=nested(89))) == 1
 
     said = dict(zip(golds, re.findall(r"^skipped [^:]+: (.*)$", capsys.readouterr().out, re.MULTILINE), strict=True))
     assert [id_ for id_, (_, reason) in golds.items() if reason not in said[id_]] == []
