@@ -12,6 +12,7 @@ TOWN = Schema(
         "sale": ("number", "shop_id", "price", "discount"),
         "visit": ("id", "shop_id", "guests"),
         "person": ("id", "name", "boss_id", "city"),
+        "ledger": ("rowid", "amount"),
     },
     foreign_keys=(
         (("sale", "shop_id"), ("shop", "id")),
