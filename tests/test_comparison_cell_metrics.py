@@ -46,42 +46,10 @@ def test_worked_example_of_the_workbook(name: str, expected: float) -> None:
     assert METRICS[name].function(FRUIT, PREDICTED_FRUIT) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("cells", "texts"),
-    [
-        ((1, 2), ("1", "2")),
-        ((1.5, 2), ("1.5", "2.0")),
-        ((1, None), ("1.0", "nan")),
-        ((2.0, 1e300), ("2.0", "1e+300")),
-        ((None, None), ("None", "None")),
-        (("a", None), ("a", "None")),
-        ((True, None), ("True", "None")),
-        ((2**70, None), (f"{2**70}", "None")),
-        ((2**63, 1.0), (f"{float(2**63)}", "1.0")),
-        ((b"a\xff", IRI("http://e/a")), ("a\ufffd", "http://e/a")),
-        ((Literal("5", "", "en"), BlankNode("x")), ("5", "_:x")),
-        (([1, {"a": None}], {}), ("[1, {'a': None}]", "{}")),
-    ],
-)
-def test_cells_are_compared_as_the_texts_of_pandas(cells: tuple, texts: tuple[str, ...]) -> None:
-    gold, right, wrong = (table(*((cell,) for cell in side)) for side in (cells, texts, [f"{text}." for text in texts]))
-
-    assert soft_f1_denodo(gold, right) == 1.0
-    assert soft_f1_denodo(gold, wrong) == 0.0
-
-
 @pytest.mark.parametrize("name", [*OURS, *PUBLISHED])
 @given(tables(CELLS, min_columns=0), tables(CELLS, min_columns=0))
 def test_scores_are_between_0_and_1(name: str, gold: Table, predicted: Table) -> None:
     assert 0.0 <= METRICS[name].function(gold, predicted) <= 1.0
-
-
-@pytest.mark.parametrize("name", OURS)
-@given(tables(CELLS, min_columns=0))
-def test_gold_against_itself_is_1_with_nulls_duplicates_nan_and_repeated_cells(name: str, gold: Table) -> None:
-    copied = Table(columns=gold.columns, rows=[tuple(float(str(c)) if c != c else c for c in row) for row in gold.rows])
-
-    assert METRICS[name].function(gold, copied) == 1.0
 
 
 @pytest.mark.parametrize("name", [*OURS, *PUBLISHED])
@@ -92,18 +60,6 @@ def test_the_order_of_columns_does_not_matter_to_metrics_of_ours_and_of_bird(
     score = METRICS[name].function
 
     assert score(gold, with_columns_reversed(predicted)) == pytest.approx(score(gold, predicted), abs=1e-12)
-
-
-@given(tables(), tables(), st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter_to_value_overlap(gold: Table, predicted: Table, chance) -> None:
-    shuffled = Table(columns=predicted.columns, rows=chance.sample(predicted.rows, len(predicted.rows)))
-
-    assert value_overlap(gold, shuffled) == value_overlap(gold, predicted)
-
-
-@given(tables(), tables())
-def test_cell_f1_is_the_same_both_ways(gold: Table, predicted: Table) -> None:
-    assert cell_f1(gold, predicted) == cell_f1(predicted, gold)
 
 
 @pytest.mark.parametrize("name", ["cell_f1", "subset_score", "soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"])
@@ -160,13 +116,6 @@ def test_cells_of_ours_are_compared_under_the_policy() -> None:
     assert value_overlap(table(("Rome",)), table(("rome",)), policy=folded) == 1.0
 
 
-def test_a_cell_that_is_there_twice_counts_twice_in_cell_f1_and_once_in_subset_score() -> None:
-    gold, predicted = table(("x", "y")), table(("x", "x"))
-
-    assert cell_f1(gold, predicted) == 0.5
-    assert subset_score(gold, predicted) == 1.0
-
-
 def test_subset_score_is_a_precision() -> None:
     assert subset_score(table((1, 2), (3, 4)), table((1,))) == 1.0
     assert subset_score(table((1,)), table((1, 2), (3, 4))) == 0.25
@@ -209,6 +158,7 @@ def test_the_workbook_compares_text_and_bird_compares_values() -> None:
         ([1e16, 1], ["1e+16", "1.0"]),
         ([b"a", b"\xff"], ["a", "\ufffd"]),
         ([IRI("http://x/"), Literal("1"), BlankNode("b")], ["http://x/", "1", "_:b"]),
+        ([[1, {"a": None}], {}], ["[1, {'a': None}]", "{}"]),
     ],
 )
 def test_cells_become_the_text_of_pandas_2(column: list, expected: list[str]) -> None:
