@@ -200,6 +200,17 @@ def test_too_large_files_and_lines_are_refused(name, said):
     assert said in refusal(name)
 
 
+def test_the_longest_line_is_read():
+    write(SETTINGS, "queryeval.yaml")
+    case = '{"id": "a", "question": "?", "gold": "SELECT 1", "predicted": "SELECT 1"}'.ljust(4 * 1024 * 1024)
+
+    Path("s.queryeval.jsonl").write_text(f"{case}\n")
+    assert [case.id for case in load_cases("s.queryeval.jsonl")] == ["a"]
+
+    Path("s.queryeval.jsonl").write_text(f"{case} \n")
+    assert "1: the line is longer than 4 MiB" in refusal("s.queryeval.jsonl")
+
+
 @pytest.mark.parametrize("digits", [5_000, 100_000])
 def test_numbers_of_many_digits_are_refused(digits):
     write(SETTINGS, "queryeval.yaml")

@@ -129,9 +129,9 @@ def test_an_equal_answer_passes_without_any_setting():
         ('["\\ud800"]', "invalid", "half of a surrogate pair"),
         ("[" * 100_000, "invalid", "nested deeper than 100 levels"),
         ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels"),
-        ("[" + "1," * 1_000_001 + "1]", "too_large", "more than 1,000,000 values"),
+        ('"' + "," * 1_000_001 + '"', "too_large", "more than 1,000,000 values"),
         pytest.param(
-            *('"' + "x" * (32 * 2**20) + '"', "too_large", "characters, more than 33,554,432"),
+            *("[]" + " " * (32 * 2**20 - 1), "too_large", "characters, more than 33,554,432"),
             marks=pytest.mark.long,
         ),
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
@@ -160,6 +160,24 @@ def test_an_answer_that_cannot_be_read_is_a_failed_prediction(text, kind, said):
     assert result["predicted"]["error"]["kind"] == kind
     assert said in result["predicted"]["error"]["message"]
     assert set(result["scores"].values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 101 + "]" * 101,
+        '"' + "," * 1_000_000 + '"',
+        pytest.param("[]" + " " * (32 * 2**20 - 2), marks=pytest.mark.long),
+    ],
+    ids=["levels", "values", "characters"],
+)
+def test_answers_of_the_largest_size_are_read(text):
+    write(json.dumps({"id": "a", "predicted": text}), "answers.jsonl")
+    (loaded,) = load(f"{HEAD}predictor: answers.jsonl\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
+
+    (result,) = evaluate([loaded])["cases"]
+
+    assert (result["outcome"], result["predicted"]["error"]) == ("failed", None)
 
 
 @pytest.mark.parametrize(
