@@ -62,7 +62,7 @@ def processes_in(folder):
     ("args", "send", "sign"),
     [
         ([], os.kill, signal.SIGTERM),
-        (["-n2"], os.kill, signal.SIGTERM),
+        (["-n1"], os.kill, signal.SIGTERM),
         (["-n2"], os.killpg, signal.SIGTERM),
         ([], os.killpg, signal.SIGINT),  # Ctrl-C in a terminal
         (["-n1"], os.killpg, signal.SIGINT),

@@ -139,7 +139,7 @@ def test_stop_at_the_first_failure_keeps_finished_cases_and_evaluates_no_gate(su
     slow = [unpredicted(f"slow-{number}") for number in range(20)]
     suite(case("bad", WRONG), *slow, predictor="predict.py:predict")
 
-    run = run_and_parse("-x", "-n2")
+    run = run_and_parse("-x", "-n1")
 
     assert run.outcomes["bad"] == "failed"
     assert len(run.outcomes) < 21
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_misses_the_gates_above_it_and_others_run(sui
     suite(case("free", WRONG), name="free/y.queryeval.yaml", on_miss="xfail")
     write("broken.queryeval.yaml", "cases: nothing\n")
 
-    run = run_and_parse("-n2")
+    run = run_and_parse("-n1")
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     missed = "gate MISSED: pass_rate: broken.queryeval.yaml could not be read"
