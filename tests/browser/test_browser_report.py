@@ -198,7 +198,7 @@ def test_the_first_rows_are_those_of_the_worst_cases(browser, small, small_page)
     assert browser.text("#filters [aria-current=true]") == f"Not passed {len(issues)}"
 
 
-@pytest.mark.parametrize("show", ["faults", "passed", "skipped", "all"])
+@pytest.mark.parametrize("show", ["passed", "skipped", "all"])
 def test_no_column_of_scores_is_empty(browser, small_page, show):
     browser.open(small_page, f"#show={show}")
     columns = browser.run("return document.querySelectorAll('#table .score').length")

@@ -79,8 +79,8 @@ def served(*arguments, has_token=True):
     def review():
         try:
             main(["review", *(arguments or ["."]), "--serve"])
-        except SystemExit:
-            ready.put(None)
+        except BaseException as error:  # noqa: BLE001 - such as a skip, which belongs to the test
+            ready.put(error)
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
         patch.setattr("uvicorn.Server.run", run)
@@ -88,7 +88,8 @@ def served(*arguments, has_token=True):
         command.start()
         try:
             app = ready.get(timeout=100)
-            assert app, printed.getvalue()
+            if isinstance(app, BaseException):
+                raise app
             client = Client(app, printed)
             if has_token:
                 client.get("/", params={"token": client.token})
