@@ -177,6 +177,7 @@ WITHOUT_SCIPY = {
     "nothing in common": ("(1, 2), (3, 4)", "(7, 8), (9, 9)"),
     "two rows to be paired": ("(1, 2), (3, 4)", "(1, 7), (3, 8)"),
     "six rows": ("(1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (1, 7)", "(1, 9), (8, 1)"),
+    "six keys that are near": ("({n: n for n in range(6)},)", "({n + 1e-10: n for n in range(6)},)"),
     "one row that differs": (f"(1, 'x'), {UNRELATED}", f"(1, 'y'), {UNRELATED}"),
     "eight rows that want different ones": (UNRELATED, UNRELATED.replace("(", "('x', ")),
 }
