@@ -265,3 +265,11 @@ def test_where_the_budget_ends_it_is_noted(policy: dict[str, Any], *, is_ordered
 
     assert len(notes) == 1
     assert notes_on(replace(table_of(columns), ties=ties), table_of(others), **settings) == []
+
+
+@pytest.mark.parametrize(("rows", "is_noted"), [(200, False), (201, True)])
+def test_near_rows_are_paired_in_all_ways_where_two_hundred_have_no_partner(rows: int, *, is_noted: bool) -> None:
+    near = [1e6 + 0.4 * number for number in range(rows)]
+    sides = table_of([near, near]), table_of([near, [*near[100:], *near[:100]]])
+
+    assert bool(notes_on(*sides, policy=Policy(columns="positional"))) == is_noted
