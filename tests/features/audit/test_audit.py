@@ -191,7 +191,7 @@ def test_the_definition_covers_the_truth_in_all_samples_together(strata):
 
 
 def test_limits_of_many_cases_do_not_overflow():
-    write(run_of(2_000, 0))
+    write(run_of(1_500, 0))
     judge_all(draw("report.json", number=300))
 
     low, high = audit()[0]["audited"]["ci95"]

@@ -880,22 +880,22 @@ def test_a_folder_that_cannot_be_made_or_replayed_is_one_error(tmp_path):
 
 
 def test_processes_that_write_at_once_leave_whole_entries(tmp_path):
+    source = database(tmp_path, 1)
     program = """
 import sys
-sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
-from test_recording import database, late, recorder
-folder = Path(sys.argv[2])
-source = database(folder / sys.argv[3], 1)
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.features.recording import Recording
+folder = Path(sys.argv[1])
+source = Source(name="a.db", engine="sqlite", settings={"path": "a.db"}, folder=folder)
+late = Execution(query="x", error=Failure(kind="timeout", message="m" * 50_000), seconds=5.0)
 for limit in range(1, 11):
-    recording = recorder(folder / "r")
-    recording.save_execution("x", source, late("m" * 50_000), timeout=float(limit), max_rows=9)
+    recording = Recording(folder / "r", replay=False, root=Path())
+    recording.save_execution("x", source, late, timeout=float(limit), max_rows=9)
     assert recording.load_execution("x", source, timeout=1.0, max_rows=9).error.message == "m" * 50_000
 """
-    folders = f"{Path(__file__).parent}:{Path(__file__).parents[2]}"
-    command = [sys.executable, "-c", program, folders, str(tmp_path)]
-    writers = [subprocess.Popen([*command, str(number)]) for number in range(2)]
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)]) for _ in range(3)]
 
-    assert [writer.wait(timeout=300) for writer in writers] == [0] * 2
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
     only_file(tmp_path / "r")
-    assert found(tmp_path / "r", database(tmp_path, 1), "x", timeout=9.0, max_rows=9)
+    assert found(tmp_path / "r", source, "x", timeout=9.0, max_rows=9)

@@ -221,9 +221,9 @@ def test_labels_are_shown_and_not_compared():
     assert matched([Term("A", None, label="gold's")], [Term("A", None, label="x")])[0] == [["A", "gold's"]]
 
 
-def test_a_chain_of_ten_thousand_names_and_ids_is_matched_in_full():
-    gold = selected(I=(*(f"i{n}" for n in range(5000)), *(f": n{n}" for n in range(1, 5000))))
-    predicted = selected(I=(*(f"i{n}: n{n}" for n in range(5000)), *(f"i{n}: n{n + 1}" for n in range(4999))))
+def test_a_chain_of_thousands_of_names_and_ids_is_matched_in_full():
+    gold = selected(I=(*(f"i{n}" for n in range(2000)), *(f": n{n}" for n in range(1, 2000))))
+    predicted = selected(I=(*(f"i{n}: n{n}" for n in range(2000)), *(f"i{n}: n{n + 1}" for n in range(1999))))
 
     assert macros(gold, predicted) == (1, 1, 1)
 
