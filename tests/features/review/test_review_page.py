@@ -305,6 +305,7 @@ def test_a_decision_on_another_question_is_stale():
     suite = write_shop([QUESTION])
     with served() as client:
         decide(client)
+        assert listed(client)["stale"] is None
     suite.write_text(suite.read_text(encoding="utf-8").replace("cheapest?", "dearest?"), encoding="utf-8")
     with served() as client:
         entry = listed(client)
