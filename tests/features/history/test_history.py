@@ -84,9 +84,10 @@ def test_the_first_run_of_a_lasting_fall_is_found(outcomes, fall):
     assert (found and tuple(found[name] for name in names)) == (fall and pytest.approx(fall))
 
 
-def test_a_run_that_was_stopped_is_no_last_run():
+@pytest.mark.parametrize("name", ["stopped", "interrupted"])
+def test_a_run_that_was_stopped_is_no_last_run(name):
     for day, (letters, stopped) in enumerate(((GOOD, False), ("0" * 20, False), ("1", True))):
-        add_run(day, letters, stopped=stopped)
+        add_run(day, letters, **{name: stopped})
 
     found = command("history", "runs").data
 
@@ -207,9 +208,10 @@ def test_runs_without_a_case_in_common_are_not_compared():
     assert "no case is in both runs" in Path("out.html").read_text()
 
 
-def test_after_a_run_that_was_stopped_no_case_is_added():
+@pytest.mark.parametrize("about", [{"stopped": True}, {"selected": True, "collected": {"music/s.queryeval.yaml": 3}}])
+def test_after_a_run_that_left_cases_out_no_case_is_added(about):
     for day, letters in enumerate(("1", "11", "111")):
-        add_run(day, letters, stopped=day == 0)
+        add_run(day, letters, **(about if day == 0 else {}))
 
     runs = command("history", "runs").data["runs"]
 
