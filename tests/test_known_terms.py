@@ -2,16 +2,11 @@
 
 import pytest
 import servers
-from samples import make_case
+from samples import fake_source, install_engine, make_case
 
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation import Session, evaluate_case
-from pytest_queryeval.languages.sparql.source_terms import (  # white box: how often a service is asked
-    MAX_FAILED_LOOKUPS,
-    MAX_LOOKUPS,
-    SourceTerms,
-)
 
 pytestmark = pytest.mark.process
 
@@ -129,26 +124,34 @@ def test_an_endpoint_is_asked_and_the_terms_of_gold_are_the_nearest(folder):
     assert trial.details["notes"] == ["b:Air_Handler_Unit is not in the graph; b:Air_Handling_Unit is"]
 
 
-@pytest.mark.parametrize(("answer", "most"), [(None, MAX_FAILED_LOOKUPS), (True, MAX_LOOKUPS)])
-def test_a_service_is_asked_within_a_budget_and_each_term_once(answer, most):
-    queries = []
-
-    def run(query):
-        queries.append(query)
-        return None if answer is None else Table(columns=("",), rows=[(answer,)])
-
-    terms = SourceTerms(run, {}, is_local=False)
-    for number in range(2 * most):
-        terms.unknown_terms(f"ASK {{ ?s <http://example.org/p{number}> ?o }}", ())
-        terms.unknown_terms(f"ASK {{ ?s <http://example.org/p{number}> ?o }}", ())
-
-    assert len(queries) == len(set(queries)) == most
+def is_lookup(query):
+    return query != GOLD and len(query) < 1_000
 
 
-def test_no_text_of_a_term_gets_into_a_lookup():
-    queries = []
-    terms = SourceTerms(lambda query: queries.append(query), {}, is_local=True)
+class Answers(dict):
+    """The rows of the gold and of long queries, and of all lookups."""
 
-    terms.unknown_terms(r"PREFIX e: <http://e/> ASK { ?s e:a\>\ \}\ \{ ?o }", ())
+    def get(self, query, default=None):
+        return self["lookup"] if is_lookup(query) else [(True,)]
 
-    assert queries == []
+
+@pytest.mark.parametrize(("answer", "most"), [(None, 10), ([(True,)], 1_000)])
+def test_a_service_is_asked_within_a_budget_and_each_term_once(monkeypatch, answer, most):
+    engine = install_engine(monkeypatch, Answers(lookup=answer))
+    predicates = [f"<http://example.org/p{number}>" for number in range(1_200)]
+    with Session() as session:
+        for of in (predicates[:400], predicates[:400], predicates[400:800], predicates[800:]):
+            query = f"ASK {{ {' '.join(f'?s {term} ?o .' for term in of)} }}"
+            evaluate_case(sparql_case(fake_source(), query, metrics=("known_terms",)), session)
+
+    lookups = list(filter(is_lookup, engine.executed))
+    assert len(lookups) == len(set(lookups)) == most
+
+
+def test_no_text_of_a_term_gets_into_a_lookup(monkeypatch):
+    engine = install_engine(monkeypatch, Answers(lookup=[(True,)]))
+    query = r"PREFIX e: <http://e/> ASK { ?s e:a\>\ \}\ \{ ?o }"
+    with Session() as session:
+        evaluate_case(sparql_case(fake_source(), query, metrics=("known_terms",)), session)
+
+    assert set(engine.executed) <= {GOLD, query}

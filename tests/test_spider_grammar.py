@@ -178,6 +178,24 @@ def test_the_published_verdict_with_a_schema(equal, gold, predicted):
     assert compared(gold, predicted).details["spider"]["exact"] is equal
 
 
+@pytest.mark.parametrize(
+    ("name", "gold", "predicted", "totals"),
+    [
+        ("select", "SELECT name, city FROM shop", "SELECT city FROM shop", [2, 1, 1]),
+        ("group_no_having", f"{GOLD} GROUP BY name", f"{GOLD} GROUP BY city", [1, 1, 0]),
+        ("group_no_having", "SELECT price FROM sale GROUP BY shop_id", f"{GOLD} GROUP BY id", [1, 1, 1]),
+        ("group", f"{GOLD} GROUP BY name HAVING count(*) > 1", f"{GOLD} GROUP BY name", [1, 1, 0]),
+        ("order", f"{GOLD} ORDER BY name LIMIT 1", f"{GOLD} ORDER BY name", [1, 1, 0]),
+        # the totals of other connectors are swapped, as published
+        ("and_or", f"{GOLD} WHERE id = 1 AND id = 2 OR id = 3", f"{GOLD} WHERE id = 1 AND id = 2", [1, 2, 0]),
+        ("iuen", f"{GOLD} UNION {GOLD} UNION {GOLD}", f"{GOLD} UNION {GOLD}", [1, 1, 0]),
+        ("keywords", f"{GOLD} WHERE id NOT IN ({GOLD})", f"{GOLD} WHERE id IN ({GOLD}) LIMIT 1", [3, 3, 2]),
+    ],
+)
+def test_components_have_the_totals_of_both_sides_and_what_they_share(name, gold, predicted, totals):
+    assert compared(gold, predicted).details["spider"]["components"][name] == totals
+
+
 def test_without_a_schema_names_are_taken_as_they_are():
     gold = "SELECT T1.name FROM shop AS T1 JOIN sale ON T1.id = sale.shop_id WHERE price > 3"
 
