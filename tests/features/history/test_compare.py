@@ -212,6 +212,15 @@ def test_suites_that_require_other_things_are_named_and_systems_alike_together()
     assert "removed" not in printed.text
 
 
+def test_another_version_of_an_engine_is_no_change_of_a_suite():
+    paths = [
+        write(f"{version}.json", asked("a"), name=version, environment={"engines": {"sqlite": version}})
+        for version in ("3.45", "3.46")
+    ]
+
+    assert [system["changes"] for system in command("compare", *paths).data["systems"]] == [[], []]
+
+
 BOTH = {"f1": 1.0, "valid_query": 1.0}
 
 
