@@ -88,6 +88,15 @@ def test_each_setting_is_shown_with_the_place_that_states_it(shop, explain):
     ]
 
 
+def test_thresholds_are_shown_one_by_one(shop, explain):
+    write(SUITE.replace("cases:", "thresholds: {execution_accuracy: 0.5}\ncases:", 1))
+
+    settings = explain("dear")[1].partition("\nsettings\n")[2].splitlines()
+
+    shown = [" ".join(line.split()) for line in settings if "thresholds" in line]
+    assert shown == ["thresholds: execution_accuracy 0.5 (s.queryeval.yaml:4)"]
+
+
 @pytest.mark.parametrize(
     ("query", "status", "headline"),
     [
