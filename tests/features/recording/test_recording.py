@@ -42,9 +42,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.features.recording import Recording
-
-# white box: an entry that is damaged within has a right checksum
-from pytest_queryeval.features.recording.store import decode_entry, encode_entry
+from pytest_queryeval.features.recording.store import decode_entry, encode_entry  # white box: a checksum is right
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 RECORD_IT = "record it with --queryeval-record, or with `queryeval evaluate --record`"
