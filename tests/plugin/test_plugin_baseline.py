@@ -91,12 +91,13 @@ def test_run_with_a_baseline_of_other_cases_fails_and_one_of_a_new_file_does_not
 
 
 def test_files_that_were_not_requested_or_left_out_by_a_pattern_are_not_removed(suite, earlier, run_and_parse):
-    suite(case("a"), name="a/a.queryeval.yaml")
+    suite(case("a", WRONG), name="a/a.queryeval.yaml")
     suite(case("b"), name="a/sub/deep/b.queryeval.yaml")
     suite(case("c"), name="c/c.queryeval.yaml")
     earlier()
 
-    for options, not_run in ((["a"], 1), (["--ignore-glob=*/sub"], 1), (["a", "--ignore-glob=*/sub"], 2)):
+    options_not_run = (["a"], 1), (["--ignore-glob=*/sub"], 1), (["a", "--ignore-glob=*/sub"], 2), (["--lf"], 2)
+    for options, not_run in options_not_run:
         run = run_and_parse(BASELINE, *options)
         assert (run.report["baseline"]["cases"]["not_run"], changes(run)) == (not_run, {})
 
