@@ -7,20 +7,16 @@ from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.groups import groups_of
 from pytest_queryeval.core.model import (
     Case,
-    CaseResult,
     Execution,
     Failure,
-    Prediction,
     QueryOrAnswer,
     Settings,
     Source,
     Threshold,
-    Trial,
 )
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.evaluation import Session, evaluate_case
-from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import view_of
 
 COMMIT_VARIABLES = (  # in which services of continuous integration name the commit
@@ -93,34 +89,6 @@ def change(case, **changes):
 def make_view(*, schema=None, **changes):
     """What predictors see of a case that `make_case` makes."""
     return view_of(make_case(**changes), lambda: schema)
-
-
-def make_result(case, *, gold, predicted, **changes):
-    """The result of a case whose gold and predicted are tables."""
-    defaults = {
-        "case": case,
-        "gold": Execution(query=None, answer=gold),
-        "gold_index": 0,
-        "prediction": Prediction(QueryOrAnswer(answer=predicted), predictor="inline"),
-        "predicted": Execution(query=None, answer=predicted),
-        "scores": {},
-        "violations": (),
-        "details": {},
-    } | changes
-    case, fails = defaults.pop("case"), bool(defaults["violations"]) or defaults["predicted"].error is not None
-    trial = Trial(**defaults, passed=not fails)
-    answers, difference = [trial.gold.answer, trial.predicted.answer], None
-    if None not in answers and trial.violations:
-        difference = KINDS[case.settings.kind].difference(*answers, case, limit=case.settings.report_rows)
-    return CaseResult(
-        case=case,
-        trials=(trial,),
-        shown=trial,
-        scores=trial.scores,
-        violations=trial.violations,
-        fails=fails,
-        difference=difference,
-    )
 
 
 HEAD = {

@@ -67,10 +67,3 @@ def problem(*lines, head="kind: sql\nsource: a.db\n"):
         case(*lines, head=head)
     (line,) = str(caught.value).split("\n")
     return line.partition(": ")[2]
-
-
-def top_problem(*lines):
-    """What is wrong with the settings at the top of a suite."""
-    text = "".join(f"{line}\n" for line in lines)
-    (line,) = problems(f"{text}kind: sql\nsource: a.db\ncases:\n  - {{id: a, gold: x, predicted: y}}\n")
-    return line.partition(": ")[2]
