@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -22,6 +23,7 @@ Columns: TypeAlias = Sequence[Sequence[int]]
 Options: TypeAlias = dict[int, list[int]]
 """The predicted columns that a gold column may be aligned with."""
 DEFAULT_BUDGET = 3_000_000
+MAX_TIES = 100
 _CANDIDATE = 20  # what handling one candidate column costs, in rows that could have been visited in that time
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
 _LOSSES = (0.0, 0.005, 0.02, 0.05)
@@ -72,20 +74,28 @@ class Alignment:
 
 
 def best_alignment(
-    gold: Columns, predicted: Columns, *, pinned: int = 0, guesses: Sequence[tuple[int, ...]] = ()
+    gold: Columns,
+    predicted: Columns,
+    *,
+    pinned: int = 0,
+    guesses: Sequence[tuple[int, ...]] = (),
+    merit: Callable[[tuple[int, ...]], float] | None = None,
 ) -> Alignment:
     """Align gold columns with as many predicted columns or more, so that the most rows match.
 
     Cells are ints, and equal ints are equal cells. Matching rows are those of the multiset intersection of gold's rows
     and predicted's rows projected on the aligned columns. The first `pinned` columns are aligned with themselves. Of
     alignments that match equally many rows, the first that is found counts; `guesses`, by default the one by position,
-    come first. Past the budget, the best alignment found so far is returned with `is_proven` False.
+    come first. With a `merit`, the first MAX_TIES of them are looked at, and one of the greatest merit counts. Past the
+    budget, the best alignment found so far is returned with `is_proven` False.
     """
     search = _Search(gold, predicted, pinned, search_budget())
     search.keep_best(guesses or [tuple(range(len(gold)))])
     try:
         search.maximise()
         is_proven = True
+        if merit is not None and search.best.matched < max(len(gold[0]), len(predicted[0])):
+            search.break_tie(merit)
     except BudgetSpentError:
         search.keep_best([search.same_columns()])
         is_proven = False
@@ -219,6 +229,13 @@ class _Search:
         ceiling = min(ceiling, *map(max, self._pairs.values()))
         if not any(self._improve(ceiling - int(ceiling * loss)) for loss in _LOSSES):
             self._improve(0)
+
+    def break_tie(self, merit: Callable[[tuple[int, ...]], float]) -> None:
+        """Keep the alignment of the greatest merit, of the best one so far and others that match as many rows."""
+        self.need, self.budget = self.best.matched, Budget(MAX_TIES * _CANDIDATE * len(self.gold) * len(self.predicted))
+        with suppress(BudgetSpentError):
+            for leaf in islice(self.leaves(self.options()), MAX_TIES):
+                self.best = max(self.best, leaf, key=lambda leaf: merit(leaf.columns))
 
     def _improve(self, need: int) -> bool:
         """Find the best leaf with at least `need` rows and more than the best one so far; tell if there is one."""

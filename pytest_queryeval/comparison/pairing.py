@@ -448,15 +448,13 @@ class TablePair:
         if self.column_policies:
             return self._best_guess()
         coded = self.coded
-        guess = self._alignment_of_values() if first_guess is None else first_guess.columns
-        best = best_alignment(coded.paired.gold, coded.paired.predicted, guesses=(guess, by_position))
+        guesses = [self._alignment_of_values(), *([] if first_guess is None else [first_guess.columns]), by_position]
+        best = best_alignment(coded.paired.gold, coded.paired.predicted, guesses=guesses, merit=self._entity_f1)
         if self._may_drop_rows:
             return self._best_guess(best.columns)
         if not coded.has_chains:
             return best
-        compared = max(
-            map(self.alignment_of, (best.columns, guess, by_position)), key=lambda alignment: alignment.matched
-        )
+        compared = max(map(self.alignment_of, (best.columns, *guesses)), key=lambda alignment: alignment.matched)
         proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
         return replace(compared, is_proven=proven)
 
@@ -471,6 +469,14 @@ class TablePair:
                 if i not in columns and j not in columns.values():
                     columns[i] = j
         return tuple([columns.get(i, i) for i in range(len(gold_sizes))])
+
+    def _entity_f1(self, columns: tuple[int, ...]) -> float:
+        """Return the F1 of the mean precision and the mean recall of the distinct values of columns."""
+        gold_sizes, sizes = self.coded.distinct_counts
+        shared = [self.coded.overlap(i, j) for i, j in enumerate(columns)]
+        precision = sum(overlap / sizes[j] for overlap, j in zip(shared, columns, strict=True))
+        recall = sum(overlap / size for overlap, size in zip(shared, gold_sizes, strict=True))
+        return precision * recall / (precision + recall) if precision else 0.0
 
     def _best_guess(self, *first: tuple[int, ...]) -> Alignment:
         """Return the guess with the highest row F1, of `first` and others; stop at one that no alignment can exceed."""

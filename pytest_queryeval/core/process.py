@@ -44,9 +44,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.core.errors import TimeLimitExceeded
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 INTERRUPTED = 130  # the exit status of commands
 GCThresholds: TypeAlias = tuple[int, int, int]
@@ -110,30 +113,30 @@ def leave_interruptions_to_parent() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 
 
-def is_interruption(error: BaseException, *, in_task: bool = False) -> bool:
-    """Return whether an exception raised by user code must be re-raised.
+def is_interruption(error: BaseException, *, task: Task[Any] | None = None) -> bool:
+    """Return whether an exception raised by user code, perhaps in a task of an event loop, must be re-raised.
 
-    Outside a task of an event loop: Ctrl-C, an expired time limit, `pytest.exit()`. In a task: its cancellation,
-    `pytest.exit()`, and `GeneratorExit` if its coroutine is closed outside the loop.
+    Outside a task: Ctrl-C, an expired time limit, `pytest.exit()`. In a task: its cancellation, `pytest.exit()`, and
+    `GeneratorExit` if its coroutine is closed by others, such as the garbage collection of another task.
     """
     pytest = sys.modules.get("pytest")  # which commands do not need
     if pytest is not None and isinstance(error, pytest.exit.Exception):
         return True
-    if not in_task:
+    if task is None:
         return isinstance(error, KeyboardInterrupt | TimeLimitExceeded)
     from asyncio import CancelledError
 
-    return isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _runs_in_task())
+    return isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and running_task() is not task)
 
 
-def _runs_in_task() -> bool:
-    """Return whether a task is at work here; a coroutine that is thrown away meets GeneratorExit outside of one."""
+def running_task() -> Task[Any] | None:
+    """Return the task that is at work here; None if there is none."""
     from asyncio import current_task
 
     try:
-        return current_task() is not None
+        return current_task()
     except RuntimeError:  # no loop is running
-        return False
+        return None
 
 
 class GarbageCollectionThrottle:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Prediction, QueryOrAnswer, Step, is_seconds
-from pytest_queryeval.core.process import is_interruption
+from pytest_queryeval.core.process import is_interruption, running_task
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import StrictJson
@@ -139,12 +139,13 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
 
     That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
     """
+    task = running_task() if in_task else None
     try:
         yield
     except QueryEvalError:  # with a message of its own, and whether another call may help
         raise
     except BaseException as error:
-        if is_interruption(error, in_task=in_task):
+        if is_interruption(error, task=task):
             raise
         text = f"{by} raised {type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
         raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
