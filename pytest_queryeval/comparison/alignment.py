@@ -94,7 +94,8 @@ def best_alignment(
     try:
         search.maximise()
         is_proven = True
-        if merit is not None and search.best.matched < max(len(gold[0]), len(predicted[0])):
+        sizes = len(gold[0]), len(predicted[0])
+        if merit is not None and min(sizes) and search.best.matched < max(sizes):
             search.break_tie(merit)
     except BudgetSpentError:
         search.keep_best([search.same_columns()])
