@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.comparison.graphs import maximum_matching
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Selection, Term
@@ -75,7 +73,7 @@ class MatchedTerms:
 
 
 def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> MatchedTerms:
-    """Match the terms of one dimension, one to one and as many as possible.
+    """Match the terms of one dimension, one to one and as many as possible; of equal choices, few terms are missing.
 
     Ids and names are compared exactly, including case and spaces. If a term of gold has only one of the two, only that
     one is compared; with `by_id` names are compared only if gold has no id. A name that predicted has from the
@@ -91,8 +89,8 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
     )
     predicted_terms = _drop(predicted_terms, _partial_terms(predicted_terms))
     pairs = {key: key for key in gold_terms if key in predicted_terms}
-    pairs |= _partial_pairs(_drop(gold_terms, pairs), _drop(predicted_terms, pairs.values()))
     implied_keys = _partial_terms(gold_terms)
+    pairs |= _partial_pairs(_drop(gold_terms, pairs), _drop(predicted_terms, pairs.values()), implied_keys)
     return MatchedTerms(
         true_positives=tuple(
             Term(
@@ -158,25 +156,34 @@ def _partial_terms(terms: Mapping[Term, Term]) -> set[Term]:
     return {key for key, term in incomplete_terms.items() if term in parts}
 
 
-def _partial_pairs(gold_terms: Mapping[Term, Term], predicted_terms: Mapping[Term, Term]) -> dict[Term, Term]:
-    """Pair as many terms of gold with only an id or a name as possible with terms of predicted that have it."""
-    if not gold_terms:
-        return {}
-    gold_parts: dict[Term, list[Term]] = {}
+def _partial_pairs(
+    gold_terms: Iterable[Term], predicted_terms: Mapping[Term, Term], implied: Collection[Term]
+) -> dict[Term, Term]:
+    """Pair as many terms of gold with only an id or a name as possible with terms of predicted that have it.
+
+    A term of gold that finds no partner is one of `implied` where there is a choice, since these do not count then.
+    Each term of gold takes a partner, if need be from another one that can take the next (augmenting paths).
+    """
+    fitting: defaultdict[Term, list[Term]] = defaultdict(list)
     for key, term in predicted_terms.items():
-        if parts_of_term := [part for part in (Term(term.id, None), Term(None, term.name)) if part in gold_terms]:
-            gold_parts[key] = parts_of_term
-    if all(len(parts_of_term) == 1 for parts_of_term in gold_parts.values()):
-        first_keys: dict[Term, Term] = {}
-        for key, parts_of_term in gold_parts.items():
-            first_keys.setdefault(parts_of_term[0], key)
-        return first_keys
-    gold_keys, predicted_keys = list(dict.fromkeys(chain.from_iterable(gold_parts.values()))), list(gold_parts)
-    places = {key: place for place, key in enumerate(gold_keys)}
-    pairs = maximum_matching(
-        [tuple(places[part] for part in parts_of_term) for parts_of_term in gold_parts.values()], len(gold_keys)
-    )
-    return {gold_keys[gold_place]: predicted_keys[predicted_place] for predicted_place, gold_place in pairs}
+        for part in (Term(term.id, None), Term(None, term.name)):
+            fitting[part].append(key)
+    pairs: dict[Term, Term] = {}
+    taken: dict[Term, Term] = {}
+    for start in sorted(gold_terms, key=lambda term: (term in implied, len(fitting.get(term, ())))):
+        asking, asked_by = [start], dict[Term, Term]()
+        for term in asking:
+            new_keys = [key for key in fitting.get(term, ()) if key not in asked_by]
+            asked_by |= dict.fromkeys(new_keys, term)
+            free: Term | None = next((key for key in new_keys if key not in taken), None)
+            if free is None:
+                asking += [taken[key] for key in new_keys]
+                continue
+            while free is not None:
+                taker = asked_by[free]
+                taken[free], pairs[taker], free = taker, free, pairs.get(taker)
+            break
+    return pairs
 
 
 def in_target(matched_terms: MatchedTerms) -> bool:
