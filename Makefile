@@ -70,7 +70,8 @@ compiled: $(TEST)/.installed
 	@$(TEST)/bin/python -m compileall -q pytest_queryeval
 
 golden: $(TEST)/.installed
-	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py tests/features/strength tests/features/challenge/test_challenge.py tests/plugin/test_plugin_outcomes.py
+	QUERYEVAL_RENEW_GOLDEN=yes $(PYTEST) tests/test_golden_runs.py tests/browser/test_browser_case.py \
+		tests/features/strength tests/features/challenge/test_challenge.py tests/plugin/test_plugin_outcomes.py
 	git diff --stat --patch tests/golden
 
 test-slow:

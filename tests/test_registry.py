@@ -11,7 +11,10 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
-from pytest_queryeval.core.registry import Registry  # white box: a registry without the members that are installed
+from pytest_queryeval.core.registry import (  # white box: a registry without the members that are installed
+    Registry,
+    installed_entry_points,
+)
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.metrics import MetricRegistry
 
@@ -143,6 +146,17 @@ def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(instal
     assert "unknown" not in registry
     assert "theirs" in registry
     assert entry_point == ["theirs"]
+
+
+def test_a_package_that_adds_to_a_group_of_earlier_versions_is_an_error(monkeypatch):
+    point = EntryPoint("theirs", "their.module:thing", "pytest_queryeval.challengers")
+    monkeypatch.setattr("pytest_queryeval.core.registry.entry_points", lambda: EntryPoints([point]))
+    monkeypatch.setattr(ENTRY_POINTS, installed_entry_points.__wrapped__)  # not the cached ones
+
+    with pytest.raises(
+        QueryEvalError, match=r"'theirs' of another package is in the group .*\.challengers, which this"
+    ):
+        make(sqlite=1).names()
 
 
 def make_metrics():

@@ -24,6 +24,7 @@ Options: TypeAlias = dict[int, list[int]]
 """The predicted columns that a gold column may be aligned with."""
 DEFAULT_BUDGET = 3_000_000
 MAX_TIES = 100
+TIE_BUDGET = 300_000
 _CANDIDATE = 20  # what handling one candidate column costs, in rows that could have been visited in that time
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
 _LOSSES = (0.0, 0.005, 0.02, 0.05)
@@ -74,33 +75,34 @@ class Alignment:
 
 
 def best_alignment(
-    gold: Columns,
-    predicted: Columns,
-    *,
-    pinned: int = 0,
-    guesses: Sequence[tuple[int, ...]] = (),
-    merit: Callable[[tuple[int, ...]], float] | None = None,
+    gold: Columns, predicted: Columns, *, pinned: int = 0, guesses: Sequence[tuple[int, ...]] = ()
 ) -> Alignment:
     """Align gold columns with as many predicted columns or more, so that the most rows match.
 
     Cells are ints, and equal ints are equal cells. Matching rows are those of the multiset intersection of gold's rows
     and predicted's rows projected on the aligned columns. The first `pinned` columns are aligned with themselves. Of
     alignments that match equally many rows, the first that is found counts; `guesses`, by default the one by position,
-    come first. With a `merit`, the first MAX_TIES of them are looked at, and one of the greatest merit counts. Past the
-    budget, the best alignment found so far is returned with `is_proven` False.
+    come first. Past the budget, the best alignment found so far is returned with `is_proven` False.
     """
     search = _Search(gold, predicted, pinned, search_budget())
     search.keep_best(guesses or [tuple(range(len(gold)))])
     try:
         search.maximise()
         is_proven = True
-        sizes = len(gold[0]), len(predicted[0])
-        if merit is not None and min(sizes) and search.best.matched < max(sizes):
-            search.break_tie(merit)
     except BudgetSpentError:
         search.keep_best([search.same_columns()])
         is_proven = False
     return Alignment(columns=search.best.columns, matched=search.best.matched, is_proven=is_proven)
+
+
+def equal_alignments(gold: Columns, predicted: Columns, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield an alignment, and up to MAX_TIES others that match at least as many rows, within a budget of their own."""
+    yield columns
+    search = _Search(gold, predicted, 0, Budget(TIE_BUDGET))
+    search.need = search.matched(columns)
+    with suppress(BudgetSpentError):
+        for leaf in islice(search.leaves(search.options()), MAX_TIES):
+            yield leaf.columns
 
 
 def whole_alignment(
@@ -231,13 +233,6 @@ class _Search:
         if not any(self._improve(ceiling - int(ceiling * loss)) for loss in _LOSSES):
             self._improve(0)
 
-    def break_tie(self, merit: Callable[[tuple[int, ...]], float]) -> None:
-        """Keep the alignment of the greatest merit, of the best one so far and others that match as many rows."""
-        self.need, self.budget = self.best.matched, Budget(MAX_TIES * _CANDIDATE * len(self.gold) * len(self.predicted))
-        with suppress(BudgetSpentError):
-            for leaf in islice(self.leaves(self.options()), MAX_TIES):
-                self.best = max(self.best, leaf, key=lambda leaf: merit(leaf.columns))
-
     def _improve(self, need: int) -> bool:
         """Find the best leaf with at least `need` rows and more than the best one so far; tell if there is one."""
         self.need = max(need, self.best.matched + 1)
@@ -271,8 +266,8 @@ class _Search:
         pairs = {}
         for i in range(self.pinned, len(self.gold)):
             counts = Counter(self._keys(gold, self.gold[i]))
-            self.budget.spend(sum(_CANDIDATE + len(others) for others in predicted_counts))
-            pairs[i] = [_shared(counts, others) for others in predicted_counts]
+            self.budget.spend(sum(_CANDIDATE + len(candidate) for candidate in predicted_counts))
+            pairs[i] = [_shared(counts, candidate) for candidate in predicted_counts]
         return pairs
 
     def leaves(self, options: Options) -> Iterator[_Leaf]:

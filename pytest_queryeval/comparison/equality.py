@@ -189,14 +189,14 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
     """Count the distinct values of each gold column under the best alignment; None if there is none."""
     tables = table_pair(gold, predicted, policy)
-    alignment = tables.alignment
-    if alignment is None:
+    alignment, columns = tables.alignment, tables.entity_columns
+    if alignment is None or columns is None:
         return None
     if alignment.matched == len(tables.gold_rows) == len(tables.predicted_rows):
         return [Counts(len(set(column)), 0, 0) for column in zip(*tables.gold_rows, strict=True)]
     gold_distinct, predicted_distinct = tables.coded.distinct_counts
     counts = []
-    for gold_column, predicted_column in enumerate(alignment.columns):
+    for gold_column, predicted_column in enumerate(columns):
         shared = tables.coded.overlap(gold_column, predicted_column)
         counts.append(
             Counts(shared, predicted_distinct[predicted_column] - shared, gold_distinct[gold_column] - shared)

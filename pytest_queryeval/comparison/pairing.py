@@ -20,6 +20,7 @@ from pytest_queryeval.comparison.alignment import (
     BudgetSpentError,
     Options,
     best_alignment,
+    equal_alignments,
     numbered,
     search_budget,
     whole_alignment,
@@ -175,35 +176,36 @@ def pair_near_rows(
     spread = [
         len({_number(value, policy) for value in column}) for column, policy in zip(columns, policies, strict=True)
     ]
-    place = spread.index(max(spread))
+    widest = spread.index(max(spread))
     sides = [
-        sorted(_Row(_number(values[place], policies[place]), position, values) for position, values in side)
+        sorted(_Row(_number(values[widest], policies[widest]), position, values) for position, values in side)
         for side in (gold, predicted)
     ]
-    width = widest_tolerance(policies[place])
+    width = widest_tolerance(policies[widest])
 
-    def near(row: _Row, others: Sequence[_Row]) -> Iterator[int]:
+    def near(row: _Row, candidates: Sequence[_Row]) -> Iterator[int]:
         reach = width.reach(row.number)
-        for at in range(bisect_left(others, row.number - reach, key=itemgetter(0)), len(others)):
-            if others[at].number > row.number + reach:
+        for index in range(bisect_left(candidates, row.number - reach, key=itemgetter(0)), len(candidates)):
+            if candidates[index].number > row.number + reach:
                 return
             budget.spend(COMPARISON)
-            if all(map(_are_equal, row.values, others[at].values, policies)):
-                yield at
+            if all(map(_are_equal, row.values, candidates[index].values, policies)):
+                yield index
 
     pairs: Pairs = []
     free = list(sides[1])
     try:
         for row in sides[0]:
-            if (at := next(near(row, free), None)) is not None:
-                pairs.append((row.position, free.pop(at).position))
+            if (index := next(near(row, free), None)) is not None:
+                pairs.append((row.position, free.pop(index).position))
         unpaired = len(gold) - len(pairs), len(free)
         if not min(unpaired) or max(unpaired) > MAX_UNPAIRED:
             return PairedRows(pairs, is_proven=not min(unpaired))
         matching = maximum_matching([list(near(row, sides[1])) for row in sides[0]], len(predicted))
     except BudgetSpentError:
         return PairedRows(pairs, is_proven=False)
-    return PairedRows([(sides[0][row].position, sides[1][at].position) for row, at in matching], is_proven=True)
+    matched = [(sides[0][row].position, sides[1][index].position) for row, index in matching]
+    return PairedRows(matched, is_proven=True)
 
 
 def _typed(value: Hashable) -> Hashable:
@@ -370,16 +372,20 @@ class TablePair:
             return all(x[0] == y[0] and abs(x[1] - y[1]) <= width.reach(x[1]) for x, y in pairs)
 
         # Of columns that are alike, one stands for all.
-        golds, others = ([kinds.index(kind) for kind in kinds] for kinds in (gold_kinds, kinds))
+        first_gold, first_predicted = ([kinds.index(kind) for kind in kinds] for kinds in (gold_kinds, kinds))
         chains = [i for i in options if len({*coded.linked.gold[i]}) < len({*coded.exact.gold[i]})]
         for i in chains:
-            options[i] = [j for j in options[i] if fit(golds[i], others[j], golds[i], others[j])]
-        for chain_ in {golds[i]: i for i in chains}.values():
+            options[i] = [
+                j for j in options[i] if fit(first_gold[i], first_predicted[j], first_gold[i], first_predicted[j])
+            ]
+        for chain_ in {first_gold[i]: i for i in chains}.values():
             for i, choices in options.items():
-                if len({others[j] for j in choices}) > 1:
-                    partners = {others[k] for k in options[chain_]}
+                if len({first_predicted[j] for j in choices}) > 1:
+                    partners = {first_predicted[k] for k in options[chain_]}
                     options[i] = [
-                        j for j in choices if any(fit(golds[i], others[j], golds[chain_], k) for k in partners)
+                        j
+                        for j in choices
+                        if any(fit(first_gold[i], first_predicted[j], first_gold[chain_], k) for k in partners)
                     ]
         return options
 
@@ -449,7 +455,7 @@ class TablePair:
             return self._best_guess()
         coded = self.coded
         guesses = [self._alignment_of_values(), *([] if first_guess is None else [first_guess.columns]), by_position]
-        best = best_alignment(coded.paired.gold, coded.paired.predicted, guesses=guesses, merit=self._entity_f1)
+        best = best_alignment(coded.paired.gold, coded.paired.predicted, guesses=guesses)
         if self._may_drop_rows:
             return self._best_guess(best.columns)
         if not coded.has_chains:
@@ -463,12 +469,27 @@ class TablePair:
         gold_sizes, sizes = self.coded.distinct_counts
         columns = dict[int, int]()
         if len(gold_sizes) * len(sizes) <= MAX_COLUMN_PAIRS:
-            places = product(range(len(gold_sizes)), range(len(sizes)))
-            shares = {(i, j): self.coded.overlap(i, j) / max(gold_sizes[i] + sizes[j], 1) for i, j in places}
-            for i, j in sorted(shares, key=lambda place: (-shares[place], place[0] != place[1], place)):
+            pairs = product(range(len(gold_sizes)), range(len(sizes)))
+            shares = {(i, j): self.coded.overlap(i, j) / max(gold_sizes[i] + sizes[j], 1) for i, j in pairs}
+            for i, j in sorted(shares, key=lambda pair: (-shares[pair], pair[0] != pair[1], pair)):
                 if i not in columns and j not in columns.values():
                     columns[i] = j
         return tuple([columns.get(i, i) for i in range(len(gold_sizes))])
+
+    @cached_property
+    def entity_columns(self) -> tuple[int, ...] | None:
+        """The columns of the best alignment; of some that match equally many rows, those with the highest entity F1."""
+        best = self.alignment
+        if best is None or self._cannot_tie(best):
+            return None if best is None else best.columns
+        paired = self.coded.paired
+        return max(equal_alignments(paired.gold, paired.predicted, best.columns), key=self._entity_f1)
+
+    def _cannot_tie(self, best: Alignment) -> bool:
+        """Return whether the policy names the columns, or no other alignment can be as good by codes alone."""
+        sizes = len(self.gold_rows), len(self.predicted_rows)
+        is_stated = self.policy.columns != "any" or bool(self.column_policies) or self._may_drop_rows
+        return is_stated or not min(sizes) or best.matched == max(sizes) or self.coded.has_chains
 
     def _entity_f1(self, columns: tuple[int, ...]) -> float:
         """Return the F1 of the mean precision and the mean recall of the distinct values of columns."""

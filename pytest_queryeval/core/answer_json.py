@@ -284,6 +284,8 @@ def _decode_term(entry: Sequence[Any]) -> Term:
 
 def read_challenge(entry: Entry) -> ChallengeReport:
     """Return the challenge in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    if "counterexample" not in entry:
+        raise ValueError("an earlier version wrote it in another form: remove it, and record again")
     verdict, counterexample = entry["verdict"], entry["counterexample"]
     if verdict not in _VERDICTS or (verdict == "refuted") != (counterexample is not None):
         raise ValueError("an unknown verdict, or one without its counterexample")

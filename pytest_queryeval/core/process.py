@@ -117,7 +117,7 @@ def is_interruption(error: BaseException, *, task: Task[Any] | None = None) -> b
     """Return whether an exception raised by user code, perhaps in a task of an event loop, must be re-raised.
 
     Outside a task: Ctrl-C, an expired time limit, `pytest.exit()`. In a task: its cancellation, `pytest.exit()`, and
-    `GeneratorExit` if its coroutine is closed by others, such as the garbage collection of another task.
+    `GeneratorExit` if its coroutine is closed from outside, such as by the garbage collection of another task.
     """
     pytest = sys.modules.get("pytest")  # which commands do not need
     if pytest is not None and isinstance(error, pytest.exit.Exception):

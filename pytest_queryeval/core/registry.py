@@ -18,13 +18,10 @@ T = TypeVar("T")
 _PACKAGE = "pytest_queryeval."
 
 
-_WITHDRAWN = {
-    f"{_PACKAGE}{name}"
-    for name in (
-        *("analyses", "answers", "challengers", "clusters", "counterexamples", "embedders", "gold_checks"),
-        *("recordings", "report_services", "write_engines"),
-    )
-}
+_WITHDRAWN = (
+    "analyses answers challengers clusters counterexamples embedders gold_checks recordings report_services"
+    " write_engines"
+)  # groups of earlier versions, which had one member each
 
 
 @cache
@@ -34,9 +31,10 @@ def installed_entry_points() -> EntryPoints:
     Raise `QueryEvalError` for a package that adds to a group of an earlier version.
     """
     points = cast("EntryPoints", entry_points())  # before Python 3.12 they are groups, too
-    for group in sorted(points.groups & _WITHDRAWN):
-        if others := [point for point in points.select(group=group) if not point.module.startswith(_PACKAGE)]:
-            problem = f"the entry point '{others[0].name}' of another package is in the group {group}"
+    for name in _WITHDRAWN.split():
+        group = f"{_PACKAGE}{name}"
+        if added := [point for point in points.select(group=group) if not point.module.startswith(_PACKAGE)]:
+            problem = f"the entry point '{added[0].name}' of another package is in the group {group}"
             raise QueryEvalError(f"{problem}, which this version no longer has: update or uninstall the package")
     return points
 

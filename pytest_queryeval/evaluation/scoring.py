@@ -199,9 +199,9 @@ class Scoring:
     def _run_challenge(self) -> ChallengeReport:
         if self.challenge is None:
             challenge_answer = feature("challenge.challenger").challenge_answer
-            self.challenge = challenge_answer(self._case, self._whole_gold, self.predicted, self._session)
-        challenge: ChallengeReport = self.challenge
-        return challenge
+            challenge: ChallengeReport = challenge_answer(self._case, self._whole_gold, self.predicted, self._session)
+            self.challenge = challenge
+        return self.challenge
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:
         terms = self._session.unknown_terms(query, self._case)

@@ -368,6 +368,19 @@ def test_an_entry_with_a_right_checksum_and_a_wrong_content_is_damaged(tmp_path,
         entry.load(replayer(folder))
 
 
+def test_a_challenge_of_an_earlier_version_has_to_be_recorded_again(tmp_path):
+    challenge, folder = entries(tmp_path)["challenge"], tmp_path / "r"
+    challenge.save(recorder(folder))
+    path = only_file(folder)
+    now = decode_entry(path.stem, path.read_bytes())
+    before = {**now, "refutation": None, "ruled_out": None, "rules": [], "reason": ""}
+    del before["counterexample"], before["unlike"]
+    path.write_bytes(encode_entry(path.stem, before))
+
+    with pytest.raises(SourceError, match=r"an earlier version wrote it in another form: remove it, and record again"):
+        challenge.load(replayer(folder))
+
+
 @pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo, Path.mkdir])
 def test_what_is_no_file_or_that_of_another_entry_is_not_read(tmp_path, make):
     record(tmp_path)
