@@ -17,7 +17,7 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Difference, Policy, Selection, Table
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.case_report import ChallengeReport
+    from pytest_queryeval.core.case_report import ChallengeReport, UnreviewedReport, ViolationReport
 
 
 class AddedAnswer(ABC):
@@ -506,15 +506,6 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdViolation:
-    """A threshold that a score does not meet."""
-
-    metric: str
-    threshold: Threshold
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One answer of the system, scored; `gold_index` tells which of several golds counted.
 
@@ -528,21 +519,13 @@ class Trial:
     prediction: Prediction
     predicted: Execution
     scores: Mapping[str, float | None]
-    violations: tuple[ThresholdViolation, ...]
+    violations: Sequence[ViolationReport]
     details: Mapping[str, Any]
     passed: bool | None
     depends_on_tie: bool = False
     scoring_seconds: float = 0.0
     challenge: ChallengeReport | None = None
     """Whether other data tells the predicted query from gold; None if the answer is wrong, or nobody asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreviewedResult:
-    """What came of a case by the golds of its suite, before a decision on them."""
-
-    outcome: Outcome
-    scores: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -576,11 +559,11 @@ class CaseResult:
     trials: tuple[Trial, ...]
     shown: Trial
     scores: Mapping[str, float | None]
-    violations: tuple[ThresholdViolation, ...]
+    violations: Sequence[ViolationReport]
     fails: bool
     difference: Difference | None
     cause: Cause | None = None
-    unreviewed: UnreviewedResult | None = None
+    unreviewed: UnreviewedReport | None = None
     """None if no decision changes what the case is scored by."""
     gold_answers_digest: str | None = None
     """A digest of the answers of all golds; None for a case that is not answerable."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pytest_queryeval.core.answer_json import answer_digest
+from pytest_queryeval.core.case_report import UnreviewedReport
 from pytest_queryeval.core.errors import (
     GoldColumnError,
     GoldError,
@@ -30,7 +31,6 @@ from pytest_queryeval.core.model import (
     QueryOrAnswer,
     StoredPrediction,
     Trial,
-    UnreviewedResult,
 )
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -96,7 +96,7 @@ def _withdrawn(result: CaseResult) -> CaseResult:
     case = replace(result.case, review=None)
     return replace(
         result,
-        unreviewed=UnreviewedResult(outcome=replace(result, case=case).outcome, scores=result.scores),
+        unreviewed={"outcome": replace(result, case=case).outcome, "scores": {**result.scores}},
         shown=_without_scores(result.shown),
         trials=tuple(map(_without_scores, result.trials)),
         scores={},
@@ -110,14 +110,14 @@ def _without_scores(trial: Trial) -> Trial:
     return replace(trial, scores={}, violations=(), details={}, passed=None, depends_on_tie=False, challenge=None)
 
 
-def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
+def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedReport:
     """Score the trials of a case by the golds of its suite, without the decision on them."""
     unreviewed_case = case.without_review
     try:
         gold_case = unreviewed_case.on_gold_source
         golds = [session.execute_cached(content, gold_case, is_derived=True) for content in gold_case.golds]
         if any(gold.error is not None for gold in golds):
-            return UnreviewedResult(outcome="error")
+            return {"outcome": "error", "scores": {}}
         unreviewed_trials = [
             _score(unreviewed_case, golds, trial.prediction, trial.predicted, session)
             if case.answerable  # else nothing was executed
@@ -126,8 +126,8 @@ def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> Unrevi
         ]
         result = result_of(unreviewed_case, unreviewed_trials)
     except QueryEvalError:
-        return UnreviewedResult(outcome="error")
-    return UnreviewedResult(outcome=result.outcome, scores=result.scores)
+        return {"outcome": "error", "scores": {}}
+    return {"outcome": result.outcome, "scores": {**result.scores}}
 
 
 def fault_location(case: Case, fault: Exception) -> Location:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from math import comb, fsum
 
+from pytest_queryeval.core.case_report import ViolationReport
 from pytest_queryeval.core.model import (
     ALPHA,
     PASS_RATE,
@@ -18,7 +19,6 @@ from pytest_queryeval.core.model import (
     CaseResult,
     StoredPrediction,
     Threshold,
-    ThresholdViolation,
     Trial,
     TrialsRule,
 )
@@ -141,9 +141,7 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
     )
 
 
-def verdict_of(
-    case: Case, trials: Sequence[Trial]
-) -> tuple[dict[str, float | None], tuple[ThresholdViolation, ...], bool]:
+def verdict_of(case: Case, trials: Sequence[Trial]) -> tuple[dict[str, float | None], Sequence[ViolationReport], bool]:
     """Return the scores of a case, the thresholds that it does not meet, and whether it fails, as `result_of` does."""
     shown_trial = _shown(trials)
     scores, violations = dict(trials[0].scores), trials[0].violations
@@ -156,7 +154,7 @@ def verdict_of(
         fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
     else:
         fails = not meets_rule(case.settings.trials_rule, passed, n)
-        violations = shown_trial.violations if fails else ()
+        violations = shown_trial.violations if fails else []
     if not isinstance(shown_trial.prediction, StoredPrediction):
         scores |= {name: _OF_TRIALS[name](n, n, passed) for name in case.settings.trials_scores}
     return scores, violations, fails
@@ -202,15 +200,13 @@ class TrialsTest:
         return False in outcomes or is_met
 
 
-def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
+def threshold_violations(scores: Mapping[str, float | None], case: Case) -> list[ViolationReport]:
     """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
-    return tuple(
-        [
-            ThresholdViolation(metric=name, threshold=threshold, value=score)
-            for name, threshold in case.settings.thresholds.items()
-            if (score := scores[name]) is not None and not threshold.admits(score)
-        ]
-    )
+    return [
+        {"metric": name, "min": threshold.minimum, "max": threshold.maximum, "value": score}
+        for name, threshold in case.settings.thresholds.items()
+        if (score := scores[name]) is not None and not threshold.admits(score)
+    ]
 
 
 def pass_at(k: int, trials: int, passed: int) -> float:

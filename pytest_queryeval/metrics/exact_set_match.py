@@ -72,7 +72,7 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
         match = match_as_published(gold, predicted, schema)
     except UnreadableQueryError as error:
         return Score(value=None, details={"notes": [f"the published grammar does not read gold: {error}"]})
-    return Score(value=float(match.exact), details={"spider": match.to_json()})
+    return Score(value=float(match["exact"]), details={"spider": match})
 
 
 def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score], ...]:

@@ -57,7 +57,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
     case = result.case
     yield headline(result)
     if result.predicted.error is not None and result.violations:
-        yield _line("missed", ", ".join(violation.metric for violation in result.violations))
+        yield _line("missed", ", ".join(violation["metric"] for violation in result.violations))
     if case.question:
         yield _line("question", case.question)
     for name, group in groups_shown("failure").items():

@@ -422,10 +422,10 @@ def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
     The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of
     `execution_accuracy`.
     """
-    from pytest_queryeval.languages.sql.match import scored_pair, spider_table
+    from pytest_queryeval.languages.sql.match import spider_table
 
     table = spider_table(
-        scored_pair(
+        (
             case["details"]["spider"],
             case["scores"].get("execution_accuracy_spider", case["scores"].get("execution_accuracy")),
         )

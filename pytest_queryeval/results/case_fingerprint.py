@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_queryeval.core.answer_json import encode_answer
-from pytest_queryeval.core.case_report import CaseFingerprint, Limits
+from pytest_queryeval.core.case_report import CaseFingerprint
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.table import Policy, Selection
@@ -38,28 +38,21 @@ def case_fingerprint(
     golds.
     """
     review, reviewed_case, case = case.review, case, case.without_review
-    settings, shared = case.settings, _settings_fingerprint(case.settings)
     messages = [[message.role, message.content] for message in case.conversation]
     extra_keys = {"db_schema": case.db_schema, **case.extra}
     fingerprint: CaseFingerprint = {
+        **_settings_fingerprint(case.settings),
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": _settings_fingerprint(reviewed_case.settings).metrics,
-        "thresholds": shared.thresholds,
-        "on_miss": settings.on_miss,
-        "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
-        "trials_rule": settings.trials_rule,
+        "metrics": [*reviewed_case.settings.score_names],
         "golds": _digest([_gold_content(gold) for gold in case.golds]),
         "gold_answers": gold_answers,
-        "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
         "schemas": {
             name: _schema_digest(_SharedSchema(schema)) for name, schema in extra_keys.items() if schema is not None
         },
-        "compare": shared.compare,
-        "options": shared.options,
         "source": source_states.source,
     }
-    if settings.gold_source is not None:
+    if case.settings.gold_source is not None:
         fingerprint["gold_source"] = source_states.gold_source
     if review is not None and review.decision != "unsure":
         golds = [_gold_content(gold) for gold in reviewed_case.golds]
@@ -67,25 +60,26 @@ def case_fingerprint(
     return fingerprint
 
 
-class _SettingsFingerprint(NamedTuple):
-    """What the fingerprints of cases with the same settings share, other than single values."""
-
-    metrics: list[str]
-    thresholds: dict[str, Limits]
-    compare: dict[str, JsonValue]
-    options: dict[str, dict[str, JsonValue]]
-
-
 @lru_cache(maxsize=_CACHED_SETTINGS)
-def _settings_fingerprint(settings: Settings) -> _SettingsFingerprint:
-    return _SettingsFingerprint(
-        metrics=list(settings.score_names),
-        thresholds={
+def _settings_fingerprint(settings: Settings) -> CaseFingerprint:
+    """Return what the fingerprints of cases with these settings share; nothing stands for the rest."""
+    return {
+        "answers": "asked",
+        "context": None,
+        "metrics": [],
+        "thresholds": {
             name: {"min": limits.minimum, "max": limits.maximum} for name, limits in settings.thresholds.items()
         },
-        compare=_compare(settings),
-        options={name: _options(name, options) for name, options in settings.options.items() if options},
-    )
+        "on_miss": settings.on_miss,
+        "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
+        "trials_rule": settings.trials_rule,
+        "golds": "",
+        "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
+        "schemas": {},
+        "compare": _compare(settings),
+        "options": {name: _options(name, options) for name, options in settings.options.items() if options},
+        "source": None,
+    }
 
 
 def _digest(content: object) -> str:

@@ -18,7 +18,6 @@ from pytest_queryeval.core.case_report import (
     QueryReport,
     RefutationReport,
     TrialReport,
-    ViolationReport,
 )
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import report_cell, to_jsonable
@@ -34,7 +33,6 @@ from pytest_queryeval.core.model import (
     Outcome,
     Prediction,
     QueryOrAnswer,
-    ThresholdViolation,
 )
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
 from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
@@ -197,7 +195,7 @@ def result_json(
     case_report.update(
         {
             "scores": dict(result.scores),
-            "violations": [_violation(violation) for violation in result.violations],
+            "violations": [*result.violations],
             "gold": {**_query_report(shown_trial.gold, case, labels), "index": shown_trial.gold_index}
             if case.answerable
             else None,
@@ -216,8 +214,8 @@ def result_json(
     )
     if (challenge := result.shown.challenge) is not None:
         case_report["challenge"] = _challenge(challenge, case.settings.report_rows)
-    if (unreviewed := result.unreviewed) is not None:
-        case_report["unreviewed"] = {"outcome": unreviewed.outcome, "scores": dict(unreviewed.scores)}
+    if result.unreviewed is not None:
+        case_report["unreviewed"] = result.unreviewed
     return _redacted(case_report)
 
 
@@ -265,7 +263,7 @@ def _trials(result: CaseResult) -> list[TrialReport]:
         {
             "passed": trial.passed,
             "scores": dict(trial.scores),
-            "violations": [_violation(violation) for violation in trial.violations],
+            "violations": [*trial.violations],
             "predicted": {
                 "query": _query(trial.predicted, result.case),
                 "error": _failure(trial.predicted),
@@ -309,15 +307,6 @@ def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> P
         steps = bounded_steps(prediction.steps, by=prediction.predictor, characters=characters)
         prediction_report["steps"] = [step_json(step) for step in steps]
     return prediction_report
-
-
-def _violation(violation: ThresholdViolation) -> ViolationReport:
-    return {
-        "metric": violation.metric,
-        "min": violation.threshold.minimum,
-        "max": violation.threshold.maximum,
-        "value": violation.value,
-    }
 
 
 def _failure(execution: Execution) -> FailureReport | None:

@@ -347,8 +347,7 @@ def headline(result: CaseResult) -> str:
         reason = "the system answered a question that has no answer"
     else:
         reason = ", ".join(
-            f"{missed.metric} {format_score(missed.value)}"
-            f" (needs {limits_text(missed.threshold.minimum, missed.threshold.maximum)})"
+            f"{missed['metric']} {format_score(missed['value'])} (needs {limits_text(missed['min'], missed['max'])})"
             for missed in result.violations
         )
         if result.difference is not None and result.difference.summary:

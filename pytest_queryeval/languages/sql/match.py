@@ -299,56 +299,25 @@ def _operand(operand: Operand, equal: EqualColumns) -> Operand:
     return aggregate, equal.get(column, column), None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedMatch:
-    """The verdict, the hardness of gold, the components; `rejected` says why the grammar does not read predicted."""
-
-    exact: bool
-    hardness: str
-    components: Mapping[ComponentName, Component]
-    rejected: str = ""
-
-    def to_json(self) -> SpiderDetails:
-        """Return `details.spider`: of each component the totals of gold and of predicted, and what they share."""
-        components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
-        details: SpiderDetails = {"hardness": self.hardness, "exact": self.exact, "components": components}
-        if self.rejected:
-            details["rejected"] = self.rejected
-        return details
-
-
-def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch:
+def match_as_published(gold: str, predicted: str, schema: Schema) -> SpiderDetails:
     """Compare two queries; raise `UnreadableQueryError` if the published grammar does not read gold."""
     level = hardness(published_view(gold, schema))
-    rejected = ""
+    gold_view, predicted_view = comparable_view(gold, schema), comparable_view(predicted, schema)
+    components = partial_match(gold_view, predicted_view)
+    details: SpiderDetails = {
+        "hardness": level,
+        "exact": exact_match(gold_view, predicted_view, components),
+        "components": {name: [part.gold_total, part.pred_total, part.count] for name, part in components.items()},
+    }
     try:
         published_view(predicted, schema)
     except UnreadableQueryError as error:
-        rejected = str(error)
-    gold_view, predicted_view = comparable_view(gold, schema), comparable_view(predicted, schema)
-    components = partial_match(gold_view, predicted_view)
-    exact = exact_match(gold_view, predicted_view, components)
-    return PublishedMatch(exact=exact, hardness=level, components=components, rejected=rejected)
+        details["rejected"] = str(error)
+    return details
 
 
-def scored_pair(details: SpiderDetails, execution: float | None) -> ScoredPair:
-    """Return what a pair adds to the table, from its `PublishedMatch.to_json`."""
-    components = {name: Component(*totals) for name, totals in details["components"].items()}
-    return ScoredPair(hardness=details["hardness"], exact=details["exact"], components=components, execution=execution)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredPair:
-    """What one pair adds: the hardness of gold, the verdict, the components, and the execution score if it ran."""
-
-    hardness: str
-    exact: bool
-    components: Mapping[ComponentName, Component]
-    execution: float | None = None
-
-
-def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
-    """Return the scores of pairs by hardness, and of all, from 0 to 1.
+def spider_table(pairs: Iterable[tuple[SpiderDetails, float | None]]) -> SpiderTable:
+    """Return the scores of pairs by hardness, and of all, from 0 to 1; a pair has its execution score if it ran.
 
     `exact_match` and `execution_accuracy` are means over pairs; the latter is None if no pair was executed. A
     component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
@@ -357,12 +326,14 @@ def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
     """
     counts: defaultdict[str, Counter[str | tuple[str, str]]] = defaultdict(Counter)
     executions: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-    for pair in pairs:
-        for level in (pair.hardness, "all"):
-            counts[level].update({"pairs": 1, "exact": int(pair.exact)})
-            counts[level].update((side, name) for name, part in pair.components.items() for side in _sides(part))
-            if pair.execution is not None:
-                executions[level].append(pair.execution)
+    for details, execution in pairs:
+        for level in (details["hardness"], "all"):
+            counts[level].update({"pairs": 1, "exact": int(details["exact"])})
+            counts[level].update(
+                (side, name) for name, totals in details["components"].items() for side in _sides(Component(*totals))
+            )
+            if execution is not None:
+                executions[level].append(execution)
     return {level: _level(counts[level], executions[level]) for level in ALL_LEVELS}
 
 
