@@ -13,7 +13,8 @@ from report_parts import UNEVALUATED, merge, part
 from samples import FINGERPRINT, entry
 
 from pytest_queryeval import METRICS
-from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.errors import QueryEvalError, SuiteError
+from pytest_queryeval.core.gates import GateRule
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.suites import load_suite
 
@@ -128,6 +129,11 @@ def test_a_rule_that_is_not_known_here_is_kept_and_not_evaluated():
     assert gate_lines(merged) == [
         "not evaluated: max_seconds of pass_rate: unknown rule 'max_seconds': install the package that defines it"
     ]
+
+
+def test_a_rule_with_a_method_of_earlier_versions_is_refused():
+    with pytest.raises(QueryEvalError, match=r"rule Old has why_all\(\), which is no longer called: remove it"):
+        type("Old", (GateRule,), {"why_all": lambda self, gate: ""})
 
 
 # Properties, each against the definition.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,18 +10,18 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import CaseError, Location
-from pytest_queryeval.core.model import PASS_RATE, Threshold
+from pytest_queryeval.core.errors import CaseError, Location, QueryEvalError
+from pytest_queryeval.core.metric import RUN_METRICS
+from pytest_queryeval.core.model import Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.shapes import Shape, enum_shape
 from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 
-NO_CASE = "no case was evaluated"
-NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
-NOT_COMPARABLE = "no case has a value in the baseline as well"
 # A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
+# What rules of earlier versions had.
+_WITHDRAWN = {"why_all", "score_with_errors", "metric_of_cases", "most_failures", "why_not_evaluated", "short_texts"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +58,28 @@ class Evidence(Protocol):
 
 
 class GateRule(ABC):
-    """A rule by which gates judge cases.
+    """A rule by which gates judge cases: its keys, what it measures, its limits, and its words.
 
     Its name in `GATE_RULES` is a key that only its gates have; a gate with that key follows the rule.
-    By default a gate is decided only once all of its cases have run; `why_all` and `result_without_rest` can allow
-    it earlier.
     """
 
     example: ClassVar[str]
     """A gate of this rule in YAML."""
     needs_baseline: ClassVar[bool] = False
     """Whether it compares with a baseline; then only cases that ran in both runs count."""
+    needs_all: ClassVar[str] = "its rule needs all cases"
+    """Why its gates need all of their cases.
+
+    Empty if it limits a mean of scores: then some cases, drawn at random, can be enough to decide a gate.
+    """
+    needs_scores: ClassVar[bool] = True
+    """Whether the metric of a gate is computed for its cases."""
     has_limits: ClassVar[bool] = True
     """Whether `min` and `max` limit its value, on the scale of its metric."""
+    number_text: ClassVar[staticmethod[[float], str]] = staticmethod(format_score)
+    """Returns a value in a few digits."""
+    no_value: ClassVar[str] = ""
+    """Why a gate has no value, with `{metric}` for its metric; empty for the words for means and comparisons."""
 
     @abstractmethod
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
@@ -86,16 +96,19 @@ class GateRule(ABC):
     def evidence(self, gate: PendingGate) -> Evidence:
         """Return what the gate is measured on, still without cases."""
 
-    @abstractmethod
     def subject(self, gate: PendingGate) -> str:
         """Return what the gate limits, in words."""
+        return f"{gate['type']} of {gate['metric']}"
 
-    @abstractmethod
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         """Yield the requirements of the gate: a gate with smaller numbers, or without one of them, is less strict.
 
-        Gates of different runs with the same folder, metric, `where` and names of requirements are the same gate.
+        Gates of different runs with the same folder, metric, `where` and names of requirements are the same gate. By
+        default the requirements are its limits, and gates of the same type and with the same settings are the same.
         """
+        name, limits = (gate["type"], json.dumps(gate.get("settings"), sort_keys=True)), limits_of(gate)
+        for limit, numbers in limit_requirements(limits.minimum, limits.maximum):
+            yield (*name, *limit), numbers
 
     def stored_keys(self, gate: GateReport) -> Sequence[str]:
         """Return the keys that a gate of the rule has in a report and gates of other rules may lack.
@@ -110,22 +123,6 @@ class GateRule(ABC):
         required = [name for name, key in keys.items() if key.is_required]
         return {"required": required, "propertyNames": enum_shape([*keys, "where"])}
 
-    def metric_of_cases(self, gate: PendingGate) -> str | None:
-        """Return the metric that has to be computed for its cases; None if it needs none."""
-        return gate["metric"]
-
-    def why_all(self, gate: PendingGate) -> str:
-        """Return why the gate needs all of its cases.
-
-        Empty if it limits a mean of scores from 0 to 1, which `score_with_errors` returns for each case: then some
-        cases, drawn at random, may be enough to decide it.
-        """
-        return "it compares with the baseline" if self.needs_baseline else "its rule needs all cases"
-
-    def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
-        """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
-        return None
-
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         """Return whether the gate is met or missed whatever its other cases score; None if these decide.
 
@@ -133,28 +130,18 @@ class GateRule(ABC):
         """
         return None
 
-    def most_failures(self, gate: PendingGate) -> int | None:
-        """Return how many of its cases may fail without the gate being missed; None if that is no number."""
-        return None
-
-    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return why cases that ran decide nothing, as where none has a value; empty if they decide on the gate.
-
-        It is not asked of a gate that is missed with a value.
-        """
-        if measurement["value"] is not None:
-            return ""
-        if self.needs_baseline:
-            return NOT_COMPARABLE
-        return NO_CASE if gate["metric"] == PASS_RATE else NO_SCORE
+    def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return why a gate that is met decides nothing, as where its cases could not miss it; empty if it decides."""
+        return ""
 
     def cases_text(self, gate: GateReport) -> str:
         """Return over how many cases the gate was evaluated."""
-        return pluralize(gate["n"], "pair" if self.needs_baseline else "case")
+        unit = RUN_METRICS[gate["metric"]].unit if gate["metric"] in RUN_METRICS else "case"
+        return pluralize(gate["n"], "pair" if self.needs_baseline else unit)
 
-    def number_text(self, value: float) -> str:
-        """Return a value in a few digits."""
-        return format_score(value)
+    def value_text(self, gate: GateReport, value: float) -> str:
+        """Return the value and what is required of it."""
+        return f"{self.shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
 
     def shown_value(self, gate: GateReport, value: float) -> str:
         """Return the value with enough digits to show on which side of the limits it lies."""
@@ -162,15 +149,10 @@ class GateRule(ABC):
         texts, is_met = (self.number_text(value), f"{value:.6g}", repr(value)), limits.admits(value)
         return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
 
-    def value_text(self, gate: GateReport, value: float) -> str:
-        """Return the value and what is required of it."""
-        return f"{self.shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
-
-    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
-        """Return the value, and what is required of it, in few words."""
-        # If there is only a minimum, "at least" is left out.
-        words = "" if gate["max"] is not None else "at least "
-        return self.shown_value(gate, value), f"needs {limits_text(gate['min'], gate['max']).removeprefix(words)}"
+    def __init_subclass__(cls) -> None:
+        """Raise `QueryEvalError` for a rule of an earlier version, whose methods would not be called."""
+        for name in _WITHDRAWN & vars(cls).keys():
+            raise QueryEvalError(f"the gate rule {cls.__name__} has {name}(), which is no longer called: remove it")
 
 
 # A gate follows the first rule whose name is one of the gate's keys; a gate without such a key follows `limits`.
@@ -193,7 +175,7 @@ def requirement(metric: str, *, minimum: float | None = None, maximum: float | N
 
 def limits_of(gate: PendingGate) -> Threshold:
     """Return the limits of a gate; without `min` or `max` there is no limit on that side."""
-    return Threshold(minimum=gate["min"], maximum=gate["max"])
+    return Threshold(minimum=gate["min"], maximum=gate.get("max_regressions", gate["max"]))
 
 
 def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator[Requirement]:
@@ -209,6 +191,6 @@ def result_between(gate: PendingGate, low: float, high: float) -> bool | None:
     limits = limits_of(gate)
     if limits.admits(low) and limits.admits(high):
         return True
-    is_below_all = gate["min"] is not None and not Threshold(minimum=gate["min"]).admits(high)
-    is_above_all = gate["max"] is not None and not Threshold(maximum=gate["max"]).admits(low)
+    is_below_all = not Threshold(minimum=limits.minimum).admits(high)
+    is_above_all = not Threshold(maximum=limits.maximum).admits(low)
     return False if is_below_all or is_above_all else None

@@ -27,6 +27,7 @@ from pytest_queryeval.results.gates import (
     rule_of,
     scope_index,
 )
+from pytest_queryeval.results.gates.rules import score_with_errors, why_all
 from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.suites import RunSuites, with_case_counts
 
@@ -53,7 +54,7 @@ class _GateTest:
     decision: EarlyDecision | None = None
 
     def add(self, case: CaseReport) -> None:
-        score = rule_of(self.gate).score_with_errors(self.gate, case)
+        score = score_with_errors(self.gate, case)
         self.test.add(score)
         self.drawn += 1
         self.has_score |= score is not None
@@ -99,7 +100,7 @@ class EarlyStop:
         for number, gate in enumerate(gates):
             if why := _why_not_evaluated(gate, will_run[number], mode, has_baseline=has_baseline):
                 reasons.append(f"{gate_subject(gate)}: {why}")
-            elif why := rule_of(gate).why_all(gate):
+            elif why := why_all(gate, rule_of(gate)):
                 self.needs_all.append(f"{gate_subject(gate)}: {why}")
             elif will_score[number]:
                 fitting.append((gate, will_score[number]))

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError, did_you_mean
-from pytest_queryeval.core.gates import GATE_RULES, NO_CASE, Evidence, Gate, GateKey, GateRule, Requirement
+from pytest_queryeval.core.gates import GATE_RULES, Evidence, Gate, GateKey, GateRule, Requirement, limits_of
 from pytest_queryeval.core.groups import (
     ScopeIndex,
     conditions_of,
@@ -33,8 +33,12 @@ from pytest_queryeval.core.model import PASS_RATE, Case, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.results.gates.rules import Numbers, score_with_errors
+from pytest_queryeval.text.formatting import limits_text, pluralize, signed
 
+NO_CASE = "no case was evaluated"
+NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
+NOT_COMPARABLE = "no case has a value in the baseline as well"
 NO_BASELINE = "no baseline was given"
 OFF = "gates are off"
 # Evaluate gates on all of their cases, on those that ran, or leave them to `queryeval merge`.
@@ -44,7 +48,6 @@ GateMode: TypeAlias = Literal["complete", "selection", "off"]
 class UnknownRule(GateRule):
     """A stand-in for a rule of another version of this package, or of a package that is not installed."""
 
-    example = ""
     has_limits = False
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
@@ -54,34 +57,15 @@ class UnknownRule(GateRule):
         raise problem("the rule of the gate is not known")
 
     def evidence(self, gate: PendingGate) -> Evidence:
-        return NoEvidence()
-
-    def subject(self, gate: PendingGate) -> str:
-        return f"{gate['type']} of {gate['metric']}"
+        """Return evidence whose measurement is never asked for."""
+        return Numbers(gate["metric"])
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
-        required_fields: dict[str, object] = {
-            name: value for name, value in gate.items() if name in PendingGate.__annotations__
-        }
-        yield (json.dumps({**required_fields, "cases": None}, sort_keys=True),), ()
+        yield (gate_key(_pending(gate)),), ()
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return self.number_text(value)
-
-    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
-        return self.number_text(value), ""
-
-
-class NoEvidence:
-    """The evidence of an unknown rule, which measures nothing."""
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Ignore a case."""
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return a measurement without a value."""
-        return {"value": None, "n": 0, "errors": 0}, False
 
 
 UNKNOWN = UnknownRule()
@@ -114,8 +98,16 @@ def gate_parts(gate: GateReport) -> GateParts:
     subject = gate_subject(gate)
     if gate["value"] is None or gate["reason"]:
         return GateParts(subject, "", gate["reason"])
-    value, need = rule_of(gate).short_texts(gate, gate["value"])
-    return GateParts(subject, value, " · ".join(filter(None, (need, *_about(gate)))))
+    rule, about = rule_of(gate), _about(gate)
+    if "p" in gate:
+        return GateParts(
+            subject, signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join([f"p {gate['p']:.3f}", *about])
+        )
+    if rule is not UNKNOWN:
+        limits = limits_of(gate)
+        need = limits_text(limits.minimum, limits.maximum)
+        about.insert(0, f"needs {need.removeprefix('at least ') if limits.maximum is None else need}")
+    return GateParts(subject, rule.shown_value(gate, gate["value"]), " · ".join(about))
 
 
 def gate_line(gate: GateReport) -> str:
@@ -187,9 +179,9 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     Each case comes with the path of its file, relative to the root of the run. A case without a source whose own
     metrics compare texts is not run for a gate alone.
     """
-    pending_gates = [gate.required for gate in gates]
-    metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in pending_gates]
-    score_scopes = [(metric, where) for metric, where in metric_scopes if metric and metric not in RUN_METRICS]
+    pending_gates = (gate.required for gate in gates)
+    scored = (gate for gate in pending_gates if rule_of(gate).needs_scores and gate["metric"] not in RUN_METRICS)
+    score_scopes = [(gate["metric"], gate["where"]) for gate in scored]
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # Most cases of a suite have the same kind and metrics: what depends on these is looked up once.
     indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
@@ -237,13 +229,17 @@ def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate
     for gates in gate_lists:
         times: Counter[str] = Counter()
         for gate in gates:
-            required_fields = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
-            pending_gate = cast("PendingGate", required_fields)
+            pending_gate = _pending(gate)
             key = gate_key(pending_gate)
             times[key] += 1
             first = merged_gates.setdefault((key, times[key]), pending_gate)
             first["cases"] = max((n for n in (first["cases"], gate["cases"]) if n is not None), default=None)
     return sorted(merged_gates.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
+
+
+def _pending(gate: PendingGate) -> PendingGate:
+    """Return a gate without its result."""
+    return cast("PendingGate", {name: value for name, value in gate.items() if name in PendingGate.__annotations__})
 
 
 def gate_key(gate: PendingGate) -> str:
@@ -372,7 +368,7 @@ class GateEvidence:
         self._rule = rule_of(gate)
         self._evidence = self._rule.evidence(gate)
         self._has_baseline, self._earlier = earlier is not None, earlier or {}
-        self._counts_errors = counts_errors
+        self._counts_errors = counts_errors and not self._rule.needs_all
         self._ran = self._error_count = 0
         self._not_run = 0
         self._is_evaluated = False
@@ -383,7 +379,7 @@ class GateEvidence:
         self._ran += case["outcome"] not in ("skipped", "not_run")
         self._not_run += case["outcome"] == "not_run"
         self._is_evaluated |= case["outcome"] not in ("skipped", "error")
-        if self._counts_errors and (score := self._rule.score_with_errors(self.gate, case)) is not None:
+        if self._counts_errors and (score := score_with_errors(self.gate, case)) is not None:
             self._scores_with_errors.append(score)
             self._error_count += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
         self._evidence.add(case, self._earlier.get(case["nodeid"]) if self._rule.needs_baseline else None)
@@ -422,13 +418,13 @@ class GateEvidence:
             if unreadable_file is not None:
                 ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
-                ok, reason = False, self._why_nothing(existing_values, measurement)
+                ok, reason = False, self._why_no_case(existing_values) or self._why_no_value()
             elif rule.needs_baseline and value is None:
-                ok, reason = None, rule.why_not_evaluated(gate, measurement) if ran else NO_CASE
+                ok, reason = None, self._why_no_value() if ran else NO_CASE
             elif value is None or rest != 0:
                 ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
                 reason = ran_text(ran, number) if ok is None else ""
-            elif ok and (why := rule.why_not_evaluated(gate, measurement)):
+            elif ok and (why := rule.why_undecided(gate, measurement)):
                 ok, reason = None, why
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
@@ -442,9 +438,15 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _why_nothing(self, existing_values: Mapping[str, Collection[str]], measurement: GateMeasurement) -> str:
-        """Return why a gate has no value though none of its cases was left out."""
+    def _why_no_case(self, existing_values: Mapping[str, Collection[str]]) -> str:
+        """Return why a gate is about no case, or about none that was evaluated; empty if it is about some."""
         for group, value in conditions_of(self.gate["where"]).items():
             if value not in existing_values[group]:
                 return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
-        return self._rule.why_not_evaluated(self.gate, measurement) if self._is_evaluated else NO_CASE
+        return "" if self._is_evaluated else NO_CASE
+
+    def _why_no_value(self) -> str:
+        """Return why a gate has no value over cases that were evaluated."""
+        if self._rule.no_value or self._rule.needs_baseline:
+            return self._rule.no_value.format(**self.gate) or NOT_COMPARABLE
+        return NO_CASE if self.gate["metric"] == PASS_RATE else NO_SCORE

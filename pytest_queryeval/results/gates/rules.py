@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
@@ -18,7 +19,6 @@ from pytest_queryeval.core.gates import (
     GateKey,
     GateRule,
     Requirement,
-    limit_requirements,
     limits_of,
     requirement,
     result_between,
@@ -49,6 +49,7 @@ _NO_REGRESSION_DESCRIPTIONS = {
     "alpha": f"the level of the test whether a drop is chance; default: {ALPHA:g}",
     "max_drop": "how far the mean may be below that of the baseline; default: 0",
 }
+_LEFT_OUT: Final = ("unpredicted", "unscored", "rerun")
 _MEASURES = ("prediction_seconds", "execution_seconds", *STEP_MEASURES)
 _SUMMED = re.compile(rf"^({'|'.join(_MEASURES)}|metadata\[.+\])$")
 
@@ -57,6 +58,7 @@ class LimitsRule(GateRule):
     """The limits of a mean."""
 
     example = "{metric: execution_accuracy, min: 0.9}"
+    needs_all = ""
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         return {
@@ -71,38 +73,36 @@ class LimitsRule(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
 
-    def evidence(self, gate: PendingGate) -> ScoreEvidence:
-        return ScoreEvidence(gate["metric"])
+    def evidence(self, gate: PendingGate) -> Numbers:
+        return Numbers(gate["metric"])
 
     def subject(self, gate: PendingGate) -> str:
         return gate["metric"]
-
-    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        return limit_requirements(gate["min"], gate["max"])
-
-    def why_all(self, gate: PendingGate) -> str:
-        metric = gate["metric"]
-        if metric in RUN_METRICS and RUN_METRICS[metric].joint_scores is not None:
-            return "several cases decide it together"
-        has_unit_scores = metric in RUN_METRICS or METRICS[metric].max_score == 1
-        return "" if has_unit_scores else "its scores are not from 0 to 1"
-
-    def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
-        metric = gate["metric"]
-        if case["outcome"] == "error" and requests(case, metric):
-            return 0.0
-        score = score_of(metric, case)
-        return None if score is None else min(max(score, 0.0), 1.0)
-
-    def cases_text(self, gate: GateReport) -> str:
-        metric = gate["metric"]
-        return pluralize(gate["n"], RUN_METRICS[metric].unit if metric in RUN_METRICS else "case")
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         if (most := greatest_score(gate["metric"])) is None:
             return None
         total, n_all = value * n, n + cases_not_run
         return result_between(gate, total / n_all, (total + most * cases_not_run) / n_all)
+
+
+def why_all(gate: PendingGate, rule: GateRule) -> str:
+    """Return why a gate needs all of its cases; empty if some of them, drawn at random, can be enough to decide it."""
+    metric = gate["metric"]
+    if rule.needs_baseline or rule.needs_all:
+        return "it compares with the baseline" if rule.needs_baseline else rule.needs_all
+    if metric in RUN_METRICS:
+        return "several cases decide it together" if RUN_METRICS[metric].joint_scores is not None else ""
+    return "" if METRICS[metric].max_score == 1 else "its scores are not from 0 to 1"
+
+
+def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
+    """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
+    metric = gate["metric"]
+    if case["outcome"] == "error" and requests(case, metric):
+        return 0.0
+    score = score_of(metric, case)
+    return None if score is None else min(max(score, 0.0), 1.0)
 
 
 def requests(case: CaseReport, metric: str) -> bool:
@@ -116,35 +116,36 @@ def is_without_prediction(case: CaseReport) -> bool:
     return case["prediction"] is None and (has_golds or not case.get("answerable", True))
 
 
-class ScoreEvidence:
-    """The scores of a metric, or what cases add to `pass_rate`."""
+class Numbers:
+    """Numbers that cases have, and how many cases have none, by why that is so."""
 
     def __init__(self, metric: str) -> None:
         self._metric = metric
-        self._scores = array("d")
-        self._errors = self._unpredicted = self._unscored = 0
+        self._numbers = array("d")
+        self._counts: Counter[str] = Counter()
+
+    def combined(self) -> float:
+        """Return the value of a gate over the numbers, which are some."""
+        return mean(self._numbers)
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add the score of a case, if it has one."""
+        """Add the score of a case, or what it adds to a run metric, if it has one."""
         score = score_of(self._metric, case)
         if score is not None:
-            self._scores.append(score)
+            self._numbers.append(score)
         elif case["outcome"] == "error":
-            self._errors += 1
-            self._unpredicted += is_without_prediction(case)
+            self._counts.update(errors=1, unpredicted=is_without_prediction(case))
         elif case["outcome"] not in ("skipped", "not_run"):
-            self._unscored += requests(case, self._metric)
+            self._counts["unscored"] += requests(case, self._metric)
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return the mean."""
-        value = math.fsum(self._scores) / len(self._scores) if self._scores else None
-        is_met = value is not None and limits_of(gate).admits(value)
-        measurement: GateMeasurement = {"value": value, "n": len(self._scores), "errors": self._errors}
-        if self._unpredicted:
-            measurement["unpredicted"] = self._unpredicted
-        if self._unscored:
-            measurement["unscored"] = self._unscored
-        return measurement, is_met
+        """Return the value over all numbers."""
+        value = self.combined() if self._numbers else None
+        measurement: GateMeasurement = {"value": value, "n": len(self._numbers), "errors": self._counts["errors"]}
+        for name in _LEFT_OUT:
+            if self._counts[name]:
+                measurement[name] = self._counts[name]
+        return measurement, value is not None and limits_of(gate).admits(value)
 
 
 LIMITS = LimitsRule()
@@ -206,10 +207,8 @@ class NoRegression(GateRule):
     def evidence(self, gate: PendingGate) -> ScorePairs:
         return ScorePairs(gate["metric"])
 
-    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return also why the pairs could show no drop, whatever the scores of the run."""
-        if measurement["value"] is None:
-            return super().why_not_evaluated(gate, measurement)
+    def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return why the pairs could show no drop, whatever the scores of the run."""
         pairs, able, needed = measurement["n"], measurement["able_to_drop"], pairs_needed(gate)
         before, max_drop = measurement["before"], gate["no_regression"]["max_drop"]
         change = "drop" if gate["better"] == "higher" else "rise"
@@ -235,9 +234,6 @@ class NoRegression(GateRule):
         return (
             f"{signed(value)} (p {gate['p']:.3f}; {proof_text or f'too few cases to show any {change}'}), {limit_text}"
         )
-
-    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
-        return signed(value).replace("-", "\N{MINUS SIGN}"), f"p {gate['p']:.3f}"
 
 
 class ScorePairs:
@@ -304,7 +300,9 @@ class MaxRegressions(GateRule):
 
     example = "{max_regressions: 3}"
     needs_baseline = True
+    needs_scores = False
     has_limits = False
+    number_text = staticmethod("{:,}".format)
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         description = "how many cases may pass in the baseline and fail now"
@@ -322,24 +320,13 @@ class MaxRegressions(GateRule):
     def subject(self, gate: PendingGate) -> str:
         return "regressions"
 
-    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        yield ("max_regressions",), (-gate["max_regressions"],)
-
-    def metric_of_cases(self, gate: PendingGate) -> None:
-        """Return None: outcomes are counted, so no metric needs to be computed."""
-
-    def most_failures(self, gate: PendingGate) -> int:
-        return gate["max_regressions"]
-
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         if value > gate["max_regressions"]:
             return False
         return True if value + cases_not_run <= gate["max_regressions"] < n + cases_not_run else None
 
-    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return also why the pairs could not miss the gate, however the cases ended in the run."""
-        if measurement["value"] is None:
-            return super().why_not_evaluated(gate, measurement)
+    def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
+        """Return why the pairs could not miss the gate, however the cases ended in the run."""
         pairs, able = measurement["n"], measurement["able_to_drop"]
         if able > gate["max_regressions"]:
             return ""
@@ -354,9 +341,6 @@ class MaxRegressions(GateRule):
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return f"{value:,}, at most {gate['max_regressions']:,} allowed"
-
-    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
-        return f"{value:,}", f"needs at most {gate['max_regressions']:,}"
 
 
 class Regressions:
@@ -377,10 +361,13 @@ class Regressions:
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
         """Return the number of regressions."""
-        value = self._regressions if self._evaluated else None
-        is_met = self._regressions <= gate["max_regressions"]
-        measurement: GateMeasurement = {"value": value, "n": self._evaluated, "errors": self._errors}
-        return {**measurement, "able_to_drop": self._passed_before}, is_met
+        measurement: GateMeasurement = {
+            "value": self._regressions if self._evaluated else None,
+            "n": self._evaluated,
+            "errors": self._errors,
+            "able_to_drop": self._passed_before,
+        }
+        return measurement, limits_of(gate).admits(self._regressions)
 
 
 NO_REGRESSION = NoRegression()
@@ -398,6 +385,10 @@ class SumRule(GateRule):
     """The limits of a sum, which includes each trial and the calls of cases in error, and no negative number."""
 
     example = '{metric: "metadata[cost]", sum: {max: 5}}'
+    needs_all = "it limits a sum"
+    needs_scores = False
+    number_text = staticmethod(format_amount)
+    no_value = "no case has a value of {metric}"
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         description = "the limits of the sum over all calls, for a time, steps or metadata[NAME]: {max: 5}"
@@ -418,23 +409,8 @@ class SumRule(GateRule):
     def evidence(self, gate: PendingGate) -> Amounts:
         return Amounts(gate["metric"])
 
-    def subject(self, gate: PendingGate) -> str:
-        return f"sum of {gate['metric']}"
-
-    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        return ((("sum", *names), numbers) for names, numbers in limit_requirements(gate["min"], gate["max"]))
-
-    def metric_of_cases(self, gate: PendingGate) -> None:
-        """Return None: every call reports its numbers, so no metric needs to be computed."""
-
-    def why_all(self, gate: PendingGate) -> str:
-        return "it limits a sum"
-
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         return result_between(gate, value, math.inf)
-
-    def why_not_evaluated(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        return f"no case has a value of {gate['metric']}" if measurement["value"] is None else ""
 
     def cases_text(self, gate: GateReport) -> str:
         is_whole = gate["n"] == gate["ran"]
@@ -444,35 +420,19 @@ class SumRule(GateRule):
         rerun = gate.get("rerun", 0)
         return f"{text}, earlier runs of {pluralize(rerun, 'case')} are left out" if rerun else text
 
-    def number_text(self, value: float) -> str:
-        return format_amount(value)
 
-
-class Amounts:
+class Amounts(Numbers):
     """The sums of a number over the calls of each case."""
 
-    def __init__(self, metric: str) -> None:
-        self._metric = metric
-        self._amounts = array("d")
-        self._errors = self._rerun = 0
+    def combined(self) -> float:
+        return math.fsum(self._numbers)
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
         """Add the sum of a case, if one of its calls has the number; negative ones are no amounts."""
-        self._rerun += "reruns" in case
         amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == self._metric]
+        self._counts.update(rerun="reruns" in case, errors=not amounts and case["outcome"] == "error")
         if amounts:
-            self._amounts.append(math.fsum(amounts))
-        else:
-            self._errors += case["outcome"] == "error"
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return the sum over all cases that have one."""
-        value = math.fsum(self._amounts) if self._amounts else None
-        is_met = value is not None and limits_of(gate).admits(value)
-        measurement: GateMeasurement = {"value": value, "n": len(self._amounts), "errors": self._errors}
-        if self._rerun:
-            measurement["rerun"] = self._rerun
-        return measurement, is_met
+            self._numbers.append(math.fsum(amounts))
 
 
 SUM = SumRule()

@@ -1,11 +1,11 @@
 """How many cases may be in error."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
-from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
+from pytest_queryeval.core.gates import GateKey, GateRule, requirement
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.documents.values import whole_number
 
@@ -14,6 +14,7 @@ class MaxErrors(GateRule):
     """The greatest number of cases in error."""
 
     example = "{max_errors: 2}"
+    needs_scores = False
     has_limits = False
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
@@ -22,17 +23,11 @@ class MaxErrors(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return requirement("errors", maximum=fields["max_errors"])
 
-    def metric_of_cases(self, gate: PendingGate) -> None:
-        """Return None: outcomes are counted."""
-
     def evidence(self, gate: PendingGate) -> "Errors":
         return Errors()
 
     def subject(self, gate: PendingGate) -> str:
         return "cases in error"
-
-    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        yield ("max_errors",), (-(gate["max"] or 0.0),)
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return f"{value:g}, at most {gate['max']:g} allowed"
