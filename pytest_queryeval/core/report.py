@@ -18,6 +18,7 @@ from pytest_queryeval.core.model import ReviewDecision as ReviewDecision
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
 LevelName: TypeAlias = Literal["easy", "medium", "hard", "extra", "all"]
+TestName: TypeAlias = Literal["mcnemar", "sign_flip"]
 # `results/report_schema.py` says what these are limited to.
 Time: TypeAlias = str
 Interval: TypeAlias = list[float]
@@ -94,14 +95,19 @@ class Totals(TypedDict):
     """The number of cases that did not run since the gates were decided before."""
 
 
-class GroupReport(TypedDict):
-    """The figures of the cases of a group."""
+class Figures(TypedDict):
+    """What is counted of cases."""
 
     totals: Totals
-    metrics: dict[str, MetricStatistics]
-    """Scores by metric."""
     measures: dict[str, MeasureStatistics]
     """Times, tokens and costs by name."""
+
+
+class GroupReport(Figures):
+    """The figures of the cases of a group."""
+
+    metrics: dict[str, MetricStatistics]
+    """Scores by metric."""
     causes: dict[str, int]
     """The number of cases by the labels of their causes; a cause of two edits may have two."""
 
@@ -264,21 +270,26 @@ class BaselineCounts(TypedDict):
     """The number of cases without a fingerprint in one of the reports."""
 
 
-class MetricChange(TypedDict):
+class PairedTest(TypedDict):
+    """Whether a mean changed by more than chance."""
+
+    change: float
+    ci95: Interval | None
+    """The 95 % confidence interval of `change`."""
+    p: float
+    """The p-value of the two-sided paired test."""
+    test: TestName
+
+
+class MetricChange(PairedTest):
     """How the mean of a metric changed over the cases that have a score in both reports."""
 
     n: int
     """The number of these cases."""
     before: float
     after: float
-    change: float
-    ci95: Interval | None
-    """The 95 % confidence interval of `change`."""
-    p: float
-    """The p-value of the two-sided paired test."""
     p_holm: float
-    """The same, adjusted for all metrics by Holm's method."""
-    test: Literal["mcnemar", "sign_flip"]
+    """The same as `p`, adjusted for all metrics by Holm's method."""
     detectable: float | None
     """The smallest drop that the adjusted test proves in 4 of 5 runs, None if there is none."""
 
@@ -508,16 +519,13 @@ class ReportTables(TypedDict, total=False):
     """What `queryeval strength` found."""
 
 
-class Report(RunResults, ReportTables):
+class Report(RunResults, Figures, ReportTables):
     """The report of a run by pytest-queryeval, report.json."""
 
     schema: Literal[2]
     """The version of this form."""
-    totals: Totals
     metrics: dict[str, MetricReport]
     """Scores by metric."""
-    measures: dict[str, MeasureStatistics]
-    """Times, tokens and costs by name."""
     ties: int
     """The number of right answers that depend on a tie."""
     accidental: int

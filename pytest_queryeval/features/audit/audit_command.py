@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.files import write_atomically
-from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report, not_counted_text
+from pytest_queryeval.features.audit.estimates import AuditReport, VerdictsReport, audit_report, not_counted_text
 from pytest_queryeval.features.audit.strata import AnsweredCase, answered_cases, draw, strata_of
 from pytest_queryeval.results.audit_file import read_audit
 from pytest_queryeval.results.report_file import read_report
@@ -179,7 +179,7 @@ def report_lines(report: AuditReport) -> Iterable[str]:
     yield from _left_out_lines(report["left_out"])
 
 
-def _system_line(system: SystemReport | AuditReport, *, judged: int = 0) -> str:
+def _system_line(system: VerdictsReport, *, judged: int = 0) -> str:
     low, high = system["audited"]["ci95"]
     judged_text = f"; {judged:,} judged" if judged else ""
     mistakes = [

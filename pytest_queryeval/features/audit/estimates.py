@@ -41,10 +41,9 @@ class AuditedReport(ShareReport):
     """The lowest and the highest limit of the intervals if all unclear answers are wrong or right; None without any."""
 
 
-class SystemReport(TypedDict):
-    """What an audit says of a system."""
+class VerdictsReport(TypedDict):
+    """What an audit says of the verdicts on answers."""
 
-    name: str
     measured: float
     """The share of answers that pass."""
     audited: AuditedReport
@@ -55,6 +54,12 @@ class SystemReport(TypedDict):
     """The share of the right answers that miss; None if no answer was judged right."""
 
 
+class SystemReport(VerdictsReport):
+    """What an audit says of a system."""
+
+    name: str
+
+
 class AgreementReport(TypedDict):
     """How often two reviewers agree who both find an answer clear."""
 
@@ -63,14 +68,12 @@ class AgreementReport(TypedDict):
     """The number of answers that several reviewers find clear."""
 
 
-class AuditReport(TypedDict):
-    """What an audit says; of two systems, figures are differences: the second less the first."""
+class AuditReport(VerdictsReport):
+    """What an audit says; of two systems, figures are differences: the second less the first.
 
-    measured: float
-    audited: AuditedReport
-    wrongly_passed: ShareReport | None
-    """None for two systems, which have their own."""
-    wrongly_missed: ShareReport | None
+    Wrong verdicts are None for two systems, which have their own.
+    """
+
     judged: int
     """The number of answers that were judged, the unclear ones included."""
     unclear: int

@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import PASS_RATE, Outcome
-from pytest_queryeval.core.report import BaselineReport, Report, ScoreStatistics, SuiteChange, Totals
+from pytest_queryeval.core.report import BaselineReport, PairedTest, Report, ScoreStatistics, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import (
     lower_is_better,
     metric_statistics,
@@ -61,16 +61,6 @@ class Mean(TypedDict):
     """The ends of its 95 % confidence interval, by clusters if possible."""
 
 
-class Difference(TypedDict):
-    """The mean of a system less that of the best one, over the same cases: a `PairedTest`."""
-
-    change: float
-    ci95: list[float] | None
-    p: float
-    """Its `p_holm`, which is adjusted for all systems."""
-    test: Literal["mcnemar", "sign_flip"]
-
-
 class System(TypedDict):
     """A system of a leaderboard."""
 
@@ -80,8 +70,8 @@ class System(TypedDict):
     totals: Totals
     score: Mean | None
     """The mean of the leaderboard's metric over the common cases; None without any score."""
-    difference: Difference | None
-    """The difference to the best system; None for the best system itself."""
+    difference: PairedTest | None
+    """The mean less that of the best system, with p adjusted for all systems; None for the best system itself."""
     metrics: dict[str, Mean]
     """The means of the other metrics over the common cases."""
     left_out: dict[Reason, list[str]]
@@ -266,7 +256,7 @@ def mean_of(statistics: ScoreStatistics) -> Mean:
     return {"mean": statistics["mean"], "n": statistics["n"], "ci95": shown_interval(statistics)}
 
 
-def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dict[str, Difference]:
+def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dict[str, PairedTest]:
     """Return the differences of the other systems to the best one, with p values adjusted by Holm's method."""
     if len(values) < 2:
         return {}
@@ -275,7 +265,7 @@ def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dic
 
     tests = paired_tests({name: Pairs(values[best], scores) for name, scores in values.items() if name != best})
     return {
-        name: {"change": test.change, "ci95": test.ci95, "p": test.p_holm, "test": test.test}
+        name: {"change": test["change"], "ci95": test["ci95"], "p": test["p_holm"], "test": test["test"]}
         for name, test in tests.items()
     }
 

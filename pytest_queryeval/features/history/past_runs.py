@@ -21,7 +21,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.features.history.leaderboard import Mean, mean_of, strip_prediction, strip_trials
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
-from pytest_queryeval.results.baseline import MET_BY_OUTCOME, run_difference
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME, Flips, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
@@ -42,7 +42,7 @@ UNUSED: Mapping[str, object] = {
 Columns: TypeAlias = Sequence[Sequence[float | None]]
 
 
-class RunChange(TypedDict):
+class RunChange(Flips):
     """How a run differs from the one before it."""
 
     common: int
@@ -51,10 +51,6 @@ class RunChange(TypedDict):
     """The change of the mean of the metric, over the cases that have a score in both runs."""
     p: float | None
     """The p value of the two-sided paired test of that change."""
-    regressions: list[str]
-    """Node ids, as in the comparison with a baseline; so are those of the next two."""
-    fixes: list[str]
-    errors: list[str]
     added: list[str]
     """Node ids of added cases, none where the run before was not whole."""
     removed: list[str]

@@ -16,7 +16,7 @@ from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
 from pytest_queryeval.core.gates import Requirement, limit_requirements
 from pytest_queryeval.core.groups import folder_text, is_below, where_text
 from pytest_queryeval.core.metric import reported_run_metrics
-from pytest_queryeval.core.model import ALPHA, PASS_RATE
+from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import (
     BaselineReport,
     CauseChange,
@@ -29,7 +29,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, RunDifference, in_scope, run_difference
-from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.results.baseline.pairs import Pairs, score_of
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
 from pytest_queryeval.text.redaction import redact
@@ -401,22 +401,6 @@ def _metric_changes(pairs: Mapping[str, Pairs], costs: Collection[str]) -> dict[
     if not scored_pairs:
         return {}
     # scipy.stats takes long to import.
-    from pytest_queryeval.results.baseline.statistics import detectable_drop, paired_tests
+    from pytest_queryeval.results.baseline.statistics import paired_tests
 
-    strictest_alpha = ALPHA / (2 * len(scored_pairs))  # of one side, by Holm's method
-    return {
-        name: {
-            "n": len(scored_pairs[name].before),
-            "before": mean(scored_pairs[name].before),
-            "after": mean(scored_pairs[name].after),
-            "change": test.change,
-            "ci95": test.ci95,
-            "p": test.p,
-            "p_holm": test.p_holm,
-            "test": test.test,
-            "detectable": detectable_drop(
-                scored_pairs[name].oriented("lower" if name in costs else "higher"), strictest_alpha
-            ),
-        }
-        for name, test in paired_tests(scored_pairs).items()
-    }
+    return paired_tests(scored_pairs, costs)

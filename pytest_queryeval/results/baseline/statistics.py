@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.stats import binom, binomtest, bootstrap, norm
 
 from pytest_queryeval.core.model import ALPHA
-from pytest_queryeval.results.baseline.pairs import Pairs
+from pytest_queryeval.core.report import MetricChange, TestName
+from pytest_queryeval.results.baseline.pairs import Pairs, mean
 
 Numbers: TypeAlias = Any  # an array of floats; numpy's own type says no more here
 
@@ -34,27 +35,24 @@ BISECTIONS = 24
 ROUNDING = 1e-9
 
 Alternative: TypeAlias = Literal["lower", "both"]
-TestName: TypeAlias = Literal["mcnemar", "sign_flip"]
 
 
-class PairedTest(NamedTuple):
-    """Whether scores changed by more than chance."""
-
-    change: float
-    ci95: list[float] | None
-    """The ends of the 95 % interval of the change."""
-    p: float
-    """The p value of the two-sided test."""
-    p_holm: float
-    """The same, adjusted for all changes that are tested together."""
-    test: TestName
-
-
-def paired_tests(pairs: Mapping[str, Pairs]) -> dict[str, PairedTest]:
-    """Test several changes together, each with its name: of metrics, or of systems."""
+def paired_tests(pairs: Mapping[str, Pairs], costs: Collection[str] = ()) -> dict[str, MetricChange]:
+    """Test several changes together, of metrics or of systems; a lower mean is better for those in `costs`."""
     p_values = [p_value(scores) for scores in pairs.values()]
+    strictest_alpha = ALPHA / (2 * len(pairs))  # of one side, by Holm's method
     return {
-        name: PairedTest(scores.change, interval(scores), p, p_holm, fitting_test(scores))
+        name: {
+            "n": len(scores.before),
+            "before": mean(scores.before),
+            "after": mean(scores.after),
+            "change": scores.change,
+            "ci95": interval(scores),
+            "p": p,
+            "p_holm": p_holm,
+            "test": fitting_test(scores),
+            "detectable": detectable_drop(scores.oriented("lower" if name in costs else "higher"), strictest_alpha),
+        }
         for (name, scores), p, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True)
     }
 
