@@ -323,17 +323,17 @@ class Case:
     id: str
     location: Location
     settings: Settings
-    question: str
-    evidence: str
+    question: str = ""
+    evidence: str = ""
     golds: tuple[QueryOrAnswer, ...]
     """The right answers; none of a case that is not `answerable`."""
     predicted: QueryOrAnswer | Abstention | GoldTranslation | None
     tags: tuple[str, ...]
-    difficulty: str | None
-    metadata: Mapping[str, JsonValue]
-    skip: str | None
-    xfail: str | None
-    allow_empty: bool
+    difficulty: str | None = None
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    skip: str | None = None
+    xfail: str | None = None
+    allow_empty: bool = False
     answerable: bool = True
     """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()

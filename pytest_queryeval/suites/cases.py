@@ -20,7 +20,7 @@ from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, split_turns
 from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.effects import check_effects
-from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
+from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, filled_fields
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,
@@ -284,32 +284,22 @@ def _make_case(
 ) -> Case:
     """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
     settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
-    metadata = values.get("metadata", {})
     schema = None
     if suite_settings.db_schema is not None:
-        schema = load_schema(suite_settings.db_schema, settings.source, metadata)
-    extra = dict(suite_settings.extra)
-    extra |= {name: values[name] for name in values.keys() - CORE_KEYS if KEYS[name].inheritance == "own"}
+        schema = load_schema(suite_settings.db_schema, settings.source, values.get("metadata", {}))
+    own = {name: value for name, value in values.items() if KEYS[name].inheritance == "own"}
+    extra = {**suite_settings.extra, **{name: own[name] for name in own.keys() - CORE_KEYS}}
     case = Case(
-        id=values["id"],
         location=location,
         settings=settings,
-        question=values.get("question", ""),
-        evidence=values.get("evidence", ""),
         golds=golds,
         predicted=predicted,
         db_schema=schema,
         extra={name: KEYS[name].load(value) for name, value in extra.items()},
-        conversation=values.get("conversation", ()),
         tags=added(suite_settings.tags, values["tags"]) if "tags" in values else suite_settings.tags,
-        metadata=metadata,
-        allow_empty=values.get("allow_empty", False),
-        answerable=values.get("answerable", True),
-        difficulty=values.get("difficulty"),
-        skip=values.get("skip"),
-        xfail=values.get("xfail"),
         row=row,
         suite=suite,
+        **filled_fields(own),
     )
     for name, value in case.extra.items():
         if (change := KEYS[name].change_case) is not None:

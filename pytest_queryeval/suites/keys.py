@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import (
@@ -89,19 +89,23 @@ _MARKER_SHAPE: Shape = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key of suite files or settings."""
 
     name: str
+    levels: tuple[Level, ...]
     description: str
     """What editors show about it."""
-    levels: tuple[Level, ...]
+    read: Reader[Any]
+    """Reads its value; editors describe, complete and check values by its shape."""
+    _: KW_ONLY
     inheritance: Inheritance = "nearest"
     """`merged` and `added` combine the values of all levels; of `by group`, each group of metrics has its nearest
     level. Else the nearest level's value applies."""
-    read: Reader[Any]
-    """Reads its value; editors describe, complete and check values by its shape."""
+    fills: tuple[str, ...] = ()
+    """The fields of `Settings`, or of `Case` for a key of cases alone, that its value has, several values if there are
+    several; fields have the defaults. Empty if other values are needed, too, and for keys outside the core."""
     used_by: Callable[[Kind], bool] = lambda _: True
     """Whether cases of a kind can use its value: where they cannot, they do not get it.
 
@@ -352,15 +356,20 @@ COMPARE: Mapping[str, CompareKey] = {
 _COMPARE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in COMPARE.items()}
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
-_CASE: tuple[Level, ...] = ("case",)
 
 
 PREDICTED = "what is predicted is stated"
 NOTHING_RUNS = "no query runs"
 
 
-def _own_key(name: str, description: str, read: Reader[Any], **facts: Any) -> Key:
-    return Key(name=name, levels=_CASE, inheritance="own", description=description, read=read, **facts)
+def _setting(name: str, levels: tuple[Level, ...], description: str, read: Reader[Any], **facts: Any) -> Key:
+    """Return an inherited key that fills the field of `Settings` with its name, unless others are stated."""
+    return Key(name, levels, description, read, **{"fills": (name,), **facts})
+
+
+def _of_case(name: str, description: str, read: Reader[Any], **facts: Any) -> Key:
+    """Return a key of cases alone that fills the field of `Case` with its name, unless others are stated."""
+    return Key(name, ("case",), description, read, inheritance="own", **{"fills": (name,), **facts})
 
 
 def _is_predicted(case: Case, _: Collection[str]) -> str:
@@ -405,172 +414,165 @@ _FORM_DESCRIPTIONS = {
     "predicted_file": "a file with the query or answer that is scored",
 }
 _KEYS = (
-    Key(name="kind", description="the query language, or the form of answers", levels=_ALL, read=read_kind),
+    Key("kind", _ALL, "the query language, or the form of answers", read_kind),
     Key(
-        name="source",
-        description="where queries run: a name from `sources`, or a source in place",
-        levels=_ALL,
-        read=read_source,
+        "source",
+        _ALL,
+        "where queries run: a name from `sources`, or a source in place",
+        read_source,
         used_by=has_queries,
     ),
     Key(
-        name="gold_source",
-        description="where golds run, if that is not `source`, such as the database before a migration",
-        levels=_ALL,
-        read=read_gold_source,
+        "gold_source",
+        _ALL,
+        "where golds run, if that is not `source`, such as the database before a migration",
+        read_gold_source,
         used_by=has_queries,
         idle=lambda case, _: "" if _has_gold_query(case) else "no gold is a query",
     ),
-    Key(name="sources", description="sources by name", levels=_SHARED, inheritance="merged", read=read_sources),
-    Key(
-        name="predictor",
-        description="the system under test",
-        levels=_SHARED,
-        read=read_predictor,
+    Key("sources", _SHARED, "sources by name", read_sources, inheritance="merged"),
+    _setting(
+        "predictor",
+        _SHARED,
+        "the system under test",
+        read_predictor,
         idle=lambda case, _: "" if case.settings.predictor else PREDICTED,
     ),
+    Key("metrics", _ALL, "the metrics to compute; default: those of the kind", read_metrics),
+    _setting("options", _ALL, "options of metrics, or of all metrics of a kind", read_options, inheritance="merged"),
     Key(
-        name="metrics", description="the metrics to compute; default: those of the kind", levels=_ALL, read=read_metrics
-    ),
-    Key(
-        name="options",
-        description="options of metrics, or of all metrics of a kind",
-        levels=_ALL,
-        inheritance="merged",
-        read=read_options,
-    ),
-    Key(
-        name="thresholds",
-        description="when a case passes: the least value of each metric, or {min, max}; null removes one, {} all",
-        levels=_ALL,
+        "thresholds",
+        _ALL,
+        "when a case passes: the least value of each metric, or {min, max}; null removes one, {} all",
+        read_thresholds,
         inheritance="by group",
-        read=read_thresholds,
     ),
-    Key(
-        name="on_miss",
-        description="the outcome of a missed threshold: with `xfail`, only gates and errors decide on the run",
-        levels=_ALL,
-        read=read_on_miss,
+    _setting(
+        "on_miss",
+        _ALL,
+        "the outcome of a missed threshold: with `xfail`, only gates and errors decide on the run",
+        read_on_miss,
+        fills=("on_miss", "on_miss_location"),
         idle=_nothing_required,
     ),
     Key(
-        name="compare",
-        description="when cells, rows and columns are equal",
-        levels=_ALL,
+        "compare",
+        _ALL,
+        "when cells, rows and columns are equal",
+        read_compare,
         inheritance="merged",
-        read=read_compare,
         used_by=has_tables,
     ),
-    Key(
-        name="check",
-        description="the rules of `queryeval check` that are ignored, each with the reason: {ignore: {RULE: reason}}",
-        levels=_ALL,
+    _setting(
+        "check",
+        _ALL,
+        "the rules of `queryeval check` that are ignored, each with the reason: {ignore: {RULE: reason}}",
+        read_check,
         inheritance="merged",
-        read=read_check,
+        fills=("ignored_rules",),
     ),
-    Key(
-        name="timeout",
-        description="seconds that one query may take; default: 30",
-        levels=_ALL,
-        read=positive_number,
+    _setting(
+        "timeout",
+        _ALL,
+        "seconds that one query may take; default: 30",
+        positive_number,
         idle=lambda case, _: "" if KINDS[case.settings.kind].uses_timeout(case) else NOTHING_RUNS,
     ),
-    Key(
-        name="max_rows",
-        description="rows that one answer may have; default: 100,000",
-        levels=_ALL,
-        read=whole_number(1),
+    _setting(
+        "max_rows",
+        _ALL,
+        "rows that one answer may have; default: 100,000",
+        whole_number(1),
         used_by=has_queries,
         idle=lambda case, _: "" if case.runs_queries else NOTHING_RUNS,
     ),
-    Key(
-        name="trials",
-        description="how often the predictor is called for one case; default: 1; {max: 10, stop: decided} stops early",
-        levels=_ALL,
-        read=read_trials,
+    _setting(
+        "trials",
+        _ALL,
+        "how often the predictor is called for one case; default: 1; {max: 10, stop: decided} stops early",
+        read_trials,
+        fills=("trials", "stops_trials"),
+        idle=_is_predicted,
+    ),
+    _setting(
+        "trials_rule",
+        _ALL,
+        "what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
+        read_trials_rule,
         idle=_is_predicted,
     ),
     Key(
-        name="trials_rule",
-        description="what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
-        levels=_ALL,
-        read=read_trials_rule,
-        idle=_is_predicted,
-    ),
-    Key(
-        name="tags",
-        description="markers of pytest, by which `-m` selects cases",
-        levels=_ALL,
+        "tags",
+        _ALL,
+        "markers of pytest, by which `-m` selects cases",
+        or_else((), list_of(read_marker)),
         inheritance="added",
-        read=or_else((), list_of(read_marker)),
     ),
     Key(
-        name="requires",
-        description="extras of pytest-queryeval without which the suites are skipped",
-        levels=_SHARED,
+        "requires",
+        _SHARED,
+        "extras of pytest-queryeval without which the suites are skipped",
+        read_requires,
         inheritance="added",
-        read=read_requires,
     ),
+    _setting("report_rows", _SHARED, "rows of each answer in reports; default: 20; 0 keeps data out", whole_number(0)),
     Key(
-        name="report_rows",
-        description="rows of each answer in reports; default: 20; 0 keeps data out",
-        levels=_SHARED,
-        read=whole_number(0),
-    ),
-    Key(
-        name=ENV_FILE,
-        description="a file with variables for `${NAME}`, used where the environment does not set them",
-        levels=("folder",),
+        ENV_FILE,
+        ("folder",),
+        "a file with variables for `${NAME}`, used where the environment does not set them",
+        read_env_file,
         inheritance="own",
-        read=read_env_file,
     ),
+    Key("gates", ("folder",), "what all cases below the folder must reach together", read_gates, inheritance="own"),
     Key(
-        name="gates",
-        description="what all cases below the folder must reach together",
-        levels=("folder",),
+        "cases",
+        ("file",),
+        "a list of cases, a glob of files that hold one case or a list of cases each, or a table",
+        _as_written(_CASES_SHAPE),
         inheritance="own",
-        read=read_gates,
     ),
-    Key(
-        name="cases",
-        description="a list of cases, a glob of files that hold one case or a list of cases each, or a table",
-        levels=("file",),
-        inheritance="own",
-        read=_as_written(_CASES_SHAPE),
-    ),
-    _own_key("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
-    _own_key("question", "the question, which the predictor receives", or_else("", whole_text)),
-    _own_key("evidence", "a hint that the predictor receives with the question", or_else("", whole_text)),
-    _own_key("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),
-    _own_key("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
-    _own_key("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
-    _own_key(
+    _of_case("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
+    _of_case("question", "the question, which the predictor receives", or_else("", whole_text)),
+    _of_case("evidence", "a hint that the predictor receives with the question", or_else("", whole_text)),
+    _of_case("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),
+    _of_case("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
+    _of_case("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
+    _of_case(
         "xfail",
         "the reason why the case misses its thresholds, or true",
         reason("expected to fail in the suite"),
         idle=_nothing_required,
     ),
-    _own_key(
+    _of_case(
         "allow_empty",
         "true: gold is meant to have no rows",
         flag,
         used_by=has_tables,
         idle=lambda case, _: "" if any(map(_may_be_empty, case.golds)) else "the gold answer has rows",
     ),
-    _own_key("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
+    _of_case("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(
-        _own_key(name, _FORM_DESCRIPTIONS[name], _as_written(form))
+        _of_case(name, _FORM_DESCRIPTIONS[name], _as_written(form), fills=())
         for name, form in {**GOLD_FORMS, **PREDICTED_FORMS}.items()
     ),
     Key(
-        name="db_schema",
-        description="a JSON file with the tables that queries are about, in the form of Spider's tables.json",
-        levels=_ALL,
-        read=read_db_schema,
+        "db_schema",
+        _ALL,
+        "a JSON file with the tables that queries are about, in the form of Spider's tables.json",
+        read_db_schema,
         used_by=lambda kind: kind.has_queries and kind.name != "sparql",
         idle=_is_schema_unread,
     ),
-    _own_key("conversation", "a list of messages; each one with a target is a case", read_messages),
+    _of_case("conversation", "a list of messages; each one with a target is a case", read_messages),
 )
 KEYS: Registry[Key] = Registry("key", group="pytest_queryeval.keys", members={key.name: key for key in _KEYS})
 CORE_KEYS = frozenset(key.name for key in _KEYS)
+
+
+def filled_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `Settings` or `Case` that the values of keys fill, by name."""
+    fields: dict[str, Any] = {}
+    for name, value in values.items():
+        names = KEYS[name].fills
+        fields.update(zip(names, value if names[1:] else (value,), strict=False))
+    return fields

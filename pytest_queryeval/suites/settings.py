@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, GOLD_SYNONYMS, PREDICTED_FORMS
-from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, Trials
+from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, filled_fields
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
@@ -63,12 +63,6 @@ ORDERED_SET = (
 _CLOSE = 0.85  # the share of equal characters from which a name counts as a misspelt key, whatever its words mean
 # Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
-# The fields of `Settings` that are the value of the key with their name; `resolve` computes the others.
-STATED_SETTINGS = frozenset(settings_field.name for settings_field in fields(Settings)) - {
-    *("kind", "source", "gold_source", "metrics", "thresholds", "policy", "dialect", "gold_dialect"),
-    *("trials", "stops_trials", "gate_metrics"),
-    *("on_miss", "on_miss_location", "gold_columns_location", "ignored_rules"),
-}
 Values: TypeAlias = Mapping[str, Any]
 
 
@@ -303,7 +297,6 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     )
     if source is not None and gold_source is not None and source.key == gold_source.key:
         gold_source = None
-    on_miss, on_miss_location = values.get("on_miss", ("fail", None))
     metrics = kind.default_metrics
     if source is not None and gold_source is None and VARIANTS in source.settings:
         metrics = (*metrics, "test_suite_accuracy")
@@ -314,7 +307,6 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     policy = with_compare(Policy(text_numbers=kind.text_numbers), compare)
     if policy.has_ordered_set:
         raise CaseError(compare["order_location"], ORDERED_SET)
-    trials = values.get("trials", Trials(1))
     dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
     if dialect is None and source is not None:
         dialect = ENGINES[source.engine].dialect(source.settings)
@@ -327,13 +319,8 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         policy=policy,
         dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
-        on_miss=on_miss,
-        on_miss_location=on_miss_location,
         gold_columns_location=compare.get("gold_columns_location"),
-        trials=trials.number,
-        stops_trials=trials.stops,
-        ignored_rules=values.get("check", {}),
-        **{name: values[name] for name in STATED_SETTINGS & values.keys()},
+        **filled_fields(values),
     )
     return SuiteSettings(
         settings=settings,
