@@ -15,12 +15,12 @@ from itertools import chain, islice, product, repeat
 from pytest_queryeval.comparison.canonical import XSD, canonical_rows, canonical_value, is_equal
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.quantities import read_temporal
+from pytest_queryeval.core.case_report import NO_DIFFERENCE, ChangedRow, DifferenceReport
 from pytest_queryeval.core.json_value import display_cell, to_jsonable
 from pytest_queryeval.core.table import (
     IRI,
     BlankNode,
     Cell,
-    Difference,
     FrozenMapping,
     Literal,
     Policy,
@@ -46,17 +46,21 @@ TYPE_NAMES = {  # a type stands before those that it is derived from
 }
 
 
-def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> Difference:
-    """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it."""
+def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
+    """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it.
+
+    At most `limit` rows of each kind, predicted's cells in the order of gold's columns. A changed row is paired with
+    the predicted one that shares most of its cells, at least half of them. Without a difference the summary is empty.
+    """
     tables = table_pair(gold, predicted, policy)
     if tables.alignment is None:
         has_too_few_columns = len(predicted.columns) < len(gold.columns)
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
-        return Difference(summary=few if has_too_few_columns else "no columns of gold's names")
+        return {**NO_DIFFERENCE, "summary": few if has_too_few_columns else "no columns of gold's names"}
     columns = tables.alignment.columns
     missing_at, extra_at, _ = tables.unpaired(columns)
     if not missing_at and not extra_at:
-        return Difference(summary=_same_rows(tables, columns))
+        return {**NO_DIFFERENCE, "summary": _same_rows(tables, columns)}
     gold_rows, predicted_rows = _rows(gold, tables.policy), _rows(predicted, tables.policy)
     gold_codes, predicted_codes = tables.coded.project(columns)
     gold_counts, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
@@ -91,19 +95,23 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         parts += _further(tables, columns)
         summary = ", ".join(parts)
     changed = _changed(missing, extra, policy)
-    return Difference(
-        columns=gold.columns,
-        predicted_columns=tuple([predicted.columns[column] for column in columns]),
-        missing=tuple(missing[:limit]),
-        extra=tuple(extra[:limit]),
-        changed=tuple(changed[:limit]),
-        repeated=tuple(
-            (gold_rows[gold_codes.index(row)], gold_counts[row], predicted_times[row])
+    return {
+        "summary": summary,
+        "columns": [*gold.columns],
+        "predicted_columns": [predicted.columns[column] for column in columns],
+        "counts": {"missing": len(missing_at), "extra": len(extra_at)},
+        "missing": missing[:limit],
+        "extra": extra[:limit],
+        "changed": changed[:limit],
+        "repeated": [
+            {
+                "row": gold_rows[gold_codes.index(row)],
+                "gold": gold_counts[row],
+                "predicted": predicted_times[row],
+            }
             for row in islice(repeated, limit)
-        ),
-        counts=(len(missing_at), len(extra_at)),
-        summary=summary,
-    )
+        ],
+    }
 
 
 def _further(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
@@ -131,10 +139,10 @@ def _rows(table: Table, policy: Policy) -> Sequence[Row]:
     return list(first.values())
 
 
-def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple[Row, Row]]:
+def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[ChangedRow[Row]]:
     """Take pairs of similar rows out of both lists, and return them."""
     extra_values = [_values(row, policy) for row in extra]
-    changed = []
+    changed: list[ChangedRow[Row]] = []
     for row in list(missing):
         values = _values(row, policy)
         shared = [sum(map(is_equal, values, candidate, repeat(policy))) for candidate in extra_values]
@@ -142,7 +150,7 @@ def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple
         if 2 * most >= len(row) > 1:
             place = shared.index(most)
             del extra_values[place]
-            changed.append((row, extra.pop(place)))
+            changed.append({"gold": row, "predicted": extra.pop(place)})
             missing.remove(row)
     return changed
 
@@ -151,7 +159,9 @@ def _values(row: Row, policy: Policy) -> list[Hashable]:
     return [canonical_value(cell, policy) for cell in row]
 
 
-def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
+def lookalikes(
+    difference: DifferenceReport[Row], policy: Policy, text_of: Callable[[Cell], str]
+) -> list[tuple[int, Cell, Cell]]:
     """Return pairs of a gold and a predicted cell of one column that differ in their types only.
 
     These have the same text, or one is a number and the other its text. The time is proportional to the pairs of rows.
@@ -172,7 +182,7 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
     ]
 
 
-def distinguishing_texts(difference: Difference, characters: int) -> dict[tuple[int, str], str]:
+def distinguishing_texts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
     """Return what `distinguish_cells` returns for cells that look the same, by their column and their `repr`."""
     told: dict[tuple[int, str], str] = {}
     gold_rows, predicted_rows = _sides(difference)
@@ -198,16 +208,17 @@ def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
     return is_equal(canonical_value(gold, reading), canonical_value(predicted, reading), reading)
 
 
-def has_midnight(difference: Difference) -> bool:
+def has_midnight(difference: DifferenceReport[Row]) -> bool:
     """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
     (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, _sides(difference))
     return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
 
 
-def _sides(difference: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
+def _sides(difference: DifferenceReport[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
     """Return the rows of gold and of predicted that the other one lacks."""
-    golds = (*difference.missing, *(gold for gold, _ in difference.changed))
-    return golds, (*difference.extra, *(predicted for _, predicted in difference.changed))
+    changed = difference["changed"]
+    golds = (*difference["missing"], *(rows["gold"] for rows in changed))
+    return golds, (*difference["extra"], *(rows["predicted"] for rows in changed))
 
 
 def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:

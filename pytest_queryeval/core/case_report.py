@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict, TypeVar
 
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
@@ -22,6 +22,7 @@ ComponentName: TypeAlias = Literal[
     "keywords",
 ]
 Row: TypeAlias = list[JsonValue]
+AnyRow = TypeVar("AnyRow")  # a `Row`, or until a report is made of it a row of a `Table`
 # `results/report_schema.py` says what these are limited to.
 PartCounts: TypeAlias = list[int]
 ComponentCounts: TypeAlias = dict[ComponentName, PartCounts]
@@ -107,17 +108,17 @@ class ScoringReport(TypedDict):
     seconds: float
 
 
-class ChangedRow(TypedDict):
+class ChangedRow(TypedDict, Generic[AnyRow]):
     """A row of gold, and the predicted row in its place."""
 
-    gold: Row
-    predicted: Row
+    gold: AnyRow
+    predicted: AnyRow
 
 
-class RepeatedRow(TypedDict):
+class RepeatedRow(TypedDict, Generic[AnyRow]):
     """A row, and how often each answer has it."""
 
-    row: Row
+    row: AnyRow
     gold: int
     predicted: int
 
@@ -129,7 +130,7 @@ class DifferenceCounts(TypedDict):
     extra: int
 
 
-class DifferenceReport(TypedDict):
+class DifferenceReport(TypedDict, Generic[AnyRow]):
     """How the predicted answer differs from gold. Lists of rows have the first ones only."""
 
     summary: str
@@ -139,10 +140,22 @@ class DifferenceReport(TypedDict):
     predicted_columns: NotRequired[list[str]]
     """The names of the predicted columns in the same places."""
     counts: NotRequired[DifferenceCounts]
-    missing: list[Row]
-    extra: list[Row]
-    changed: list[ChangedRow]
-    repeated: list[RepeatedRow]
+    missing: list[AnyRow]
+    extra: list[AnyRow]
+    changed: list[ChangedRow[AnyRow]]
+    repeated: list[RepeatedRow[AnyRow]]
+
+
+NO_DIFFERENCE: DifferenceReport[Any] = {
+    "summary": "",
+    "columns": [],
+    "predicted_columns": [],
+    "counts": {"missing": 0, "extra": 0},
+    "missing": [],
+    "extra": [],
+    "changed": [],
+    "repeated": [],
+}
 
 
 class CausingEditReport(TypedDict):
@@ -409,7 +422,7 @@ class CaseReport(TypedDict):
     scoring: ScoringReport | None
     depends_on_tie: bool
     """Whether the answer is right only because a LIMIT of gold cuts through rows that tie."""
-    difference: DifferenceReport | None
+    difference: DifferenceReport[Row] | None
     cause: CauseReport | None
     challenge: NotRequired[ChallengeReport]
     """Present if the answer is right, and a challenge of it was asked for."""

@@ -14,10 +14,10 @@ from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.table import Difference, Policy, Selection, Table
+from pytest_queryeval.core.table import Policy, Row, Selection, Table
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.case_report import ChallengeReport, UnreviewedReport, ViolationReport
+    from pytest_queryeval.core.case_report import ChallengeReport, DifferenceReport, UnreviewedReport, ViolationReport
 
 
 class AddedAnswer(ABC):
@@ -33,7 +33,7 @@ class AddedAnswer(ABC):
         """Return whether a predicted answer is the same as this gold."""
 
     @abstractmethod
-    def difference(self, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         """Return where a predicted answer differs from this gold, at most `limit` rows of each type."""
 
     @abstractmethod
@@ -561,7 +561,7 @@ class CaseResult:
     scores: Mapping[str, float | None]
     violations: Sequence[ViolationReport]
     fails: bool
-    difference: Difference | None
+    difference: DifferenceReport[Row] | None
     cause: Cause | None = None
     unreviewed: UnreviewedReport | None = None
     """None if no decision changes what the case is scored by."""

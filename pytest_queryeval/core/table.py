@@ -175,28 +175,6 @@ class Table:
         object.__setattr__(self, "cell_types", types)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """At most `limit` rows of each kind of difference, predicted's cells in the order of gold's columns.
-
-    `columns` are the names of gold's columns, or of the columns in which answers that are not tables are shown;
-    `predicted_columns` are the names that predicted's have in their places.
-    `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
-    `repeated` rows are on both sides, each with its number in gold and in predicted.
-    `counts` are the numbers of all gold rows that predicted lacks, and of all predicted rows that gold lacks. `summary`
-    is the difference in a few words, for the first line of a failure; empty if nothing differs.
-    """
-
-    columns: tuple[str, ...] = ()
-    predicted_columns: tuple[str, ...] = ()
-    missing: tuple[Row, ...] = ()
-    extra: tuple[Row, ...] = ()
-    changed: tuple[tuple[Row, Row], ...] = ()
-    repeated: tuple[tuple[Row, int, int], ...] = ()
-    counts: tuple[int, int] = (0, 0)
-    summary: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Term:
     """A code of a dimension by its id, its name, or both; None for the one that was not given.

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Difference, Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -122,7 +123,7 @@ class Kind(ABC):
         return answer
 
     @abstractmethod
-    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         """Return where two answers differ, at most `limit` rows of each type; None if they cannot be compared."""
 
     def failure_label(self, failure: Failure) -> CauseLabel:

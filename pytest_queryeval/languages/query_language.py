@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import difference
+from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Execution, QueryOrAnswer
-from pytest_queryeval.core.table import Cell, Difference, Table, freeze_cell
+from pytest_queryeval.core.table import Cell, Row, Table, freeze_cell
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import json_value, text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
@@ -79,7 +80,7 @@ class QueryLanguage(Kind):
         """Return why and where a query cannot be read, so that there are no mutants of it; empty if it can."""
         return ""
 
-    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         if isinstance(gold, AddedAnswer):
             return gold.difference(predicted, case, limit=limit)
         if not isinstance(gold, Table) or not isinstance(predicted, Table):

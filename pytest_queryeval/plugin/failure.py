@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.comparison.difference import (
@@ -14,9 +13,10 @@ from pytest_queryeval.comparison.difference import (
     shown_cell,
     type_name,
 )
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, DifferenceReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
+from pytest_queryeval.core.table import Row
 from pytest_queryeval.evaluation.other_settings import passes_with
 from pytest_queryeval.reports.story import (
     Differences,
@@ -135,25 +135,21 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     """
     if (full_difference := result.difference) is None:
         return
-    difference = replace(
-        full_difference,
-        missing=full_difference.missing[:ROWS],
-        extra=full_difference.extra[:ROWS],
-        changed=full_difference.changed[:ROWS],
-        repeated=full_difference.repeated[:ROWS],
-    )
+    difference: DifferenceReport[Row] = {
+        **full_difference,
+        "missing": full_difference["missing"][:ROWS],
+        "extra": full_difference["extra"][:ROWS],
+        "changed": full_difference["changed"][:ROWS],
+        "repeated": full_difference["repeated"][:ROWS],
+    }
     policy, labels = result.case.settings.policy, ShortLabels()
     alike = lookalikes(difference, policy, _cell)
     place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
-    told = distinguishing_texts(difference, _room(len(difference.columns)))
-    rows = list(
-        differing_rows(
-            missing=difference.missing, extra=difference.extra, changed=difference.changed, repeated=difference.repeated
-        )
-    )
+    told = distinguishing_texts(difference, _room(len(difference["columns"])))
+    rows = list(differing_rows(difference))
     if rows:
-        yield f"    columns  | {_row(difference.columns)}"
+        yield f"    columns  | {_row(difference['columns'])}"
     for differing in rows:
         # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
@@ -161,10 +157,10 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     if has_midnight(difference):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
     has_numbers_as_text = any(is_text_and_number(*pair) for _, *pair in alike)
-    rows_agree = difference.counts == (0, 0) and not difference.repeated
+    rows_agree = not any(difference["counts"].values()) and not difference["repeated"]
     for may_help, condition, key, value in (
         (has_numbers_as_text, "a number and its text may be equal", "text_numbers", True),
-        (bool(difference.repeated), "duplicates do not matter", "duplicates", "ignore"),
+        (bool(difference["repeated"]), "duplicates do not matter", "duplicates", "ignore"),
         (rows_agree, "extra columns do not matter", "extra_columns", "allow"),
     ):
         if may_help and passes_with(result, **{key: value}):

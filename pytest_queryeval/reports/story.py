@@ -7,12 +7,13 @@ each case. It chooses some of them and their layout. Texts are as reports have t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias
 
 from pytest_queryeval.core.case_report import (
+    AnyRow,
     CaseReport,
     CausingEditReport,
     ChallengeReport,
@@ -35,7 +36,6 @@ from pytest_queryeval.text.formatting import cell_text, escape_line, limits_text
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
 VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "did not pass", None: "no threshold"}  # of a trial
-AnyRow = TypeVar("AnyRow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,21 +377,16 @@ def answer_of(query: QueryReport) -> TableExcerpt | None:
     )
 
 
-def differing_rows(
-    *,
-    missing: Iterable[AnyRow],
-    extra: Iterable[AnyRow],
-    changed: Iterable[tuple[AnyRow, AnyRow]],
-    repeated: Iterable[tuple[AnyRow, int, int]],
-) -> Iterator[DifferingRow[AnyRow]]:
+def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRow[AnyRow]]:
     """Yield the rows of a difference in the order in which they are shown."""
-    yield from (DifferingRow(label="missing", row=row) for row in missing)
-    yield from (DifferingRow(label="extra", row=row) for row in extra)
-    for gold, predicted in changed:
-        yield DifferingRow(label="gold", row=gold)
-        yield DifferingRow(label="instead", row=predicted)
-    for row, times, predicted_times in repeated:
-        yield DifferingRow(label="repeated", row=row, times=f"{times:,} in gold, {predicted_times:,} in predicted")
+    yield from (DifferingRow(label="missing", row=row) for row in difference["missing"])
+    yield from (DifferingRow(label="extra", row=row) for row in difference["extra"])
+    for rows in difference["changed"]:
+        yield DifferingRow(label="gold", row=rows["gold"])
+        yield DifferingRow(label="instead", row=rows["predicted"])
+    for repeated in difference["repeated"]:
+        times = f"{repeated['gold']:,} in gold, {repeated['predicted']:,} in predicted"
+        yield DifferingRow(label="repeated", row=repeated["row"], times=times)
 
 
 def notes(case: CaseReport) -> Iterator[Note]:
@@ -465,15 +460,8 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
     return (fact for fact in facts if fact.text)
 
 
-def _differences(difference: DifferenceReport, gold: QueryReport | None) -> Differences:
-    rows = list(
-        differing_rows(
-            missing=difference["missing"],
-            extra=difference["extra"],
-            changed=((change["gold"], change["predicted"]) for change in difference["changed"]),
-            repeated=((row["row"], row["gold"], row["predicted"]) for row in difference["repeated"]),
-        )
-    )
+def _differences(difference: DifferenceReport[Row], gold: QueryReport | None) -> Differences:
+    rows = list(differing_rows(difference))
     width = max((len(differing_row.row) for differing_row in rows), default=0)
     names = difference.get("columns") or (gold["columns"] if gold is not None else None) or []
     return Differences(summary=difference["summary"], columns=[*names, *[""] * width][:width], rows=rows)

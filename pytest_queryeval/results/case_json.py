@@ -188,7 +188,7 @@ def result_json(
 ) -> CaseReport:
     """Return a case that was scored, with the reason if it fails; the other arguments are those of `case_json`."""
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
-    difference = _difference(result, labels)
+    difference = result.difference and _difference(result.difference, labels)
     message = headline(result) if result.fails else message
     fingerprint = case_fingerprint(case, source_states, result.gold_answers_digest)
     case_report = _without_answers(case, nodeid, path, outcome, message, fingerprint)
@@ -326,25 +326,20 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
     }
 
 
-def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | None:
-    difference = result.difference
-    if difference is None:
-        return None
-    return {
-        "summary": difference.summary,
-        "columns": list(difference.columns),
-        "predicted_columns": list(difference.predicted_columns),
-        "counts": {"missing": difference.counts[0], "extra": difference.counts[1]},
-        "missing": [_row(row, labels) for row in difference.missing],
-        "extra": [_row(row, labels) for row in difference.extra],
-        "changed": [
-            {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in difference.changed
-        ],
-        "repeated": [
-            {"row": _row(row, labels), "gold": gold, "predicted": predicted}
-            for row, gold, predicted in difference.repeated
-        ],
-    }
+def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> DifferenceReport[case_report.Row]:
+    """Return a difference with the cells of all rows as reports show them."""
+
+    def shown(value: object) -> object:
+        match value:
+            case tuple():
+                return _row(value, labels)
+            case list():
+                return [*map(shown, value)]
+            case dict():
+                return {name: shown(item) for name, item in value.items()}
+        return value
+
+    return cast("DifferenceReport[case_report.Row]", shown(difference))
 
 
 def _cause(result: CaseResult) -> CauseReport | None:

@@ -46,6 +46,7 @@ _MEANINGS: Mapping[str, Any] = {
     "float": Annotated[float, Meta(gt=-1e150, lt=1e150)],
     "JsonValue": Any,
     "Row": list[Any],
+    "AnyRow": list[Any],
     "Time": Annotated[str, Meta(extra_json_schema={"format": "date-time"})],
     "Interval": Annotated["list[float]", Meta(min_length=2, max_length=2)],
     "PartCounts": Annotated["list[int]", Meta(min_length=3, max_length=3)],
@@ -71,6 +72,7 @@ def checked_types() -> Mapping[str, Any]:
     originals = {name: type_ for name, type_ in {**vars(case_report), **vars(report)}.items() if is_typeddict(type_)}
     types: dict[str, Any] = {name: TypedDict(name, {}) for name in originals}  # type: ignore[operator]
     for name, original in originals.items():
+        types[name].__class_getitem__ = lambda _, type_=types[name]: type_  # one meaning for all rows
         hints = get_type_hints(original, localns={**_MEANINGS, **types}, include_extras=True)
         optional = {key: get_args(hint)[0] for key, hint in hints.items() if get_origin(hint) is NotRequired}
         types[name].__doc__ = original.__doc__

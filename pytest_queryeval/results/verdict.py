@@ -350,8 +350,8 @@ def headline(result: CaseResult) -> str:
             f"{missed['metric']} {format_score(missed['value'])} (needs {limits_text(missed['min'], missed['max'])})"
             for missed in result.violations
         )
-        if result.difference is not None and result.difference.summary:
-            reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
+        if result.difference is not None and result.difference["summary"]:
+            reason = f"{one_line(result.difference['summary'], LINE_CHARACTERS)}; {reason}"
     if not result.has_trials:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
-from pytest_queryeval.core.table import Difference
+from pytest_queryeval.core.table import Row
 from pytest_queryeval.documents.document import File, Node, json_within, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.features.json.metrics import check_options
@@ -85,7 +86,7 @@ class Json(Kind):
             return Execution(query=query, error=violations_or_failure)
         return replace(execution, violations=violations_or_failure)
 
-    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
         return difference(gold, predicted, limit=limit)

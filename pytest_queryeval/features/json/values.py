@@ -13,9 +13,10 @@ from json import JSONEncoder
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
+from pytest_queryeval.core.case_report import NO_DIFFERENCE, ChangedRow, DifferenceReport
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.table import Cell, Difference, Row
+from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.text.formatting import one_line_with_end, pluralize, tell_apart, truncate, truncate_middle
 
 # A key, an index, or None for all items of a list whose order is ignored.
@@ -174,7 +175,7 @@ class _Differences:
     """The greatest number of rows of each type."""
     missing: list[Row] = field(default_factory=list)
     extra: list[Row] = field(default_factory=list)
-    changed: list[tuple[Row, Row]] = field(default_factory=list)
+    changed: list[ChangedRow[Row]] = field(default_factory=list)
     missing_count: int = 0
     extra_count: int = 0
     changed_count: int = 0
@@ -194,10 +195,10 @@ class _Differences:
     def add_changed(self, path: Path, gold: JsonValue, predicted: JsonValue) -> None:
         self.changed_count += 1
         if self.changed_count <= self.limit:
-            self.changed.append((_row(path, gold), _row(path, predicted)))
+            self.changed.append({"gold": _row(path, gold), "predicted": _row(path, predicted)})
 
 
-def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Difference:
+def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> DifferenceReport[Row]:
     """Return how predicted differs from gold: rows of a path and the canonical text of its value.
 
     A value that only one side has is one row, at its own path. Items of lists are compared by index. `counts` are those
@@ -213,28 +214,26 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
         * bool(differences.respelled_count),
     ]
     summary = ", ".join(filter(None, parts))
-    if (differences.missing_count, differences.extra_count, differences.changed_count) == (
-        0,
-        0,
-        1,
-    ) and differences.changed:
-        ((path, gold_value), (_, predicted_value)) = differences.changed[0]
-        values = (str(gold_value), str(predicted_value))
+    differing = (differences.missing_count, differences.extra_count, differences.changed_count)
+    if differing == (0, 0, 1) and differences.changed:
+        path, gold_value = differences.changed[0]["gold"]
+        values = (str(gold_value), str(differences.changed[0]["predicted"][1]))
         texts = tell_apart(*values, MAX_SHOWN) or [one_line_with_end(text, MAX_SHOWN) for text in values]
         summary = f"{one_line_with_end(str(path), MAX_SHOWN)}: gold {texts[0]}, predicted {texts[1]}"
     if not summary and str(gold.value) != str(predicted.value):
         summary = "only the order of keys or the notation of numbers differs"
-    return Difference(
-        columns=COLUMNS,
-        missing=tuple(differences.missing),
-        extra=tuple(differences.extra),
-        changed=tuple(differences.changed),
-        counts=(
-            differences.missing_count + differences.changed_count,
-            differences.extra_count + differences.changed_count,
-        ),
-        summary=summary,
-    )
+    return {
+        **NO_DIFFERENCE,
+        "summary": summary,
+        "columns": [*COLUMNS],
+        "counts": {
+            "missing": differences.missing_count + differences.changed_count,
+            "extra": differences.extra_count + differences.changed_count,
+        },
+        "missing": differences.missing,
+        "extra": differences.extra,
+        "changed": differences.changed,
+    }
 
 
 def difference_cause(gold: JsonAnswer, predicted: JsonAnswer) -> Cause | None:
@@ -244,9 +243,10 @@ def difference_cause(gold: JsonAnswer, predicted: JsonAnswer) -> Cause | None:
     (CausingEdit(label='wrong-type', clause='$.year', change='"1990" → 1990'),)
     """
     differences = difference(gold, predicted, limit=MAX_EDITS)
-    edits = [_edit("missing-member", path, NOTHING, value) for path, value in differences.missing]
-    edits += [_edit("extra-member", path, value, NOTHING) for path, value in differences.extra]
-    for (path, gold_value), (_, predicted_value) in differences.changed:
+    edits = [_edit("missing-member", path, NOTHING, value) for path, value in differences["missing"]]
+    edits += [_edit("extra-member", path, value, NOTHING) for path, value in differences["extra"]]
+    for changed in differences["changed"]:
+        (path, gold_value), (_, predicted_value) = changed["gold"], changed["predicted"]
         is_other_type = _TYPES.get(str(gold_value)[:1]) != _TYPES.get(str(predicted_value)[:1])
         edits.append(_edit("wrong-type" if is_other_type else "wrong-value", path, predicted_value, gold_value))
     return Cause(edits=tuple(edits[:MAX_EDITS])) if edits else None

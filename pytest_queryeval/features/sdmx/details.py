@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from pytest_queryeval.core.case_report import NO_DIFFERENCE, DifferenceReport
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
-from pytest_queryeval.core.table import Difference, Row, Selection, Term
+from pytest_queryeval.core.table import Row, Selection, Term
 from pytest_queryeval.features.sdmx.scores import (
     MatchedTerms,
     dataset_ids,
@@ -159,7 +160,7 @@ def _visible_text(text: str) -> str:
     return one_line(repr(text) if text != text.strip() else text, TEXT_CHARACTERS)
 
 
-def difference(gold: Selection, predicted: Selection, *, limit: int) -> Difference:
+def difference(gold: Selection, predicted: Selection, *, limit: int) -> DifferenceReport[Row]:
     """Return the terms of gold that are not selected, and the selected terms that gold lacks, whatever their datasets.
 
     At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
@@ -185,13 +186,14 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
         parts.append(f"missing datasets {list_names(missing_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
     if extra_datasets:
         parts.append(f"extra datasets {list_names(extra_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
-    return Difference(
-        missing=tuple(_rows(missing_terms[:limit])),
-        extra=tuple(_rows(extra_terms[:limit])),
-        counts=(len(missing_terms), len(extra_terms)),
-        summary=", ".join(parts),
-        columns=COLUMNS,
-    )
+    return {
+        **NO_DIFFERENCE,
+        "summary": ", ".join(parts),
+        "columns": [*COLUMNS],
+        "counts": {"missing": len(missing_terms), "extra": len(extra_terms)},
+        "missing": [*_rows(missing_terms[:limit])],
+        "extra": [*_rows(extra_terms[:limit])],
+    }
 
 
 def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:

@@ -9,11 +9,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
-from pytest_queryeval.core.table import DatasetSelection, Difference, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Row, Selection, Term
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, json_within, read_json
 from pytest_queryeval.documents.values import (
     Reader,
@@ -111,7 +112,7 @@ class Sdmx(Kind):
         problems = violations(selection, structure)
         return replace(execution, answer=add_labels(selection, structure), violations=problems)
 
-    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
             return None
         return difference(gold, predicted, limit=limit)

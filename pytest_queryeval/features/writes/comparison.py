@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.pairing import table_pair
+from pytest_queryeval.core.case_report import NO_DIFFERENCE, DifferenceCounts, DifferenceReport
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.table import BlankNode, Cell, Difference, Policy, Row, Table
+from pytest_queryeval.core.table import BlankNode, Cell, Policy, Row, Table
 from pytest_queryeval.features.writes import Writes
 from pytest_queryeval.features.writes.stated_keys import ALL_COLUMNS, ColumnName, returned_columns, stated_columns
 from pytest_queryeval.text.formatting import pluralize
@@ -67,28 +68,33 @@ class Comparison:
         """Return whether the states are equal, and what returned."""
         return equal_tables(*self._tables, self._state_policy) and self._returns_the_same
 
-    def difference(self, limit: int) -> Difference:
+    def difference(self, limit: int) -> DifferenceReport[Row]:
         """Return the rows that only one state has, paired by key; where there are none, how what returned differs."""
         gold_rows, predicted_rows = self._sides
         unpaired = table_pair(*self._tables, self._state_policy).unpaired(tuple(range(1 + len(self._names))))
         missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
-        counts, (missing, extra, changed) = (len(missing), len(extra)), _by_key(missing, extra)
+        counts: DifferenceCounts = {"missing": len(missing), "extra": len(extra)}
+        missing, extra, changed = _by_key(missing, extra)
         summaries = list(_summaries(missing, extra, changed))
         if not self._returns_the_same:
             returned = self._returned_difference(limit)
             if not summaries:
                 return returned
-            summaries.append(returned.summary)
-        columns = (*HEAD, *self._names.values())
-        return Difference(
-            columns=columns,
-            predicted_columns=columns,
-            missing=tuple(self._displayed(row, row.word) for row in missing[:limit]),
-            extra=tuple(self._displayed(row, row.word) for row in extra[:limit]),
-            changed=tuple((self._displayed(a, CHANGED), self._displayed(b, CHANGED)) for a, b in changed[:limit]),
-            counts=counts,
-            summary="; ".join(summaries),
-        )
+            summaries.append(returned["summary"])
+        columns = [*HEAD, *self._names.values()]
+        return {
+            "summary": "; ".join(summaries),
+            "columns": columns,
+            "predicted_columns": columns,
+            "counts": counts,
+            "missing": [self._displayed(row, row.word) for row in missing[:limit]],
+            "extra": [self._displayed(row, row.word) for row in extra[:limit]],
+            "changed": [
+                {"gold": self._displayed(a, CHANGED), "predicted": self._displayed(b, CHANGED)}
+                for a, b in changed[:limit]
+            ],
+            "repeated": [],
+        }
 
     def stable_part(self) -> Table:
         """Return what gold changed and returned, as far as its values count."""
@@ -249,17 +255,17 @@ class Comparison:
         ]
         return replace(table, rows=rows)
 
-    def _returned_difference(self, limit: int) -> Difference:
+    def _returned_difference(self, limit: int) -> DifferenceReport[Row]:
         gold, predicted = self._returned
         if gold is None or predicted is None:
-            return Difference(summary="returned: nothing, gold has rows")
+            return {**NO_DIFFERENCE, "summary": "returned: nothing, gold has rows"}
         if equal_tables(gold, predicted, self._policy):
-            return Difference(summary="returned: the keys of other new rows")
+            return {**NO_DIFFERENCE, "summary": "returned: the keys of other new rows"}
         assert self._gold.returned is not None
         assert self._predicted.returned is not None
         gold, predicted = project(self._gold.returned, self._policy.gold_columns), self._predicted.returned
         returned = difference(gold, predicted, self._policy, limit=limit)
-        return replace(returned, summary=f"returned: {returned.summary}")
+        return {**returned, "summary": f"returned: {returned['summary']}"}
 
 
 def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:

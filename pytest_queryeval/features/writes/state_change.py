@@ -14,9 +14,10 @@ from pytest_queryeval.core.answer_json import (
     encode,
     encode_answer,
 )
+from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import AddedAnswer, Answer, Case
-from pytest_queryeval.core.table import Difference, Row, Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.features.writes.comparison import HEAD, Comparison
 
 
@@ -129,7 +130,7 @@ class StateChange(AddedAnswer):
         """Return whether predicted leads to the same state as this gold, and returns the same."""
         return isinstance(predicted, StateChange) and Comparison(self, predicted, case).is_equal()
 
-    def difference(self, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+    def difference(self, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         """Return the rows that only one state has, paired by key, or how what returned differs."""
         return Comparison(self, predicted, case).difference(limit) if isinstance(predicted, StateChange) else None
 
