@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_queryeval.comparison.alignment import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
@@ -164,6 +164,7 @@ class _Search:
 
     def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session) -> None:
         self._case, self._trial, self._gold, self._session = case, trial, gold, session
+        self._refuting_states: list[Any] = []  # of small databases
 
     @cached_property
     def _differences(self) -> Edits:
@@ -207,8 +208,9 @@ class _Search:
 
     def _answers_as_gold(self, query: str) -> bool | None:
         """Return whether a query answers as gold does on small databases, too; None if none can be made."""
+        gold, databases = self._gold.query or "", self._differences.databases
         try:
-            return not is_refuted(self._case, self._gold.query or "", query, self._session, self._differences.databases)
+            return not is_refuted(self._case, gold, query, self._session, databases, self._refuting_states)
         except SourceError:
             return None
 

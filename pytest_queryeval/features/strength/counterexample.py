@@ -100,16 +100,24 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     return SearchResult(None, ruled_out, tried)
 
 
-def is_refuted(case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
+def is_refuted(
+    case: Case, gold: str, predicted: str, session: Session, databases: int, refuting_states: list[Any]
+) -> bool:
     """Return whether two queries differ by the policy of the case on one of at most `databases` small databases.
 
-    Raise `SourceError` as `find_counterexample` does.
+    `refuting_states` are of databases that refuted queries like this one: they are tried first, and another one that
+    refutes this query is added. Raise `SourceError` as `find_counterexample` does.
     """
-    random = Random(SEED)  # noqa: S311 - no secret depends on it
     trials = _PairRunner(case, gold, predicted, session)
+    if any(trials.differences(refuting_states)):
+        return True
+    random = Random(SEED)  # noqa: S311 - no secret depends on it
     candidates = trials.databases.candidates((gold, predicted), random, databases, plain_first=False)
     for size in (*FIRST_BATCHES, databases):
-        if any(pair is not None for pair in trials.differences(islice(candidates, size))):
+        batch = [*islice(candidates, size)]
+        refuting = (state for state, pair in zip(batch, trials.differences(batch), strict=False) if pair)
+        if (state := next(refuting, None)) is not None:
+            refuting_states.append(state)
             return True
     trials.require_a_database()
     return False
@@ -177,5 +185,5 @@ class _PairRunner:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
         if self.ran and self._has_built_rows and not self._ran_on_rows:
             raise SourceError("the queries run in no small database but an empty one")
-        if self.databases.constraints.tables and not self._has_built_rows:
+        if not self._has_built_rows and self.databases.constraints.tables:
             raise SourceError("no rows are known that keep the constraints of these tables")

@@ -33,6 +33,7 @@ from pytest_queryeval.features.strength.sql.rows import (
 )
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, SourceTables, source_tables
 from pytest_queryeval.features.strength.sql.values import (
+    Compared,
     Ranges,
     TableFigures,
     compared_columns,
@@ -79,7 +80,8 @@ class CandidateDatabases:
         self._read = _named_by(read_by, listing) if read_by else listing.tables.keys()
         self._filled = _with_referred(self._read, listing) if read_by else listing.tables
         self._order = insertion_order(self._filled)
-        self._compared = [compared_columns(query, self._dialect, self._declared) for query in read_by]
+        self._listing = listing
+        self._compared = [_compared_columns(query, listing) for query in read_by]
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
 
@@ -233,7 +235,7 @@ class CandidateDatabases:
             return
         generator_for = partial(
             RowGenerator,
-            compared=[compared_columns(query, self._dialect, self._declared) for query in queries],
+            compared=[_compared_columns(query, self._listing) for query in queries],
             samples=self._samples,
             is_strict=self._dialect != "sqlite",
             only_read=self._is_for_queries,
@@ -326,6 +328,11 @@ class CandidateDatabases:
             size = max(1, size // 2)
 
 
+@lru_cache(maxsize=256)
+def _compared_columns(query: str, listing: SourceTables) -> Compared:
+    return compared_columns(query, listing.dialect, listing.declared)
+
+
 def _named_by(queries: Sequence[str], listing: SourceTables) -> AbstractSet[str]:
     """Return the names of the tables that queries read; all where a query reads something else."""
     tables = listing.tables.keys()
@@ -338,9 +345,9 @@ def _with_referred(names: AbstractSet[str], listing: SourceTables) -> Tables:
     """Return tables, with those that they refer to."""
     tables = listing.tables.keys()
     names = {*names}
-    while referred := {key.table for name in names for key in listing.strictest(name).foreign_keys} & tables - names:
+    while referred := {key.table for name in names for key in listing.strictest[name].foreign_keys} & tables - names:
         names |= referred
-    return {name: listing.strictest(name) for name in tables if name in names}
+    return {name: listing.strictest[name] for name in tables if name in names}
 
 
 @lru_cache(maxsize=256)

@@ -36,9 +36,9 @@ _WITHOUT_ROWID = re.compile(r"(?<=\))\s*(?:STRICT\s*,\s*)?WITHOUT\s+ROWID\b(?:\s
 _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTables:
-    """The tables of a source."""
+    """The tables of a source; two are equal only if they are the same object."""
 
     ddl: str
     """The statements that create the tables."""
@@ -48,8 +48,12 @@ class SourceTables:
     tables: Tables
     """The tables with the constraints that their rows keep, each checked when it is first looked up."""
 
-    def strictest(self, name: str) -> TableDefinition:
-        """Return a table with all constraints: those that its rows keep, and declared ones that they break."""
+    @cached_property
+    def strictest(self) -> Tables:
+        """The tables with all constraints: those that their rows keep, and declared ones that they break."""
+        return _LazyTables(self.tables, self._strictest)
+
+    def _strictest(self, name: str) -> TableDefinition:
         table, declared = self.tables[name], self.declared[name]
         columns = (
             column._replace(not_null=column.not_null or declared_column.not_null)
