@@ -245,6 +245,15 @@ class ViolationReport(TypedDict):
     value: float
 
 
+class ScoresReport(TypedDict):
+    """The scores of a case or of a trial."""
+
+    scores: dict[str, float | None]
+    """By metric; None if a metric does not apply."""
+    violations: list[ViolationReport]
+    """The thresholds that are not met."""
+
+
 class TrialPredictedReport(TypedDict):
     """What was predicted in one of several trials."""
 
@@ -253,13 +262,11 @@ class TrialPredictedReport(TypedDict):
     seconds: float
 
 
-class TrialReport(TypedDict):
+class TrialReport(ScoresReport):
     """One of several trials of a case."""
 
     passed: bool | None
     """None if nothing is required."""
-    scores: dict[str, float | None]
-    violations: list[ViolationReport]
     predicted: TrialPredictedReport
     prediction: PredictionReport
 
@@ -374,7 +381,7 @@ class UnreviewedReport(TypedDict):
     scores: dict[str, float | None]
 
 
-class CaseReport(TypedDict):
+class CaseReport(ScoresReport):
     """A case with its outcome."""
 
     id: str
@@ -410,12 +417,8 @@ class CaseReport(TypedDict):
     outcome: Outcome
     reruns: NotRequired[int]
     """How many times another plugin ran the case again after a failure; the last run counts. Present if it did."""
-    scores: dict[str, float | None]
-    """By metric; None if a metric does not apply."""
     joint_scores: NotRequired[dict[str, float | None]]
     """What it adds to run metrics that several cases decide together, such as all turns of a conversation."""
-    violations: list[ViolationReport]
-    """The thresholds that are not met."""
     gold: GoldReport | None
     """This and the next three are None if the case ended before; this one also if no answer is right."""
     predicted: PredictedReport | None
