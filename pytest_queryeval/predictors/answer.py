@@ -10,11 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
-from typing import NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Prediction, QueryOrAnswer, Step, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Prediction, QueryOrAnswer, is_seconds
 from pytest_queryeval.core.process import is_interruption, running_task
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
@@ -31,16 +30,6 @@ ABSTAINED = "abstained"
 REASON = "reason"
 STEPS = "steps"
 JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
-
-
-class AnswerParts(NamedTuple):
-    """What an object says that a system gave as its answer."""
-
-    content: QueryOrAnswer | Abstention
-    steps: tuple[Step, ...] | None
-    """None if it does not state them."""
-    metadata: dict[str, JsonValue]
-    """Its other members."""
 
 
 def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention | None:
@@ -60,8 +49,8 @@ def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention |
     return Abstention(stated_reason or "")
 
 
-def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> AnswerParts:
-    """Return what an object with `predicted`, or with `"abstained": true`, says.
+def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Prediction:
+    """Return what an object with `predicted`, or with `"abstained": true`, says; its other members are metadata.
 
     Raises `PredictorError` for an invalid answer or step; `by` is who gave it, for messages.
     """
@@ -69,7 +58,7 @@ def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Answe
     read_names = {PREDICTED, ABSTAINED, STEPS, *([] if abstention is None else [REASON])}
     metadata = {name: value for name, value in fields.items() if name not in read_names}
     content = abstention or read_answer(fields[PREDICTED], kind, by=by)
-    return AnswerParts(content, read_steps(fields.get(STEPS), by=by), metadata)
+    return Prediction(content, steps=read_steps(fields.get(STEPS), by=by), metadata=metadata)
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:

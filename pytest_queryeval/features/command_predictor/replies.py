@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
@@ -110,15 +111,15 @@ def make_prediction(
     """
     if entry.get(ABSTAINED) is not True and entry.get(PREDICTED) is None:
         raise PredictorError(f'{by} printed `{PREDICTED}`: null, which is not an answer: an empty one is ""')
-    content, steps, other_fields = read_fields(entry, case.kind, by=by)
+    prediction = read_fields(entry, case.kind, by=by)
     reserved_names = {key for key, value in question.items() if key in entry and entry[key] == value}
     if (stated_seconds := entry.get("seconds")) is not None:
         if not is_seconds(stated_seconds):
             raise PredictorError(f"{by} printed `seconds` that are not {SECONDS_RULE}")
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
-    metadata = {key: value for key, value in other_fields.items() if key not in reserved_names}
-    return Prediction(content, predictor=f"command:{by}", seconds=seconds, metadata=metadata, steps=steps)
+    metadata = {key: value for key, value in prediction.metadata.items() if key not in reserved_names}
+    return replace(prediction, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 
 def output_too_large(by: str) -> PredictorError:

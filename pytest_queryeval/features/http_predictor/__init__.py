@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from pytest_queryeval.core.shapes import (
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.json_path import compiled, describe_document, read_json_with_duplicates, selected
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, CaseView, Predictor, PredictorType
-from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, STEPS, AnswerParts, read_answer, read_fields
+from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, STEPS, read_answer, read_fields
 from pytest_queryeval.sandbox.http_messages import (
     BodyError,
     bare_placeholders,
@@ -142,11 +143,11 @@ class Selector:
         self._metadata = dict(metadata)
         self._steps = steps
 
-    def select(self, reply: Reply, kind: str) -> AnswerParts:
+    def select(self, reply: Reply, kind: str) -> Prediction:
         """Return the answer to a case of a kind, its steps, and plain values as metadata; raises `PredictorError`."""
         if self._answer is None and reply.content_type == "text/plain":
             try:
-                return AnswerParts(QueryOrAnswer(query=decoded(reply.body, reply.charset)), None, {})
+                return Prediction(QueryOrAnswer(query=decoded(reply.body, reply.charset)))
             except BodyError as error:
                 raise self._problem(f"the answer {error}") from error
         document = self._read(reply)
@@ -158,8 +159,8 @@ class Selector:
             selected_steps = matches[0] if len(matches) == 1 and not isinstance(matches[0], dict) else matches
             steps = read_steps(selected_steps, by=self._name) if matches else None
         if isinstance(document, dict) and document.get(ABSTAINED) is True:
-            content, _, metadata = read_fields({**document, STEPS: None}, kind, by=self._name)
-            metadata = metadata if self._answer is None else {}
+            abstention = read_fields({**document, STEPS: None}, kind, by=self._name)
+            content, metadata = abstention.content, {**abstention.metadata} if self._answer is None else {}
         else:
             answer, metadata = self._answer_in(document)
             if answer is None:
@@ -169,7 +170,7 @@ class Selector:
         for name, path in self._metadata.items():
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
-        return AnswerParts(content, steps, to_jsonable(metadata))
+        return Prediction(content, steps=steps, metadata=to_jsonable(metadata))
 
     def _read(self, reply: Reply) -> Any:
         try:
@@ -268,8 +269,7 @@ class HTTPService:
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         reply = await self._client.ask(self._method, url, content, content_type)
         seconds = perf_counter() - start
-        answer = self._selector.select(reply, case.kind)
-        return Prediction(predictor=self._shown, seconds=seconds, **answer._asdict())
+        return replace(self._selector.select(reply, case.kind), predictor=self._shown, seconds=seconds)
 
     async def close(self) -> None:
         """Close the connections, on the loop that made them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -177,19 +178,13 @@ class PredictionsFile:
             return self._no_prediction(Prediction, f"'{_key_text(key)}', trial {trial}: there are trials {there}")
         self._check_case(entry, case)
         by = f"{entry.location}: the prediction"
-        answer = entry.answer
+        answer = entry.prediction.answer
         if KINDS[case.settings.kind].answer_type is Table and not isinstance(answer, str | Abstention):
             raise PredictorError(f"{by} is not text: {self._remedy(answer)}")
-        prediction_type = Prediction if entry.trial else StoredPrediction
-        return prediction_type(
-            answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by),
-            predictor=_name(self._file),
-            seconds=entry.seconds,
-            metadata=entry.metadata,
-            steps=entry.steps,
-        )
+        content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
+        return replace(entry.prediction, answer=content, predictor=_name(self._file))
 
-    def _remedy(self, answer: JsonValue) -> str:
+    def _remedy(self, answer: object) -> str:
         """Return how to name the query in an answer that is an object, or that the query has to be text."""
         keys = [key for key, value in answer.items() if isinstance(value, str)] if isinstance(answer, dict) else []
         if not keys:
@@ -439,15 +434,15 @@ def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[str, dict
     entries_by_key: dict[str, dict[str, dict[int, Entry]]] = {}
     for entry in entries:
         trials = entries_by_key.setdefault(entry.key, {}).setdefault(entry.suite, {})
-        earlier_entry = trials.get(entry.trial) or (
+        earlier = trials.get(entry.trial) or (
             next(iter(trials.values()), None) if not entry.trial or 0 in trials else None
         )
-        if earlier_entry is None:
+        if earlier is None:
             trials[entry.trial] = entry
-        elif key_name == "id" or earlier_entry.trial != entry.trial or earlier_entry.answer != entry.answer:
-            trial = f", trial {entry.trial}," if entry.trial and entry.trial == earlier_entry.trial else ""
-            hint = "" if entry.trial and earlier_entry.trial else f": {_WHICH}"
-            first = earlier_entry.location
+        elif key_name == "id" or earlier.trial != entry.trial or earlier.prediction.answer != entry.prediction.answer:
+            trial = f", trial {entry.trial}," if entry.trial and entry.trial == earlier.trial else ""
+            hint = "" if entry.trial and earlier.trial else f": {_WHICH}"
+            first = earlier.location
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
             problem = f"'{_key_text(entry.key)}'{trial} was predicted {place} already{hint}"
             raise CaseError(entry.location, problem)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Step, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Prediction, StoredPrediction, is_seconds
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.strict_json import syntax_problem
@@ -101,10 +101,8 @@ class Entry:
     """The database that BIRD's files name behind a query; empty for none."""
     trial: int
     """From 1; 0 if the answer serves all trials."""
-    answer: JsonValue | Abstention
-    seconds: float
-    metadata: Mapping[str, JsonValue]
-    steps: tuple[Step, ...] | None
+    prediction: Prediction
+    """With the answer as the file has it."""
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
@@ -201,10 +199,9 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
         question=question if isinstance(question, str) else "",
         database=database,
         trial=trial,
-        answer=content,
-        seconds=float(seconds),
-        metadata=metadata,
-        steps=steps,
+        prediction=(Prediction if trial else StoredPrediction)(
+            content, seconds=float(seconds), metadata=metadata, steps=steps
+        ),
     )
 
 

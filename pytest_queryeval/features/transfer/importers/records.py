@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, SuiteError, did_you_mean
 from pytest_queryeval.core.groups import as_marker, as_markers
@@ -259,14 +259,13 @@ def read_predictions(path: Path | None) -> Predictions:
     entries_by_key: dict[str, list[Entry]] = {}
     databases = {entry.key: entry.database for entry in entries}
     for entry in entries:
-        answer: dict[str, JsonValue]
-        if isinstance(entry.answer, Abstention):
-            answer = {"abstained": True, "reason": entry.answer.reason}
-        else:
-            answer = {"predicted": entry.answer}
-        row = {**answer, **entry.metadata}
+        answer: Any = entry.prediction.answer
+        stated = (
+            {"abstained": True, "reason": answer.reason} if isinstance(answer, Abstention) else {"predicted": answer}
+        )
+        row = {**stated, **entry.prediction.metadata}
         row |= {"trial": entry.trial} if entry.trial else {}
-        row |= {"seconds": entry.seconds} if entry.seconds else {}
+        row |= {"seconds": entry.prediction.seconds} if entry.prediction.seconds else {}
         entries_by_key.setdefault(entry.key, []).append(row)
     return Predictions("id" if key_name == "id" else "question", entries_by_key, databases)
 
