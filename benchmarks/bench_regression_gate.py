@@ -63,8 +63,8 @@ def trips(pairs):
     return (
         any(value < 0 for value in pairs.differences),
         pairs.change < -0.02,
-        is_regression(pairs, p, alpha=0.05, max_drop=0.0),
-        is_regression(pairs, p, alpha=0.05, max_drop=0.02),
+        is_regression(pairs.change, p, alpha=0.05, max_drop=0.0),
+        is_regression(pairs.change, p, alpha=0.05, max_drop=0.02),
     )
 
 

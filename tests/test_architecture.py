@@ -220,7 +220,7 @@ def test_gates_without_a_baseline_load_no_statistics_and_nothing_of_comparisons(
     program = f"""if True:
         import sys
         from {PACKAGE}.results.gates.rules import NO_REGRESSION
-        NO_REGRESSION.evidence({gate}).measurement({gate})
+        NO_REGRESSION.measure({gate}, {{"before": [], "after": []}})
         print("LOADED", *sys.modules)"""
 
     (loaded,) = output_of(program, tmp_path)

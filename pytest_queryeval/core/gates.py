@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError, Location, QueryEvalError
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import Threshold
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate
 from pytest_queryeval.core.shapes import Shape, enum_shape
 from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 
 # A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
-# What rules of earlier versions had.
-_WITHDRAWN = {"why_all", "score_with_errors", "metric_of_cases", "most_failures", "why_not_evaluated", "short_texts"}
+Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
+# Methods that rules of earlier versions had.
+_WITHDRAWN = {"evidence", "metric_of_cases", "most_failures", "score_with_errors", "short_texts", "why_all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +45,6 @@ class GateKey(NamedTuple):
     is_required: bool = True
 
 
-class Evidence(Protocol):
-    """Collects what a gate is measured by: each of its cases is added once, and none is kept.
-
-    Gates that differ in `min` and `max` alone share their evidence.
-    """
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add a case of the run; `earlier` is the same case in the baseline, None without one."""
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return the measurement, whose `value` is None without any case, and whether the gate is met."""
-
-
 class GateRule(ABC):
     """A rule by which gates judge cases: its keys, what it measures, its limits, and its words.
 
@@ -76,6 +64,8 @@ class GateRule(ABC):
     """Whether the metric of a gate is computed for its cases."""
     has_limits: ClassVar[bool] = True
     """Whether `min` and `max` limit its value, on the scale of its metric."""
+    counts: ClassVar[tuple[Count, ...]] = ()
+    """Which cases a report counts beside those in error."""
     number_text: ClassVar[staticmethod[[float], str]] = staticmethod(format_score)
     """Returns a value in a few digits."""
     no_value: ClassVar[str] = ""
@@ -93,8 +83,20 @@ class GateRule(ABC):
         """
 
     @abstractmethod
-    def evidence(self, gate: PendingGate) -> Evidence:
-        """Return what the gate is measured on, still without cases."""
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
+        """Return the numbers that a case adds to what the gate is measured on, by names of the rule's own.
+
+        `earlier` is the same case in the baseline, None without one. Without numbers, as most cases in error, a case is
+        left out; None if it does not count at all. `min` and `max` of the gate must not matter.
+        """
+
+    @abstractmethod
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        """Return the value over the numbers of all cases, by their names; None without any number."""
+
+    def is_met(self, gate: PendingGate, measured: Measured) -> bool:
+        """Return whether what was measured meets the gate; by default, whether its limits admit the value."""
+        return measured["value"] is not None and limits_of(gate).admits(measured["value"])
 
     def subject(self, gate: PendingGate) -> str:
         """Return what the gate limits, in words."""
@@ -152,7 +154,8 @@ class GateRule(ABC):
     def __init_subclass__(cls) -> None:
         """Raise `QueryEvalError` for a rule of an earlier version, whose methods would not be called."""
         for name in _WITHDRAWN & vars(cls).keys():
-            raise QueryEvalError(f"the gate rule {cls.__name__} has {name}(), which is no longer called: remove it")
+            remedy = "see `GateRule` in docs/extending.md"
+            raise QueryEvalError(f"the gate rule {cls.__name__} has {name}(), which is no longer called: {remedy}")
 
 
 # A gate follows the first rule whose name is one of the gate's keys; a gate without such a key follows `limits`.

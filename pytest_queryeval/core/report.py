@@ -198,24 +198,12 @@ class RecordedAnswers(TypedDict):
     """The number of all answers, those of trials included."""
 
 
-class GateMeasurement(TypedDict):
-    """The value that a gate is about."""
+class Measured(TypedDict):
+    """The value that a gate is about, and what its rule states about it."""
 
     value: float | None
-    n: int
-    """The number of cases behind `value`; a sum counts all their calls, those that ended in an error too."""
-    errors: int
-    """The number of cases in error; they are among the `n` cases, with a score of 0, only if `decided` is present."""
-    unpredicted: NotRequired[int]
-    """How many of the cases in error, which a mean leaves out, have no prediction; present if there is one."""
-    unscored: NotRequired[int]
-    """The number of other cases that a mean leaves out although they request its metric; present if there is one."""
-    rerun: NotRequired[int]
-    """How many cases of a sum another plugin ran again: only their last runs count. Present if there is one."""
     details: NotRequired[dict[str, JsonValue]]
     """What a rule states besides its value."""
-    decided: NotRequired[Decision]
-    """Present if the result was decided before all cases ran."""
     before: NotRequired[float]
     """The mean in the baseline; it and the next three are present if the type is `no_regression` and has a value."""
     after: NotRequired[float]
@@ -229,6 +217,23 @@ class GateMeasurement(TypedDict):
     Of a gate of the type `no_regression`, those without the worst score in both runs; of the type `max_regressions`,
     those that passed in the baseline.
     """
+
+
+class GateMeasurement(Measured):
+    """What a gate measures, and on how many cases."""
+
+    n: int
+    """The number of cases behind `value`; a sum counts all their calls, those that ended in an error too."""
+    errors: int
+    """The number of cases in error; they are among the `n` cases, with a score of 0, only if `decided` is present."""
+    unpredicted: NotRequired[int]
+    """How many of the cases in error, which a mean leaves out, have no prediction; present if there is one."""
+    unscored: NotRequired[int]
+    """The number of other cases that a mean leaves out although they request its metric; present if there is one."""
+    rerun: NotRequired[int]
+    """How many cases of a sum another plugin ran again: only their last runs count. Present if there is one."""
+    decided: NotRequired[Decision]
+    """Present if the result was decided before all cases ran."""
 
 
 class GateReport(PendingGate, GateMeasurement):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError, did_you_mean
-from pytest_queryeval.core.gates import GATE_RULES, Evidence, Gate, GateKey, GateRule, Requirement, limits_of
+from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement, limits_of
 from pytest_queryeval.core.groups import (
     ScopeIndex,
     conditions_of,
@@ -30,10 +30,10 @@ from pytest_queryeval.core.groups import (
 )
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Settings
-from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
+from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.gates.rules import Numbers, score_with_errors
+from pytest_queryeval.results.gates.rules import is_without_prediction, requests, score_with_errors
 from pytest_queryeval.text.formatting import limits_text, pluralize, signed
 
 NO_CASE = "no case was evaluated"
@@ -56,9 +56,11 @@ class UnknownRule(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         raise problem("the rule of the gate is not known")
 
-    def evidence(self, gate: PendingGate) -> Evidence:
-        """Return evidence whose measurement is never asked for."""
-        return Numbers(gate["metric"])
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Return None: no case counts."""
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        return {"value": None}
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
@@ -364,25 +366,35 @@ class GateEvidence:
     """
 
     def __init__(self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, *, counts_errors: bool) -> None:
-        self.gate = gate
-        self._rule = rule_of(gate)
-        self._evidence = self._rule.evidence(gate)
-        self._has_baseline, self._earlier = earlier is not None, earlier or {}
+        self.gate, self._rule = gate, rule_of(gate)
+        self._earlier = earlier if self._rule.needs_baseline else None
         self._counts_errors = counts_errors and not self._rule.needs_all
-        self._ran = self._error_count = 0
-        self._not_run = 0
-        self._is_evaluated = False
+        self._counts: Counter[str] = Counter()
+        self._numbers: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self._scores_with_errors = array("d")
 
     def add(self, case: CaseReport) -> None:
         """Count a case of the run that the gate is about."""
-        self._ran += case["outcome"] not in ("skipped", "not_run")
-        self._not_run += case["outcome"] == "not_run"
-        self._is_evaluated |= case["outcome"] not in ("skipped", "error")
-        if self._counts_errors and (score := score_with_errors(self.gate, case)) is not None:
+        gate, outcome, counts = self.gate, case["outcome"], self._counts
+        has_run = outcome not in ("skipped", "not_run")
+        counts["ran"] += has_run
+        counts["not_run"] += outcome == "not_run"
+        counts["evaluated"] += outcome not in ("skipped", "error")
+        if self._counts_errors and (score := score_with_errors(gate, case)) is not None:
             self._scores_with_errors.append(score)
-            self._error_count += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
-        self._evidence.add(case, self._earlier.get(case["nodeid"]) if self._rule.needs_baseline else None)
+            counts["errors_scored"] += outcome == "error" and gate["metric"] != PASS_RATE
+        numbers = self._rule.observe(gate, case, None if self._earlier is None else self._earlier.get(case["nodeid"]))
+        if numbers is None:
+            return
+        for name, number in numbers.items():
+            self._numbers[name].append(number)
+        counts["n"] += bool(numbers)
+        counts["rerun"] += "reruns" in case
+        if not numbers and outcome == "error":
+            counts["errors"] += 1
+            counts["unpredicted"] += is_without_prediction(case)
+        elif not numbers and has_run:
+            counts["unscored"] += requests(case, gate["metric"])
 
     def result(
         self,
@@ -396,7 +408,7 @@ class GateEvidence:
 
         `existing_values` are those of the cases below its folder, the other arguments those of `evaluate_gates`.
         """
-        ran, rule = self._ran, self._rule
+        ran, not_run, rule = self._counts["ran"], self._counts["not_run"], self._rule
         number = None if gate["cases"] is None else max(gate["cases"], ran)
         unreadable_file = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
         measurement: GateMeasurement = {"value": None, "n": 0, "errors": 0}
@@ -405,16 +417,17 @@ class GateEvidence:
             reason = OFF
         elif rule is UNKNOWN:
             reason = f"unknown rule '{gate['type']}': install the package that defines it"
-        elif rule.needs_baseline and not self._has_baseline:
+        elif rule.needs_baseline and self._earlier is None:
             reason = NO_BASELINE
-        elif decision is not None and self._not_run and self._scores_with_errors:
+        elif decision is not None and not_run and self._scores_with_errors:
             measurement = self._decided(decision)
             ok, reason = decision.is_met, ""
         else:
-            measurement, ok = self._evidence.measurement(gate)
+            measurement = self._measurement(gate)
+            ok = rule.is_met(gate, measurement)
             reason, value, n = "", measurement["value"], measurement["n"]
             cases_not_run = None if number is None else number - ran
-            rest = self._not_run if mode == "selection" or rule.needs_baseline else cases_not_run
+            rest = not_run if mode == "selection" or rule.needs_baseline else cases_not_run
             if unreadable_file is not None:
                 ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
@@ -428,13 +441,22 @@ class GateEvidence:
                 ok, reason = None, why
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
+    def _measurement(self, gate: PendingGate) -> GateMeasurement:
+        """Return what the gate measures, and how many cases are behind it and how many left out."""
+        measured, counts = self._rule.measure(gate, self._numbers), self._counts
+        measurement: GateMeasurement = {"value": measured["value"], "n": counts["n"], "errors": counts["errors"]}
+        for name in self._rule.counts:
+            if counts[name]:
+                measurement[name] = counts[name]
+        return {**measurement, **measured}
+
     def _decided(self, decision: EarlyDecision) -> GateMeasurement:
         """Return the measurement of a gate that was decided before all of its cases ran."""
         scores = self._scores_with_errors
         return {
             "value": math.fsum(scores) / len(scores),
             "n": len(scores),
-            "errors": self._error_count,
+            "errors": self._counts["errors_scored"],
             "decided": {"after": decision.after, "of": decision.of},
         }
 
@@ -443,7 +465,7 @@ class GateEvidence:
         for group, value in conditions_of(self.gate["where"]).items():
             if value not in existing_values[group]:
                 return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
-        return "" if self._is_evaluated else NO_CASE
+        return "" if self._counts["evaluated"] else NO_CASE
 
     def _why_no_value(self) -> str:
         """Return why a gate has no value over cases that were evaluated."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
@@ -19,13 +17,12 @@ from pytest_queryeval.core.gates import (
     GateKey,
     GateRule,
     Requirement,
-    limits_of,
     requirement,
     result_between,
 )
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import ALPHA, PASS_RATE, SCORE_TOLERANCE, TRIALS_SCORES
-from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate
 from pytest_queryeval.core.shapes import Shape, either, mapping_shape, shape, shape_of
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.documents.document import Node
@@ -49,7 +46,6 @@ _NO_REGRESSION_DESCRIPTIONS = {
     "alpha": f"the level of the test whether a drop is chance; default: {ALPHA:g}",
     "max_drop": "how far the mean may be below that of the baseline; default: 0",
 }
-_LEFT_OUT: Final = ("unpredicted", "unscored", "rerun")
 _MEASURES = ("prediction_seconds", "execution_seconds", *STEP_MEASURES)
 _SUMMED = re.compile(rf"^({'|'.join(_MEASURES)}|metadata\[.+\])$")
 
@@ -59,6 +55,7 @@ class LimitsRule(GateRule):
 
     example = "{metric: execution_accuracy, min: 0.9}"
     needs_all = ""
+    counts = ("unpredicted", "unscored")
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         return {
@@ -73,8 +70,12 @@ class LimitsRule(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
 
-    def evidence(self, gate: PendingGate) -> Numbers:
-        return Numbers(gate["metric"])
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float]:
+        score = score_of(gate["metric"], case)
+        return {} if score is None else {"score": score}
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        return {"value": mean(numbers["score"]) if numbers["score"] else None}
 
     def subject(self, gate: PendingGate) -> str:
         return gate["metric"]
@@ -114,38 +115,6 @@ def is_without_prediction(case: CaseReport) -> bool:
     """Return whether a case is in error only because the system gave no answer: its golds did run."""
     has_golds = case["fingerprint"] is not None and case["fingerprint"].get("gold_answers") is not None
     return case["prediction"] is None and (has_golds or not case.get("answerable", True))
-
-
-class Numbers:
-    """Numbers that cases have, and how many cases have none, by why that is so."""
-
-    def __init__(self, metric: str) -> None:
-        self._metric = metric
-        self._numbers = array("d")
-        self._counts: Counter[str] = Counter()
-
-    def combined(self) -> float:
-        """Return the value of a gate over the numbers, which are some."""
-        return mean(self._numbers)
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add the score of a case, or what it adds to a run metric, if it has one."""
-        score = score_of(self._metric, case)
-        if score is not None:
-            self._numbers.append(score)
-        elif case["outcome"] == "error":
-            self._counts.update(errors=1, unpredicted=is_without_prediction(case))
-        elif case["outcome"] not in ("skipped", "not_run"):
-            self._counts["unscored"] += requests(case, self._metric)
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return the value over all numbers."""
-        value = self.combined() if self._numbers else None
-        measurement: GateMeasurement = {"value": value, "n": len(self._numbers), "errors": self._counts["errors"]}
-        for name in _LEFT_OUT:
-            if self._counts[name]:
-                measurement[name] = self._counts[name]
-        return measurement, value is not None and limits_of(gate).admits(value)
 
 
 LIMITS = LimitsRule()
@@ -204,8 +173,36 @@ class NoRegression(GateRule):
         measured_keys = () if gate["value"] is None else ("before", "after", "p", "detectable")
         return ("no_regression", "better", *measured_keys)
 
-    def evidence(self, gate: PendingGate) -> ScorePairs:
-        return ScorePairs(gate["metric"])
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
+        if earlier is None:
+            return None
+        before, after = score_of(gate["metric"], earlier), score_of(gate["metric"], case)
+        if before is None or after is None:
+            return None if gate["metric"] == PASS_RATE else {}
+        return {"before": before, "after": after}
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        """Return how the mean changed over the cases that have a score in both runs."""
+        rule, pairs = gate["no_regression"], Pairs(before=numbers["before"], after=numbers["after"])
+        if not pairs.before:
+            return {"value": None}
+        # scipy.stats takes long to import.
+        from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
+
+        oriented, worst = pairs.oriented(gate["better"]), worst_score(gate)
+        return {
+            "value": pairs.change,
+            "before": mean(pairs.before),
+            "after": mean(pairs.after),
+            "p": fall_p(oriented),
+            "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
+            "able_to_drop": sum(pair != (worst, worst) for pair in zip(pairs.before, pairs.after, strict=True)),
+        }
+
+    def is_met(self, gate: PendingGate, measured: Measured) -> bool:
+        change = measured["value"] or 0.0
+        oriented_change = change if gate["better"] == "higher" else -change
+        return not is_regression(oriented_change, measured.get("p", 1.0), **gate["no_regression"])
 
     def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
         """Return why the pairs could show no drop, whatever the scores of the run."""
@@ -236,44 +233,6 @@ class NoRegression(GateRule):
         )
 
 
-class ScorePairs:
-    """The scores of a metric in both runs."""
-
-    def __init__(self, metric: str) -> None:
-        self._metric = metric
-        self._pairs = Pairs()
-        self._errors = 0
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add a case that the baseline has as well."""
-        if earlier is not None:
-            self._errors += case["outcome"] == "error" and self._metric != PASS_RATE
-            self._pairs.add(score_of(self._metric, earlier), score_of(self._metric, case))
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return how the mean changed over the cases that have a score in both runs."""
-        rule, pairs = gate["no_regression"], self._pairs
-        if not pairs.before:
-            return {"value": None, "n": 0, "errors": self._errors}, True
-        # scipy.stats takes long to import.
-        from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
-
-        oriented = pairs.oriented(gate["better"])
-        worst = worst_score(gate)
-        p = fall_p(oriented)
-        measurement: GateMeasurement = {
-            "value": pairs.change,
-            "n": len(pairs.before),
-            "errors": self._errors,
-            "before": mean(pairs.before),
-            "after": mean(pairs.after),
-            "p": p,
-            "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
-            "able_to_drop": sum(pair != (worst, worst) for pair in zip(pairs.before, pairs.after, strict=True)),
-        }
-        return measurement, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
-
-
 def worst_score(gate: PendingGate) -> float:
     """Return the worst score of the metric of a gate that compares with a baseline; infinite if there is none."""
     greatest = greatest_score(gate["metric"])
@@ -287,12 +246,12 @@ def pairs_needed(gate: PendingGate) -> int:
     return math.ceil(-math.log2(gate["no_regression"]["alpha"]))
 
 
-def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
-    """Return whether the mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
+def is_regression(change: float, p: float, *, alpha: float, max_drop: float) -> bool:
+    """Return whether a mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
 
     A system that did not change is taken for a worse one in at most `alpha` of all runs.
     """
-    return -pairs.change > max_drop + SCORE_TOLERANCE and p <= alpha
+    return -change > max_drop + SCORE_TOLERANCE and p <= alpha
 
 
 class MaxRegressions(GateRule):
@@ -314,8 +273,18 @@ class MaxRegressions(GateRule):
     def stored_keys(self, gate: GateReport) -> Sequence[str]:
         return ("max_regressions",)
 
-    def evidence(self, gate: PendingGate) -> Regressions:
-        return Regressions()
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
+        """Return of a case in both runs whether it met its thresholds before, and whether it regressed."""
+        if earlier is None or earlier["outcome"] not in MET_BY_OUTCOME:
+            return None
+        before, after = earlier["outcome"], case["outcome"]
+        if after not in MET_BY_OUTCOME:
+            return {}
+        return {"passed": MET_BY_OUTCOME[before], "regressed": flip_kind(before, after) == "regressions"}
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        regressed = numbers["regressed"]
+        return {"value": int(sum(regressed)) if regressed else None, "able_to_drop": int(sum(numbers["passed"]))}
 
     def subject(self, gate: PendingGate) -> str:
         return "regressions"
@@ -343,33 +312,6 @@ class MaxRegressions(GateRule):
         return f"{value:,}, at most {gate['max_regressions']:,} allowed"
 
 
-class Regressions:
-    """Counts of the cases in both runs, by whether they met their thresholds."""
-
-    def __init__(self) -> None:
-        self._evaluated = self._passed_before = self._regressions = self._errors = 0
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Count a case that the baseline has as well."""
-        if earlier is None:
-            return
-        before, after = earlier["outcome"], case["outcome"]
-        self._errors += after == "error" and before in MET_BY_OUTCOME
-        self._evaluated += before in MET_BY_OUTCOME and after in MET_BY_OUTCOME
-        self._passed_before += MET_BY_OUTCOME.get(before, False) and after in MET_BY_OUTCOME
-        self._regressions += flip_kind(before, after) == "regressions"
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return the number of regressions."""
-        measurement: GateMeasurement = {
-            "value": self._regressions if self._evaluated else None,
-            "n": self._evaluated,
-            "errors": self._errors,
-            "able_to_drop": self._passed_before,
-        }
-        return measurement, limits_of(gate).admits(self._regressions)
-
-
 NO_REGRESSION = NoRegression()
 MAX_REGRESSIONS = MaxRegressions()
 
@@ -386,6 +328,7 @@ class SumRule(GateRule):
 
     example = '{metric: "metadata[cost]", sum: {max: 5}}'
     needs_all = "it limits a sum"
+    counts = ("rerun",)
     needs_scores = False
     number_text = staticmethod(format_amount)
     no_value = "no case has a value of {metric}"
@@ -406,8 +349,13 @@ class SumRule(GateRule):
             raise problem(f"'{metric}' has no sum: name metadata[NAME], {', '.join(_MEASURES[:-1])} or {_MEASURES[-1]}")
         return requirement(metric, minimum=limits.get("min"), maximum=limits.get("max"))
 
-    def evidence(self, gate: PendingGate) -> Amounts:
-        return Amounts(gate["metric"])
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float]:
+        """Return the sum of a case, if one of its calls has the number; negative ones are no amounts."""
+        amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == gate["metric"]]
+        return {"amount": math.fsum(amounts)} if amounts else {}
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+        return {"value": math.fsum(numbers["amount"]) if numbers["amount"] else None}
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         return result_between(gate, value, math.inf)
@@ -419,20 +367,6 @@ class SumRule(GateRule):
         )
         rerun = gate.get("rerun", 0)
         return f"{text}, earlier runs of {pluralize(rerun, 'case')} are left out" if rerun else text
-
-
-class Amounts(Numbers):
-    """The sums of a number over the calls of each case."""
-
-    def combined(self) -> float:
-        return math.fsum(self._numbers)
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add the sum of a case, if one of its calls has the number; negative ones are no amounts."""
-        amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == self._metric]
-        self._counts.update(rerun="reruns" in case, errors=not amounts and case["outcome"] == "error")
-        if amounts:
-            self._numbers.append(math.fsum(amounts))
 
 
 SUM = SumRule()

@@ -1,12 +1,12 @@
 """How many cases may be in error."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GateKey, GateRule, requirement
-from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateReport, Measured, PendingGate
 from pytest_queryeval.documents.values import whole_number
 
 
@@ -23,29 +23,17 @@ class MaxErrors(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return requirement("errors", maximum=fields["max_errors"])
 
-    def evidence(self, gate: PendingGate) -> "Errors":
-        return Errors()
+    def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
+        return None if case["outcome"] == "skipped" else {"error": case["outcome"] == "error"}
+
+    def measure(self, gate: PendingGate, numbers: Mapping[str, Sequence[float]]) -> Measured:
+        return {"value": int(sum(numbers["error"])) if numbers["error"] else None}
 
     def subject(self, gate: PendingGate) -> str:
         return "cases in error"
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return f"{value:g}, at most {gate['max']:g} allowed"
-
-
-class Errors:
-    """The cases that ran, and those of them in error."""
-
-    def __init__(self) -> None:
-        self._cases = self._errors = 0
-
-    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        self._cases += case["outcome"] != "skipped"
-        self._errors += case["outcome"] == "error"
-
-    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        value = self._errors if self._cases else None
-        return {"value": value, "n": self._cases, "errors": 0}, self._errors <= (gate["max"] or 0.0)
 
 
 MAX_ERRORS = MaxErrors()
