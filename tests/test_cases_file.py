@@ -368,7 +368,7 @@ def test_cases_of_another_report_are_refused(written, capsys, damage):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"id": "a"}', "line 3: 'nodeid' is missing"),
+        (b'{"id": "a"}', "line 3: 'scores' is missing"),
         (b'{"id": 1}', "line 3: id: expected a text"),
         (b"5", "line 3: expected an object"),
         (b"{", "line 3: not JSON: it ends too early"),
