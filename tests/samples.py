@@ -77,7 +77,7 @@ def notes_on(gold, predicted, **settings):
     """The notes of a case whose answers are these tables: whether a search has stopped at its budget, for one."""
     case = make_case(golds=(QueryOrAnswer(answer=gold),), predicted=QueryOrAnswer(answer=predicted), **settings)
     with Session() as session:
-        return list(evaluate_case(case, session).details.get("notes", ()))
+        return list(evaluate_case(case, session).shown.details.get("notes", ()))
 
 
 def change(case, **changes):

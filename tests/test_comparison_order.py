@@ -93,7 +93,7 @@ def is_right(result: CaseResult) -> bool:
 
 
 def notes(result: CaseResult) -> list[str]:
-    return [*result.details.get("notes", ())]
+    return [*result.shown.details.get("notes", ())]
 
 
 JOIN = "FROM big a JOIN big b USING (id)"

@@ -86,7 +86,7 @@ def test_counts_stand_in_the_details_of_a_case_for_the_metrics_that_it_requests(
     )
 
     with Session() as session:
-        stated = evaluate_case(case, session).details["counts"]
+        stated = evaluate_case(case, session).shown.details["counts"]
 
     assert stated["row"] == {"tp": 2, "fp": 3, "fn": 1}
     assert stated["entity"][0] == {"column": "a", "tp": 3, "fp": 1, "fn": 0}

@@ -65,14 +65,14 @@ def test_an_answer_that_is_right_by_accident_differs_on_a_variant(folder):
     result = scored(source_in(folder), OLDER, OLDER_OR_30)
 
     assert result.scores == dict(zip(TEST_SUITE, (1.0, 0.0, 0.0), strict=True))
-    assert result.details["notes"] == ["test suite: the answers differ on variants/2.sqlite"]
+    assert result.shown.details["notes"] == ["test suite: the answers differ on variants/2.sqlite"]
 
 
 def test_equivalent_queries_agree_on_every_variant(folder):
     result = scored(source_in(folder), OLDER, "SELECT name FROM singers WHERE NOT age <= 30")
 
     assert set(result.scores.values()) == {1.0}
-    assert "notes" not in result.details
+    assert "notes" not in result.shown.details
 
 
 def test_answers_that_differ_on_the_source_need_no_variant(folder):
@@ -81,7 +81,7 @@ def test_answers_that_differ_on_the_source_need_no_variant(folder):
     result = scored(source_in(folder), OLDER, "SELECT name FROM singers")
 
     assert set(result.scores.values()) == {0.0}
-    assert "notes" not in result.details
+    assert "notes" not in result.shown.details
 
 
 def test_a_prediction_that_fails_on_the_source_or_on_a_variant_scores_zero(folder):
@@ -179,6 +179,6 @@ def test_a_graph_has_variants_which_are_read_as_the_source_is(folder, engine):
     right = scored(source, older, older.replace("?x", "?y"), kind="sparql", metrics=TEST_SUITE[:2])
 
     assert wrong.scores == {"execution_accuracy": 1.0, "test_suite_accuracy": 0.0}
-    assert wrong.details["notes"][-1] == "test suite: the answers differ on variants/2.trig"
+    assert wrong.shown.details["notes"][-1] == "test suite: the answers differ on variants/2.trig"
     assert right.scores["test_suite_accuracy"] == 1.0
     assert known_state(source) != known_state(replace(source, settings={**settings, "variants": "variants/*.ttl"}))

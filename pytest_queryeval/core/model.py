@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
@@ -17,7 +17,13 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Policy, Row, Selection, Table
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.case_report import ChallengeReport, DifferenceReport, UnreviewedReport, ViolationReport
+    from pytest_queryeval.core.case_report import (
+        ChallengeReport,
+        DifferenceReport,
+        TurnReport,
+        UnreviewedReport,
+        ViolationReport,
+    )
 
 
 class AddedAnswer(ABC):
@@ -207,16 +213,6 @@ class Message:
     content: str
 
 
-class Turn(NamedTuple):
-    """Which turn of a conversation a case is, of those that are cases."""
-
-    conversation: str
-    """The id of the conversation, which others of its suite do not have."""
-    number: int
-    """From 1."""
-    of: int
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Settings:
     """All inherited keys of a case, resolved for its kind.
@@ -338,7 +334,7 @@ class Case:
     """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()
     """All that was said up to the question, which is its last message; empty if there is only the question."""
-    turn: Turn | None = None
+    turn: TurnReport | None = None
     """None if it is not the turn of a conversation, or has no answer that is a table."""
     db_schema: Schema | None = None
     """The schema that the suite states; None if it is the source's."""
@@ -583,31 +579,6 @@ class CaseResult:
         if not self.fails:
             return "passed"
         return "missed" if self.case.settings.on_miss == "xfail" else "failed"
-
-    @property
-    def gold(self) -> Execution:
-        """Gold as it was scored."""
-        return self.shown.gold
-
-    @property
-    def gold_index(self) -> int:
-        """Which of several golds counted."""
-        return self.shown.gold_index
-
-    @property
-    def prediction(self) -> Prediction:
-        """What the system said."""
-        return self.shown.prediction
-
-    @property
-    def predicted(self) -> Execution:
-        """What came of the prediction."""
-        return self.shown.predicted
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """What there is to say about the scores."""
-        return self.shown.details
 
     def with_details(self, **details: object) -> CaseResult:
         """Return the result with these details in addition, or instead of those that have the same names."""

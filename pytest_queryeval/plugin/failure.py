@@ -56,7 +56,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
     """Yield the lines of the failure, at most a screenful, with untrusted text behind a margin."""
     case = result.case
     yield headline(result)
-    if result.predicted.error is not None and result.violations:
+    if result.shown.predicted.error is not None and result.violations:
         yield _line("missed", ", ".join(violation["metric"] for violation in result.violations))
     if case.question:
         yield _line("question", case.question)

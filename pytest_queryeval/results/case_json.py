@@ -163,8 +163,8 @@ def _without_answers(
         case_report["conversation"] = [
             {"role": message.role, "content": truncate(message.content, MESSAGE_CHARACTERS)} for message in before
         ]
-    if (turn := case.turn) is not None:
-        case_report["turn"] = {"conversation": turn.conversation, "number": turn.number, "of": turn.of}
+    if case.turn is not None:
+        case_report["turn"] = case.turn
     if (review := case.review) is not None:
         case_report["review"] = {
             "decision": review.decision,

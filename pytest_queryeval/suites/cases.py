@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, SourceError
-from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings, Turn
+from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, Node, Problems, parse_json
 from pytest_queryeval.documents.tables import TableFile
@@ -74,7 +74,7 @@ class CaseReader:
             return read_cases
         name = text(entries(node)["id"])
         return [
-            replace(case, turn=Turn(name, number, len(read_cases)))
+            replace(case, turn={"conversation": name, "number": number, "of": len(read_cases)})
             if KINDS[case.settings.kind].answer_type is Table
             else case
             for number, case in enumerate(read_cases, start=1)

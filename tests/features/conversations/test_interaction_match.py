@@ -211,7 +211,7 @@ def test_each_turn_is_asked_with_the_stated_conversation_before_it(bikes):
         ("assistant", TALKS[0][0]),
         ("user", "question 0.1"),
     ]
-    assert (second.turn.conversation, second.turn.number, second.turn.of) == ("talk0", 2, 4)
+    assert second.turn == {"conversation": "talk0", "number": 2, "of": 4}
 
 
 @pytest.mark.feature("sparql_endpoint")

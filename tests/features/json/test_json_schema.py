@@ -126,7 +126,7 @@ def found(session):
         settings = {"metrics": ("valid_query",), "thresholds": {}, "timeout": timeout}
         case = make_case(kind="json", golds=(EMPTY,), predicted=stated, extra={"json_schema": schema}, **settings)
         result = evaluate_case(case, session)
-        violations = result.predicted.error or result.details.get("violations", ())
+        violations = result.shown.predicted.error or result.shown.details.get("violations", ())
         if is_gold:
             assert gold_problem(stated, case).partition(": correct the gold")[0] == "".join(
                 f"gold breaks {schema.file.name}: {line}" for line in violations[:1]
