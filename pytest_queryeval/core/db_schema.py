@@ -54,6 +54,21 @@ class TableDefinition(NamedTuple):
     unique: Sequence[Sequence[str]] = ()
     nullable_key: Sequence[str] = ()
 
+    @property
+    def by_name(self) -> Mapping[str, ColumnDefinition]:
+        """The columns by their names in lower case."""
+        return {column.name.lower(): column for column in self.columns}
+
+    @property
+    def keys(self) -> Sequence[Sequence[str]]:
+        """The columns of the primary key, if there is one, and those of each UNIQUE."""
+        return [key for key in (self.primary_key, *self.unique) if key]
+
+    @property
+    def not_null(self) -> set[str]:
+        """The names, in lower case, of the columns that are never NULL."""
+        return {column.name.lower() for column in self.columns if column.not_null}
+
 
 Tables: TypeAlias = Mapping[str, TableDefinition]  # by their names in lower case
 

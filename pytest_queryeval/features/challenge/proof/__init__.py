@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import factorial, prod
 
-from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.core.db_schema import Column, TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.challenge.proof import rules
 from pytest_queryeval.features.challenge.proof.query import (
@@ -16,7 +16,6 @@ from pytest_queryeval.features.challenge.proof.query import (
     CONSTANTS,
     Block,
     Facts,
-    Name,
     Query,
     SetOperation,
     Term,
@@ -379,7 +378,8 @@ class _Renderer:
         facts = Facts(block, self._tables)
         group = None
         if block.group is not None:
-            keys = facts.closure(name_of(key) for key in block.group if key[0] == "column")
+            keyed = facts.closure(name_of(key) for key in block.group if key[0] == "column")
+            keys = {name for name in keyed if name[0] in block.tables}
             names = (self._column_text(key, aliases) for key in keys)
             other_terms = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
             group = sorted({*(equal.get(name, name) for name in names), *other_terms})
@@ -413,7 +413,7 @@ class _Renderer:
                 texts.append(self._term(part, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
         return f"{term[0]}({', '.join(sorted(texts) if term[0] in _COMMUTATIVE else texts)})"
 
-    def _column_text(self, column: Name, aliases: Mapping[str, str]) -> str:
+    def _column_text(self, column: Column, aliases: Mapping[str, str]) -> str:
         """Return the name of a column; of a nested query in FROM, here or further out, by its place in that query."""
         alias, name = column
         source = self._sources[alias]

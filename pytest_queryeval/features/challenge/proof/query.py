@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.core.db_schema import Column, Tables
+from pytest_queryeval.languages.sql.facts import JoinedRows
 
 Term: TypeAlias = tuple[Any, ...]
-Name: TypeAlias = tuple[str, str]  # the alias and the name of a column
 
 MAX_EXPANDED_NODES = 2_000  # of a query in which the queries of WITH stand in the place of their names
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
@@ -123,7 +123,7 @@ AGGREGATES = frozenset(("count", "sum", "avg", "min", "max"))
 CONSTANTS = frozenset(("number", "text", "null"))
 
 
-def name_of(column: Term) -> Name:
+def name_of(column: Term) -> Column:
     """Return the alias and the name of a column."""
     return column[1], column[2]
 
@@ -167,7 +167,7 @@ def with_queries(term: Term, function: Callable[[Query], Query]) -> Term:
     return rewritten(term, replace_queries)
 
 
-def columns_of(term: Term) -> Iterator[Name]:
+def columns_of(term: Term) -> Iterator[Column]:
     """Yield the columns of an expression, those of nested queries included."""
     for node in nodes(term):
         if node[0] == "column":
@@ -177,7 +177,7 @@ def columns_of(term: Term) -> Iterator[Name]:
                 yield from columns_of_query(part)
 
 
-def columns_of_query(query: Query) -> Iterator[Name]:
+def columns_of_query(query: Query) -> Iterator[Column]:
     """Yield the columns that a query reads anywhere, those of other queries around it included."""
     if isinstance(query, SetOperation):
         yield from columns_of_query(query.left)
@@ -190,7 +190,7 @@ def columns_of_query(query: Query) -> Iterator[Name]:
             yield from columns_of_query(source)
 
 
-def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
+def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
     """Yield the columns of an expression outside of aggregates and of keys of GROUP BY."""
     if term in keys or term[0] in AGGREGATES:
         return
@@ -258,86 +258,30 @@ def conjuncts(term: Term) -> Sequence[Term]:
     return [part for operand in operands(term) for part in conjuncts(operand)] if term[0] == "and" else [term]
 
 
-class Facts:
+class Facts(JoinedRows):
     """The facts of one SELECT: which columns are equal, never NULL, or determined by others."""
 
     def __init__(self, block: Block, tables: Tables) -> None:
         self._block = block
-        self._tables = tables
-        self.pairs = [
-            (name_of(first), name_of(second))
-            for first, second in (condition[1:] for condition in block.where if condition[0] == "eq")
-            if have_one_family(first, second)
-        ]
-        self._constants = {
+        equalities = [condition[1:] for condition in block.where if condition[0] == "eq"]
+        pairs = [(name_of(first), name_of(second)) for first, second in equalities if have_one_family(first, second)]
+        constants = {
             name_of(column)
-            for condition in block.where
-            if condition[0] == "eq"
-            for column, constant in ((condition[1], condition[2]), (condition[2], condition[1]))
+            for equality in equalities
+            for column, constant in (equality, equality[::-1])
             if column[0] == "column" and constant[0] == constant_of(column)
         }
-        self._rejected = {name for condition in block.where for name in non_null_columns(condition)}
-
-    def definition(self, alias: str) -> TableDefinition | None:
-        """Return the table of an alias; None for nested queries, and for aliases of queries around this one."""
-        source = self._block.tables.get(alias)
-        return self._tables[source] if isinstance(source, str) else None
-
-    def keys(self, alias: str) -> Iterator[set[str]]:
-        """Yield the sets of columns that no two rows of a table share, none of which is NULL."""
-        table = self.definition(alias)
-        if table is not None:
-            not_null = {column.name.lower() for column in table.columns if column.not_null}
-            not_null |= {name for owner, name in self._rejected if owner == alias}
-            for key in (table.primary_key, *table.unique):
-                if key and not_null.issuperset(key):
-                    yield set(key)
-
-    def closure(self, names: Iterable[Name]) -> set[Name]:
-        """Return all columns that have the same value in all rows with the same values of these."""
-        determined, size = {*names, *self._constants}, -1
-        while len(determined) != size:
-            size = len(determined)
-            for pair in self.pairs:
-                if any(name in determined or name[0] not in self._block.tables for name in pair):
-                    determined.update(pair)
-            for alias in self._block.tables:
-                if any(all((alias, name) in determined for name in key) for key in self.keys(alias)):
-                    determined.update((alias, name) for name in self.column_names(alias))
-        return {name for name in determined if name[0] in self._block.tables}
-
-    def column_names(self, alias: str) -> set[str]:
-        """Return the columns of a table."""
-        table = self.definition(alias)
-        return set() if table is None else {column.name.lower() for column in table.columns}
-
-    def determine_rows(self, names: Iterable[Name]) -> bool:
-        """Return whether no two rows, before they are grouped, have the same values of these columns."""
-        determined = self.closure(names)
-        return bool(self._block.tables) and all(
-            any(all((alias, name) in determined for name in key) for key in self.keys(alias))
-            for alias in self._block.tables
+        super().__init__(
+            tables={alias: tables[of] if isinstance(of, str) else None for alias, of in block.tables.items()},
+            equal=pairs,
+            constants=constants.union(name for pair in pairs for name in pair if name[0] not in block.tables),
+            rejected={name for condition in block.where for name in non_null_columns(condition)},
+            extended=block.tables.keys() - block.inner_tables,
         )
 
     def not_null(self, term: Term) -> bool:
         """Return whether an expression is a column that is NULL in no row."""
-        if term[0] != "column":
-            return False
-        return name_of(term) in self._rejected or self.is_declared_not_null(term)
-
-    def is_declared_not_null(self, column: Term) -> bool:
-        """Return whether a column is declared NOT NULL, and belongs to an inner join."""
-        alias, name = name_of(column)
-        table = self.definition(alias) if alias in self._block.inner_tables else None
-        return table is not None and any(of.not_null and of.name.lower() == name for of in table.columns)
-
-    def are_equal(self, first: Name, second: Name) -> bool:
-        """Return whether two columns are equal in each row, by equalities between columns."""
-        equal, size = {first}, 0
-        while len(equal) != size:
-            size = len(equal)
-            equal.update(chain.from_iterable(pair for pair in self.pairs if not equal.isdisjoint(pair)))
-        return second in equal
+        return term[0] == "column" and self.is_not_null(name_of(term))
 
     def has_unique_rows(self) -> bool:
         """Return whether no two rows of the answer are equal, also without DISTINCT."""
@@ -385,7 +329,7 @@ def have_one_family(first: Term, second: Term) -> bool:
     return first[0] == second[0] == "column" and bool(first[3]) and first[3] == second[3]
 
 
-def non_null_columns(condition: Term) -> set[Name]:
+def non_null_columns(condition: Term) -> set[Column]:
     """Return the columns that are not NULL in rows for which a condition is true."""
     if condition[0] == "and":
         return {name for part in conjuncts(condition) for name in non_null_columns(part)}
@@ -401,7 +345,7 @@ def non_null_columns(condition: Term) -> set[Name]:
     return strict_columns(condition[1]) if condition[0] == "in" else set()
 
 
-def strict_columns(term: Term) -> set[Name]:
+def strict_columns(term: Term) -> set[Column]:
     """Return the columns of which a NULL makes an expression NULL."""
     if term[0] == "column":
         return {name_of(term)}

@@ -507,14 +507,14 @@ def _ignores_duplicates(block: Block) -> bool:
 
 def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[list[tuple[Term, Term]]]:
     """Yield the foreign keys of one table to a key of another that WHERE equates, as pairs of columns."""
-    definition, referred = facts.definition(owner), facts.definition(alias)
+    definition, referred = facts.tables.get(owner), facts.tables.get(alias)
     if definition is None or referred is None:
         return
     sides = [(term[1], term[2]) for term in block.where if term[0] == "eq" and have_one_family(term[1], term[2])]
     equated = {(name_of(first), name_of(second)): (first, second) for first, second in sides}
     equated |= {(name_of(second), name_of(first)): (second, first) for first, second in sides}
     for key in definition.foreign_keys:
-        if key.table != referred.name.lower() or not any({*key.referred} == of for of in facts.keys(alias)):
+        if key.table != referred.name.lower() or not any({*key.referred} == {*of} for of in facts.keys(alias)):
             continue
         if len(key.columns) == len(key.referred):
             names = [((owner, name), (alias, of)) for name, of in zip(key.columns, key.referred, strict=True)]

@@ -13,7 +13,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.strength import Mutant, distinct_mutants
 from pytest_queryeval.features.strength.sql import operators
-from pytest_queryeval.features.strength.sql.facts import Mutation, Site, column_names
+from pytest_queryeval.features.strength.sql.facts import Mutation, Site
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
@@ -54,7 +54,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     if tree is None:
         return ()
     tree = tree.copy()
-    columns = Columns({name: column_names(table) for name, table in tables.items()}, dialect)
+    columns = Columns({name: table.by_name for name, table in tables.items()}, dialect)
     if tables:
         columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)

@@ -1,8 +1,4 @@
-"""Changes of a SELECT, and what holds for its rows on any data that keeps the declared constraints.
-
-Facts are conservative: what does not follow from keys, foreign keys, NOT NULL and the conditions of the query is taken
-not to hold.
-"""
+"""Changes of a SELECT, and what holds for its rows on any data that keeps the declared constraints."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, Tables
+from pytest_queryeval.core.db_schema import Column, ColumnDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
+from pytest_queryeval.languages.sql.facts import JoinedRows
 from pytest_queryeval.languages.sql.tree_reader import at_position
 
 NodeType: TypeAlias = type[exp.Expr]  # of nodes
-Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
-OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
+OUTER: Column = ("", "")  # a column of a query around the SELECT: a constant within it
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -80,7 +76,7 @@ class Site:
                 yield clause.this
 
 
-class Facts:
+class Facts(JoinedRows):
     """The facts of one SELECT.
 
     `without` are conditions to ignore, `loosened` is a join that counts as an outer one.
@@ -89,15 +85,13 @@ class Facts:
     def __init__(self, names: Names, tables: Tables, without: Collection[exp.Expr], loosened: exp.Join | None) -> None:
         self.select = select = names.select
         self.names = names
-        self.sources = {
+        self.tables = {
             alias: tables.get(source.node.name.lower()) if _is_plain_table(source.node, select) else None
             for alias, source in names.sources.items()
         }
         self._using: set[str] = set()
-        self._equal: list[tuple[Name, Name]] = []
-        self._implied: list[tuple[set[Name], set[Name]]] = []
-        self._rejected: set[Name] = set()
-        self.extended: set[str] = set()  # aliases whose columns may all be NULL as no row matched
+        implied: list[tuple[set[Column], set[Column]]] = []
+        extended = set[str]()
         joins: list[exp.Join] = select.args.get("joins") or []
         filters = [*conjuncts(select.args.get("where"))]
         keeps_left = all(join.side in ("", "LEFT") for join in joins)
@@ -107,30 +101,35 @@ class Facts:
             conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
             if is_outer:
                 if join is loosened or join.side in ("LEFT", "FULL"):
-                    self.extended.add(alias)
+                    extended.add(alias)
                 if join.side in ("RIGHT", "FULL"):
-                    self.extended.update(before)
+                    extended.update(before)
                 # Columns of the right side follow from those of the left side that they equal.
                 equalities = [self._equality(condition) for condition in conditions]
                 equal_names = {name for equal in equalities for name in equal or ()}
                 conclusion = {name for name in equal_names if name[0] == alias}
                 if keeps_left and conclusion and None not in equalities:
-                    self._implied.append((equal_names - conclusion, conclusion))
+                    implied.append((equal_names - conclusion, conclusion))
             elif keeps_left:
                 filters += conditions
         filters = [condition for condition in filters if condition not in without]
-        for condition in filters:
-            self._rejected.update(name for column in non_null_columns(condition) if (name := self.resolve(column)))
-            if (equal := self._equality(condition)) is not None:
-                self._equal.append(equal)
-        self.extended = {alias for alias in self.extended if not any(name[0] == alias for name in self._rejected)}
+        non_null = chain.from_iterable(map(non_null_columns, filters))
+        rejected = {name for column in non_null if (name := self.resolve(column))}
+        super().__init__(
+            tables=self.tables,
+            equal=[*filter(None, map(self._equality, filters))],
+            constants={OUTER},
+            rejected=rejected,
+            extended=extended.difference(alias for alias, _ in rejected),
+            implied=implied,
+        )
 
-    def resolve(self, column: exp.Column) -> Name | None:
+    def resolve(self, column: exp.Column) -> Column | None:
         """Return the column that a name refers to; None if that is not known."""
         table, name = column.table.lower(), column.name.lower()
         if table:
-            return (table, name) if table in self.sources else OUTER
-        if None in self.sources.values():
+            return (table, name) if table in self.tables else OUTER
+        if None in self.tables.values():
             return None
         owners = self.names.owners(name)
         if len(owners) == 1 or (owners and name in self._using):
@@ -145,7 +144,7 @@ class Facts:
             return self.names.aliased(core) or core
         return at_position(core, self.select).unalias()
 
-    def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
+    def plain(self, expressions: Iterable[exp.Expr]) -> set[Column]:
         """Return the known columns among the expressions."""
         return {
             name
@@ -153,50 +152,18 @@ class Facts:
             if isinstance(column := expression.unnest(), exp.Column) and (name := self.resolve(column))
         }
 
-    def closure(self, names: Iterable[Name]) -> set[Name]:
-        """Return all columns whose values follow from those of these, by equalities and keys."""
-        determined, size = {OUTER, *names}, 0
-        while len(determined) != size:
-            size = len(determined)
-            for first, second in self._equal:
-                if first in determined or second in determined:
-                    determined |= {first, second}
-            for premise, conclusion in self._implied:
-                if premise <= determined:
-                    determined |= conclusion
-            for alias, source in self.sources.items():
-                if source is not None and _has_key(alias, source, determined):
-                    determined.update((alias, name) for name in column_names(source))
-        return determined
-
-    def is_determined(self, expression: exp.Expr, names: Iterable[Name]) -> bool:
+    def is_determined(self, expression: exp.Expr, names: Iterable[Column]) -> bool:
         """Return whether the value of an expression is the same in rows with the same values of `names`."""
         if not all(isinstance(node, _DETERMINISTIC) for node in expression.walk()):
             return False
         determined_names = self.closure(names)
         return all(self.resolve(column) in determined_names for column in expression.find_all(exp.Column))
 
-    def determine_rows(self, names: Iterable[Name], ignored: str | None = None) -> bool:
-        """Return whether no two rows, before GROUP BY, have the same values of these columns.
-
-        With the alias of an `ignored` table, return whether that holds for the rows without its columns.
-        """
-        determined_names = self.closure(names)
-        return bool(self.sources) and all(
-            source is not None and _has_key(alias, source, determined_names)
-            for alias, source in self.sources.items()
-            if alias != ignored
-        )
-
     def not_null(self, expression: exp.Expr) -> bool:
         """Return whether a column is NULL in no row."""
         column = expression.unnest()
         name = self.resolve(column) if isinstance(column, exp.Column) else None
-        if name is None or name == OUTER:
-            return False
-        declared = self._declared(name)
-        is_declared = declared is not None and declared.not_null
-        return name in self._rejected or (is_declared and name[0] not in self.extended)
+        return name is not None and name != OUTER and self.is_not_null(name)
 
     def is_integer(self, expression: exp.Expr) -> bool:
         """Return whether all values of an expression are integers by its type."""
@@ -206,11 +173,10 @@ class Facts:
             return declared is not None and declared.type.upper().startswith(_INTEGERS)
         return isinstance(expression, exp.Count | exp.Length)
 
-    def _declared(self, name: Name) -> ColumnDefinition | None:
+    def _declared(self, name: Column) -> ColumnDefinition | None:
         """Return the definition of a column; None if none is known."""
-        source = self.sources.get(name[0])
-        columns = source.columns if source is not None else ()
-        return next((column for column in columns if column.name.lower() == name[1]), None)
+        table = self.tables.get(name[0])
+        return None if table is None else table.by_name.get(name[1])
 
     @property
     def group_keys(self) -> list[exp.Expr]:
@@ -242,8 +208,8 @@ class Facts:
             if core.is_star:
                 names |= {
                     (alias, name)
-                    for alias, source in self.sources.items()
-                    for name in (column_names(source) if source is not None else ())
+                    for alias, table in self.tables.items()
+                    for name in (table.by_name if table is not None else ())
                     if not isinstance(core, exp.Column) or core.table.lower() == alias
                 }
         if self.select.args.get("group") is None:
@@ -258,8 +224,8 @@ class Facts:
         """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""
         conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
         alias = self.names.joined(join)[1]
-        joined = self.sources.get(alias)
-        pairs: set[tuple[Name, str]] = set()
+        joined = self.tables.get(alias)
+        pairs: set[tuple[Column, str]] = set()
         for condition in conditions:
             name, joined_name = sorted(self._equality(condition) or (OUTER, OUTER), key=lambda name: name[0] == alias)
             if joined_name[0] != alias or name[0] in ("", alias):
@@ -268,13 +234,13 @@ class Facts:
         owners = {name[0] for name, _ in pairs}
         if joined is None or len(owners) != 1 or (owner := owners.pop()) in self.extended:
             return False
-        source = self.sources[owner]
+        source = self.tables[owner]
         return source is not None and any(
             key.table == joined.name
             and len(key.columns) == len(key.referred)
             and {((owner, name), joined_name) for name, joined_name in zip(key.columns, key.referred, strict=True)}
             == pairs
-            and all(self.not_null(exp.column(name, owner)) for name in key.columns)
+            and all(self.is_not_null((owner, name)) for name in key.columns)
             for key in source.foreign_keys
         )
 
@@ -296,7 +262,7 @@ class Facts:
                     return False
         return True
 
-    def _equality(self, condition: exp.Expr) -> tuple[Name, Name] | None:
+    def _equality(self, condition: exp.Expr) -> tuple[Column, Column] | None:
         """Return the two columns that a condition equates, `OUTER` for a constant; None for other conditions."""
         if not isinstance(condition, exp.EQ):
             return None
@@ -333,20 +299,6 @@ def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
 def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
     """Return a node of another type with copies of the same arguments."""
     return type_(**node.copy().args)
-
-
-def _has_key(alias: str, table: TableDefinition, names: Collection[Name]) -> bool:
-    """Return whether columns include some that no two rows of a table share, and none of which is NULL."""
-    not_null = {column.name.lower() for column in table.columns if column.not_null}
-    return any(
-        key and not_null.issuperset(key) and all((alias, name) in names for name in key)
-        for key in (table.primary_key, *table.unique)
-    )
-
-
-def column_names(table: TableDefinition) -> set[str]:
-    """Return the names of a table's columns, in lower case."""
-    return {column.name.lower() for column in table.columns}
 
 
 def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:

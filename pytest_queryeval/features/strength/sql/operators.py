@@ -396,7 +396,7 @@ def columns(site: Site) -> Iterator[Mutation]:
     for node in [*_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
         if not isinstance(node, exp.Column) or node.is_star or (name := facts.resolve(node)) is None:
             continue
-        source = facts.sources.get(name[0])
+        source = facts.tables.get(name[0])
         column_names = [column.name.lower() for column in source.columns] if source is not None else []
         if source is None or name[1] not in column_names:
             continue
@@ -407,7 +407,7 @@ def columns(site: Site) -> Iterator[Mutation]:
         if replacement is None:
             continue
         new = replaced(node, this=_identifier(replacement, site))
-        if len(facts.sources) > 1:
+        if len(facts.tables) > 1:
             new.set("table", new.args["table"] if node.table else exp.to_identifier(name[0]))
         clause = node.find_ancestor(exp.Join, exp.Query)
         operator = "join-condition" if isinstance(clause, exp.Join) else "column"
@@ -455,8 +455,8 @@ def _countable(site: Site) -> exp.Column | None:
     """Return a column to count: the first one that may be NULL, else the first one of the tables."""
     facts = site.facts
     columns = [
-        exp.column(_identifier(column.name, site), table=alias if len(facts.sources) > 1 else None)
-        for alias, source in facts.sources.items()
+        exp.column(_identifier(column.name, site), table=alias if len(facts.tables) > 1 else None)
+        for alias, source in facts.tables.items()
         if source is not None
         for column in source.columns
     ]

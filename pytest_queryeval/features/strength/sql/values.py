@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Column, TableDefinition, Tables
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.features.strength.sql.facts import column_names
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 
@@ -57,7 +56,7 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     if shared_tree is None:
         return Compared()
     tree = shared_tree.copy()
-    columns_of = Columns({name: column_names(table) for name, table in tables.items()}, dialect)
+    columns_of = Columns({name: table.by_name for name, table in tables.items()}, dialect)
     columns_of.replace_texts(tree)
     values: list[tuple[Column, str | int | float]] = []
     pairs = [*_pairs_of_joins(tree, columns_of)]

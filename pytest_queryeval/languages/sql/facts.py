@@ -1,0 +1,78 @@
+"""What holds for the rows that a SELECT joins, on any data that keeps the declared constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from pytest_queryeval.core.db_schema import Column, TableDefinition
+
+
+@dataclass(eq=False, kw_only=True)
+class JoinedRows:
+    """The rows of joined tables: which of their columns are equal, never NULL, or determined by others.
+
+    A column is the alias of its table and its name, both in lower case. What does not follow from keys, NOT NULL and
+    the conditions of the query is taken not to hold.
+    """
+
+    tables: Mapping[str, TableDefinition | None]
+    """By alias; None for what is no table."""
+    equal: Sequence[tuple[Column, Column]]
+    """The columns that are equal in each row."""
+    constants: AbstractSet[Column]
+    """Columns that have the same value in all rows."""
+    rejected: AbstractSet[Column]
+    """Columns that are NULL in no row, by the conditions."""
+    extended: Collection[str]
+    """The aliases whose columns are all NULL in rows without a match."""
+    implied: Sequence[tuple[AbstractSet[Column], AbstractSet[Column]]] = ()
+    """Columns, and others that are determined by all of them together."""
+
+    def keys(self, alias: str) -> Iterator[Collection[str]]:
+        """Yield the sets of columns that no two rows of a table share, none of which is NULL."""
+        if (table := self.tables.get(alias)) is not None:
+            not_null = table.not_null | {name for owner, name in self.rejected if owner == alias}
+            yield from filter(not_null.issuperset, table.keys)
+
+    def closure(self, columns: Iterable[Column]) -> set[Column]:
+        """Return all columns whose values follow from those of these, by equalities and keys."""
+        determined, size = {*self.constants, *columns}, -1
+        while len(determined) != size:
+            size = len(determined)
+            for pair in self.equal:
+                if not determined.isdisjoint(pair):
+                    determined.update(pair)
+            for premise, conclusion in self.implied:
+                if premise <= determined:
+                    determined |= conclusion
+            for alias, table in self.tables.items():
+                if table is not None and self._has_key(alias, determined):
+                    determined.update((alias, name) for name in table.by_name)
+        return determined
+
+    def determine_rows(self, columns: Iterable[Column], ignored: str | None = None) -> bool:
+        """Return whether no two rows, before they are grouped, have the same values of these columns.
+
+        With the alias of an `ignored` table, return whether that holds for the rows without its columns.
+        """
+        determined = self.closure(columns)
+        return bool(self.tables) and all(self._has_key(alias, determined) for alias in self.tables if alias != ignored)
+
+    def is_not_null(self, column: Column) -> bool:
+        """Return whether a column is NULL in no row."""
+        alias, name = column
+        table = self.tables.get(alias) if alias not in self.extended else None
+        return column in self.rejected or (table is not None and name in table.not_null)
+
+    def are_equal(self, first: Column, second: Column) -> bool:
+        """Return whether two columns are equal in each row, by equalities between columns."""
+        equal, size = {first}, 0
+        while len(equal) != size:
+            size = len(equal)
+            equal.update(column for pair in self.equal if not equal.isdisjoint(pair) for column in pair)
+        return second in equal
+
+    def _has_key(self, alias: str, columns: AbstractSet[Column]) -> bool:
+        return any(all((alias, name) in columns for name in key) for key in self.keys(alias))
