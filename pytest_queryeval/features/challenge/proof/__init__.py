@@ -26,6 +26,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     nodes,
     operands,
     require_size,
+    rewritten,
 )
 from pytest_queryeval.features.challenge.proof.reading import read
 
@@ -181,24 +182,15 @@ class _Normalizer:
 
     def _with_normal_queries(self, block: Block) -> Block:
         tables = {alias: of if isinstance(of, str) else self._nested(of) for alias, of in block.tables.items()}
-        return replace(block.mapped(self._with_normal_operands), tables=tables)
+        return replace(block.mapped(lambda term: rewritten(term, self._with_normal_operands)), tables=tables)
 
     def _with_normal_operands(self, term: Term) -> Term:
-        term = (term[0], *(self._with_normal_operands(part) if isinstance(part, tuple) else part for part in term[1:]))
-        is_value = term[0] == "query"
-
-        def normal(query: Query) -> Query:
-            nested = self._nested(query)
-            has_one_value = isinstance(nested, Block) and (
-                Facts(nested, self._tables).has_one_row() or nested.limit == 1
-            )
-            if is_value and not has_one_value:
+        parts = tuple(self._nested(part) if isinstance(part, Query) else part for part in term)
+        if term[0] == "query":
+            nested = parts[1]
+            if not isinstance(nested, Block) or not (Facts(nested, self._tables).has_one_row() or nested.limit == 1):
                 raise UnprovableError("a nested query with several rows as a value")
-            return nested
-
-        if any(isinstance(part, Block | SetOperation) for part in term):
-            return tuple(normal(part) if isinstance(part, Block | SetOperation) else part for part in term)
-        return term
+        return parts
 
     def _is_cut_determined(self, block: Block) -> bool:
         """Return whether the rows that LIMIT keeps have the same values whichever of tied rows it keeps."""
@@ -212,7 +204,7 @@ class _Normalizer:
         if block.has_aggregates:
             keys = [name_of(key) for key in block.group or () if key[0] == "column"]
             determined = facts.closure(keys)
-            for term in (*block.select, *block.having, *(key for key, _ in block.order)):
+            for term in block.results:
                 bare = set(bare_columns(term, block.group or ()))
                 if any(name not in determined and name[0] in block.tables for name in bare):
                     raise UnprovableError("a column that is neither grouped nor aggregated")
@@ -407,7 +399,7 @@ class _Renderer:
             return texts[0] if len(texts) == 1 and parts[0][0] in _CONDITIONS else f"{term[0]}({', '.join(texts)})"
         texts = []
         for part in term[1:]:
-            if isinstance(part, Block | SetOperation):
+            if isinstance(part, Query):
                 texts.append(self.query(part, aliases, equal, depth=depth + 1))
             else:
                 texts.append(self._term(part, aliases, equal, depth) if isinstance(part, tuple) else repr(part))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.languages.sql.facts import JoinedRows
@@ -82,15 +82,26 @@ class Block:
     @property
     def has_aggregates(self) -> bool:
         """Whether rows are aggregated, with GROUP BY or without."""
-        terms = (*self.select, *self.having, *(key for key, _ in self.order))
-        return self.group is not None or any(node[0] in AGGREGATES for term in terms for node in nodes(term))
+        return self.group is not None or any(aggregates_in(*self.results))
+
+    @property
+    def results(self) -> Iterator[Term]:
+        """The expressions that are computed from rows after they are grouped."""
+        yield from (*self.select, *self.having, *(key for key, _ in self.order))
 
     @property
     def terms(self) -> Iterator[Term]:
         """All expressions of the SELECT, without those of nested queries."""
-        yield from (*self.where, *self.select, *(self.group or ()), *self.having)
-        yield from (key for key, _ in self.order)
+        yield from (*self.where, *self.results, *(self.group or ()))
         yield from (condition for join in self.outer_joins for condition in join.conditions)
+
+    def without(self, alias: str) -> Block:
+        """Return the SELECT without a table of FROM, and without its LEFT JOIN."""
+        return replace(
+            self,
+            tables={name: source for name, source in self.tables.items() if name != alias},
+            outer_joins=tuple(join for join in self.outer_joins if join.alias != alias),
+        )
 
     def mapped(self, function: Callable[[Term], Term]) -> Block:
         """Return the SELECT with a function applied to all of its expressions."""
@@ -128,16 +139,14 @@ def name_of(column: Term) -> Column:
     return column[1], column[2]
 
 
-def only_joins(query: Query) -> bool:
+def only_joins(query: Query) -> TypeGuard[Block]:
     """Return whether a query only joins and filters rows, with DISTINCT or without."""
     return isinstance(query, Block) and not query.has_aggregates and query.limit is None and bool(query.tables)
 
 
 def without_columns(query: Query) -> Query:
     """Return a query that has rows exactly if the given one has, for EXISTS."""
-    if not isinstance(query, Block) or not only_joins(query):
-        return query
-    return replace(query, select=(), names=(), is_distinct=False, order=())
+    return replace(query, select=(), names=(), is_distinct=False, order=()) if only_joins(query) else query
 
 
 def operands(term: Term) -> Iterator[Term]:
@@ -145,49 +154,56 @@ def operands(term: Term) -> Iterator[Term]:
     return (part for part in term[1:] if isinstance(part, tuple))
 
 
-def nodes(term: Term) -> Iterator[Term]:
-    """Yield an expression and all within it, but not within nested queries."""
+def nodes(term: Term, *, are_nested: bool = False) -> Iterator[Term]:
+    """Yield an expression and all within it; those within nested queries only if asked for."""
     yield term
-    for part in operands(term):
-        yield from nodes(part)
+    for part in term[1:]:
+        if isinstance(part, tuple):
+            yield from nodes(part, are_nested=are_nested)
+        elif are_nested and isinstance(part, Query):
+            yield from nodes_of(part)
 
 
-def rewritten(term: Term, function: Callable[[Term], Term]) -> Term:
-    """Return an expression with a function applied to all of its parts, the innermost first; not in nested queries."""
-    parts = [rewritten(part, function) if isinstance(part, tuple) else part for part in term[1:]]
-    return function((term[0], *parts))
-
-
-def with_queries(term: Term, function: Callable[[Query], Query]) -> Term:
-    """Return an expression with a function applied to its nested queries."""
-
-    def replace_queries(node: Term) -> Term:
-        return tuple(function(part) if isinstance(part, Block | SetOperation) else part for part in node)
-
-    return rewritten(term, replace_queries)
-
-
-def columns_of(term: Term) -> Iterator[Column]:
-    """Yield the columns of an expression, those of nested queries included."""
-    for node in nodes(term):
-        if node[0] == "column":
-            yield name_of(node)
-        for part in node[1:]:
-            if isinstance(part, Block | SetOperation):
-                yield from columns_of_query(part)
-
-
-def columns_of_query(query: Query) -> Iterator[Column]:
-    """Yield the columns that a query reads anywhere, those of other queries around it included."""
+def nodes_of(query: Query) -> Iterator[Term]:
+    """Yield the expressions of a query and all within them, those of nested queries included."""
     if isinstance(query, SetOperation):
-        yield from columns_of_query(query.left)
-        yield from columns_of_query(query.right)
+        yield from nodes_of(query.left)
+        yield from nodes_of(query.right)
         return
     for term in query.terms:
-        yield from columns_of(term)
+        yield from nodes(term, are_nested=True)
     for source in query.tables.values():
         if not isinstance(source, str):
-            yield from columns_of_query(source)
+            yield from nodes_of(source)
+
+
+def columns_of(part: Term | Query) -> set[Column]:
+    """Return the columns that an expression or a query reads anywhere, those of other queries around it included."""
+    within = nodes(part, are_nested=True) if isinstance(part, tuple) else nodes_of(part)
+    return {name_of(node) for node in within if node[0] == "column"}
+
+
+def aggregates_in(*terms: Term) -> list[Term]:
+    """Return the aggregates in expressions, without those of nested queries."""
+    return [node for term in terms for node in nodes(term) if node[0] in AGGREGATES]
+
+
+def rewritten(
+    term: Term, function: Callable[[Term], Term], of_queries: Callable[[Query], Query] = lambda query: query
+) -> Term:
+    """Return an expression with a function applied to all of its parts, the innermost first.
+
+    Nested queries are replaced by what `of_queries` returns.
+    """
+    parts = (
+        rewritten(part, function, of_queries)
+        if isinstance(part, tuple)
+        else of_queries(part)
+        if isinstance(part, Query)
+        else part
+        for part in term[1:]
+    )
+    return function((term[0], *parts))
 
 
 def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
@@ -199,58 +215,38 @@ def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
     for part in term[1:]:
         if isinstance(part, tuple):
             yield from bare_columns(part, keys)
-        elif isinstance(part, Block | SetOperation):
-            yield from columns_of(("query", part))
+        elif isinstance(part, Query):
+            yield from columns_of(part)
 
 
-def substituted(query: Query, function: Callable[[Term], Term]) -> Query:
-    """Return a query with a function applied to all expressions, those of nested queries included."""
-    if isinstance(query, SetOperation):
-        return replace(query, left=substituted(query.left, function), right=substituted(query.right, function))
+def substituted(block: Block, function: Callable[[Term], Term]) -> Block:
+    """Return a SELECT with a function applied to all expressions, those of nested queries included."""
 
-    def everywhere(term: Term) -> Term:
-        return with_queries(rewritten(term, function), lambda nested: substituted(nested, function))
+    def of_query(query: Query) -> Query:
+        if isinstance(query, Block):
+            return substituted(query, function)
+        return replace(query, left=of_query(query.left), right=of_query(query.right))
 
-    tables = {
-        alias: source if isinstance(source, str) else substituted(source, function)
-        for alias, source in query.tables.items()
-    }
-    return replace(query.mapped(everywhere), tables=tables)
+    tables = {alias: of if isinstance(of, str) else of_query(of) for alias, of in block.tables.items()}
+    return replace(block.mapped(lambda term: rewritten(term, function, of_query)), tables=tables)
 
 
 def require_size(query: Query) -> None:
     """Raise `UnprovableError` for a query with more than `MAX_EXPANDED_NODES` expressions."""
-    if sum(1 for _ in islice(_all_nodes(query), MAX_EXPANDED_NODES + 1)) > MAX_EXPANDED_NODES:
+    if next(islice(nodes_of(query), MAX_EXPANDED_NODES, None), None) is not None:
         raise UnprovableError("it is too long")
 
 
 def require_own_aggregates(block: Block) -> None:
     """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
-    if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
+    if aggregates_in(*block.where):
         raise UnprovableError("an aggregate in WHERE")
-    if block.group is None and any(node[0] in AGGREGATES for key, _ in block.order for node in nodes(key)):
+    if block.group is None and aggregates_in(*(key for key, _ in block.order)):
         raise UnprovableError("an aggregate in ORDER BY without GROUP BY")
-    for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
+    for aggregate in aggregates_in(*block.terms):
         aliases = {alias for alias, _ in columns_of(aggregate)}
         if aliases and aliases.isdisjoint(block.tables):
             raise UnprovableError("an aggregate of a query around the SELECT")
-
-
-def _all_nodes(query: Query) -> Iterator[Term]:
-    """Yield the expressions of a query and all within them, those of nested queries included."""
-    if isinstance(query, SetOperation):
-        yield from _all_nodes(query.left)
-        yield from _all_nodes(query.right)
-        return
-    for term in query.terms:
-        for node in nodes(term):
-            yield node
-            for part in node[1:]:
-                if isinstance(part, Block | SetOperation):
-                    yield from _all_nodes(part)
-    for source in query.tables.values():
-        if not isinstance(source, str):
-            yield from _all_nodes(source)
 
 
 def conjuncts(term: Term) -> Sequence[Term]:
@@ -307,9 +303,9 @@ class Facts(JoinedRows):
             key[0] == "column" and name_of(key) in determined for key in self._block.group
         ):
             return True  # a single group
-        if any(part[0] in AGGREGATES for part in nodes(term)):
-            return False
-        return all(name in determined or name[0] not in self._block.tables for name in columns_of(term))
+        return not aggregates_in(term) and all(
+            name in determined or name[0] not in self._block.tables for name in columns_of(term)
+        )
 
 
 def family_of(declared: str, dialect: str) -> str:

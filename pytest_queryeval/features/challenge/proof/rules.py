@@ -14,22 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.query import (
-    AGGREGATES,
     Block,
     Facts,
     Query,
     SetOperation,
     Term,
+    aggregates_in,
     bare_columns,
     columns_of,
-    columns_of_query,
     conjuncts,
     have_one_family,
     name_of,
-    nodes,
     non_null_columns,
     only_joins,
     operands,
@@ -38,6 +37,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     without_columns,
 )
 
+T = TypeVar("T")
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _NEGATED = {"eq": "neq", "neq": "eq"}
 _REVERSED = {"lt": "lte", "lte": "lt"}
@@ -114,7 +114,7 @@ def not_null_tests(block: Block, tables: Tables) -> Block | None:
             test = "not", ("isnull", condition[1])
             return replace(block, where=(*block.where[:place], test, *block.where[place + 1 :]))
         if condition[0] == "not" and condition[1][0] == "isnull":
-            without_condition = replace(block, where=block.where[:place] + block.where[place + 1 :])
+            without_condition = replace(block, where=_without(block.where, place))
             if Facts(without_condition, tables).not_null(condition[1][1]):
                 return without_condition
     return None
@@ -184,8 +184,7 @@ def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
 
     Condition: there are no aggregates and no HAVING, and what is selected are the keys [1].
     """
-    terms = (*block.select, *block.having, *(key for key, _ in block.order))
-    if block.group is None or block.having or any(node[0] in AGGREGATES for term in terms for node in nodes(term)):
+    if block.group is None or block.having or aggregates_in(*block.results):
         return None
     return replace(block, group=None, is_distinct=True) if {*block.group} == {*block.select} else None
 
@@ -198,10 +197,9 @@ def having_on_keys(block: Block, tables: Tables) -> Block | None:
     """
     for place, condition in enumerate(block.having if block.group is not None else ()):
         keys = {name_of(key) for key in block.group or () if have_one_family(key, key)}
-        if any(node[0] in AGGREGATES for node in nodes(condition)) or not {*columns_of(condition)} <= keys:
+        if aggregates_in(condition) or not columns_of(condition) <= keys:
             continue
-        having = block.having[:place] + block.having[place + 1 :]
-        return replace(block, having=having, where=(*block.where, *conjuncts(condition)))
+        return replace(block, having=_without(block.having, place), where=(*block.where, *conjuncts(condition)))
     return None
 
 
@@ -227,7 +225,7 @@ def sort_keys(block: Block, tables: Tables) -> Block | None:
     for place, (key, _) in enumerate(block.order):
         earlier = [term for term, _ in block.order[:place]]
         if key in earlier or facts.is_determined(key, earlier):
-            return replace(block, order=block.order[:place] + block.order[place + 1 :])
+            return replace(block, order=_without(block.order, place))
     return None
 
 
@@ -251,8 +249,7 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
     for alias, source in block.tables.items():
         if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
             continue
-        assert isinstance(source, Block)
-        items = {name: term for name, term in zip(source.names, source.select, strict=True) if [*columns_of(term)]}
+        items = {name: term for name, term in zip(source.names, source.select, strict=True) if columns_of(term)}
         is_distinct = source.is_distinct and not Facts(source, tables).has_unique_rows()
         if is_distinct or (block.outer_joins and source.outer_joins):
             continue
@@ -260,16 +257,13 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
         def inlined(term: Term, alias: str = alias, items: dict[str, Term] = items) -> Term:
             return items[term[2]] if term[0] == "column" and term[1] == alias else term
 
-        if any(name not in items for owner, name in columns_of_query(block) if owner == alias):
+        if any(name not in items for owner, name in columns_of(block) if owner == alias):
             continue
         terms = (*block.select, *(key for key, _ in block.order))  # of which columns outside of aggregates count
         is_bare = any(owner == alias for term in terms for owner, _ in bare_columns(term, ()))
         if block.has_aggregates and block.group is None and is_bare:
             continue
-        outer = substituted(
-            replace(block, tables={name: of for name, of in block.tables.items() if name != alias}), inlined
-        )
-        assert isinstance(outer, Block)
+        outer = substituted(block.without(alias), inlined)
         return replace(
             outer,
             tables={**outer.tables, **source.tables},
@@ -291,7 +285,7 @@ def outer_joins(block: Block, tables: Tables) -> Block | None:
             return replace(
                 block,
                 where=(*block.where, *join.conditions),
-                outer_joins=block.outer_joins[:place] + block.outer_joins[place + 1 :],
+                outer_joins=_without(block.outer_joins, place),
             )
     return None
 
@@ -303,11 +297,8 @@ def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
     so that each row has one match at most; or duplicates of rows do not matter [3], [4].
     """
     for join in block.outer_joins:
-        joins = tuple(candidate for candidate in block.outer_joins if candidate is not join)
-        remaining = replace(
-            block, tables={alias: of for alias, of in block.tables.items() if alias != join.alias}, outer_joins=joins
-        )
-        if any(alias == join.alias for alias, _ in columns_of_query(remaining)):
+        remaining = block.without(join.alias)
+        if any(alias == join.alias for alias, _ in columns_of(remaining)):
             continue
         joined = Block(tables={join.alias: block.tables[join.alias]}, where=join.conditions, select=(), names=())
         if _ignores_duplicates(block) or Facts(joined, tables).determine_rows(()):  # one match of each row at most
@@ -328,13 +319,8 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
             if not isinstance(source, str):
                 continue
             inner = Block(tables={join.alias: source}, where=join.conditions, select=(), names=())
-            remaining = replace(
-                block,
-                tables={alias: of for alias, of in block.tables.items() if alias != join.alias},
-                outer_joins=tuple(candidate for candidate in block.outer_joins if candidate is not join),
-                where=block.where[:place] + block.where[place + 1 :],
-            )
-            is_used = any(alias == join.alias for alias, _ in columns_of_query(remaining))
+            remaining = replace(block.without(join.alias), where=_without(block.where, place))
+            is_used = any(alias == join.alias for alias, _ in columns_of(remaining))
             if not is_used and Facts(inner, tables).not_null(condition[1]):
                 return replace(remaining, where=(*remaining.where, ("not", ("exists", inner))))
     return None
@@ -380,7 +366,7 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
         nested: Block = condition[1]
         if nested.outer_joins or not (_ignores_duplicates(block) or Facts(nested, tables).determine_rows(())):
             continue
-        where = block.where[:place] + block.where[place + 1 :] + nested.where
+        where = _without(block.where, place) + nested.where
         return replace(block, tables={**block.tables, **nested.tables}, where=where)
     return None
 
@@ -397,18 +383,15 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
             for pairs in _references(block, owner, alias, facts):
                 equalities = {("eq", *sides) for pair in pairs for sides in (pair, pair[::-1])}
                 conditions = tuple(term for term in block.where if term not in equalities)
-                remaining = replace(
-                    block, where=conditions, tables={name: of for name, of in block.tables.items() if name != alias}
-                )
+                remaining = replace(block.without(alias), where=conditions)
                 named = {key[2]: name for name, key in pairs}
-                if not {name for other, name in columns_of_query(remaining) if other == alias} <= named.keys():
+                if not {name for other, name in columns_of(remaining) if other == alias} <= named.keys():
                     continue
 
                 def referring(term: Term, alias: str = alias, named: dict[str, Term] = named) -> Term:
                     return named[term[2]] if term[0] == "column" and term[1] == alias else term
 
                 result = substituted(remaining, referring)
-                assert isinstance(result, Block)
                 return replace(result, where=(*result.where, *(("not", ("isnull", name)) for name, _ in pairs)))
     return None
 
@@ -430,10 +413,7 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
                 def merged(term: Term, first: str = first, second: str = second) -> Term:
                     return ("column", first, *term[2:]) if term[0] == "column" and term[1] == second else term
 
-                tables_left = {alias: of for alias, of in block.tables.items() if alias != second}
-                result = substituted(replace(block, tables=tables_left), merged)
-                assert isinstance(result, Block)
-                return result
+                return substituted(block.without(second), merged)
     return None
 
 
@@ -446,8 +426,6 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
     left, right = query.left, query.right
     if query.operator != "union" or not (only_joins(left) and only_joins(right)):
         return None
-    assert isinstance(left, Block)
-    assert isinstance(right, Block)
     if left.outer_joins or right.outer_joins:
         return None
     aliases = {source: alias for alias, source in left.tables.items() if isinstance(source, str)}
@@ -462,7 +440,6 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
         return ("column", names.get(term[1], term[1]), *term[2:]) if term[0] == "column" else term
 
     right = substituted(replace(right, tables=left.tables), renamed)
-    assert isinstance(right, Block)
     if right.select != left.select:
         return None
     shared = tuple(term for term in left.where if term in right.where)
@@ -482,8 +459,6 @@ def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | N
     left, right = query.left, query.right
     if query.operator not in ("intersect", "except") or not (only_joins(left) and only_joins(right)):
         return None
-    assert isinstance(left, Block)
-    assert isinstance(right, Block)
     if len(left.select) != 1 or len(right.select) != 1 or left.outer_joins or right.outer_joins:
         return None
     if not _selects_like(right, left.select[0]):
@@ -496,10 +471,13 @@ def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | N
     return replace(left, where=(*left.where, condition), is_distinct=True, order=())
 
 
+def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
+    return items[:place] + items[place + 1 :]
+
+
 def _ignores_duplicates(block: Block) -> bool:
     """Return whether it does not matter how often a row occurs before DISTINCT or aggregates."""
-    terms = (*block.select, *block.having, *(key for key, _ in block.order))
-    aggregates = [node for term in terms for node in nodes(term) if node[0] in AGGREGATES]
+    aggregates = aggregates_in(*block.results)
     if block.group is None and not aggregates:
         return block.is_distinct
     return bool(aggregates) and all(node[0] in ("min", "max") or node[1][0] == "distinct" for node in aggregates)
