@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import count, pairwise
 
@@ -31,28 +31,10 @@ from pytest_queryeval.languages.sql.parsing import without_warnings
 
 MAX_NODES = 400
 MAX_TABLES = 8
-_SELECT_ARGUMENTS = {
-    *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
-}
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "eq",
-    exp.NEQ: "neq",
-    exp.LT: "lt",
-    exp.LTE: "lte",
-    exp.And: "and",
-    exp.Or: "or",
-    exp.Add: "add",
-    exp.Sub: "sub",
-    exp.Mul: "mul",
-}
+# Nodes whose keys are the operators of terms.
+_OPERATORS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul)
 _FLIPPED: dict[type[exp.Expr], str] = {exp.GT: "lt", exp.GTE: "lte"}
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 # Functions whose value is the same wherever it is computed; others are not understood.
 _PURE = (
     *(exp.Div, exp.Mod, exp.DPipe, exp.Like, exp.ILike, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Cast),
@@ -94,9 +76,7 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
     tree = shared_tree.copy()
     if sum(1 for _ in tree.walk()) > MAX_NODES:
         raise UnprovableError("it is too long")
-    columns = Columns(
-        {name: [column.name.lower() for column in table.columns] for name, table in tables.items()}, dialect
-    )
+    columns = Columns({name: table.by_name for name, table in tables.items()}, dialect)
     columns.replace_texts(tree)
     require_one_meaning(shared_tree, text, dialect)
     query = _Reader(tables, columns, used, dialect).query(tree)
@@ -117,19 +97,17 @@ class _Reader:
 
     def query(self, node: exp.Expr) -> Query:
         """Return a query, or a query in parentheses."""
-        if isinstance(node, exp.Subquery) and not _extra(node, {"this", "alias"}):
+        if isinstance(node, exp.Subquery):
+            _require_only(node, "this", "alias")
             return self.query(node.this)
         if isinstance(node, exp.Select):
             return self._block(node)
         if not isinstance(node, exp.SetOperation):
             raise UnprovableError(type(node).__name__)
-        operator = type(node).__name__.lower()
-        if not node.args.get("distinct"):
-            operator += " all"
+        operator = node.key if node.args.get("distinct") else f"{node.key} all"
         if operator not in ("union", "union all", "intersect", "except"):
             raise UnprovableError(operator)
-        if extra := _extra(node, {"this", "expression", "distinct"}):
-            raise UnprovableError(extra)
+        _require_only(node, "this", "expression", "distinct")
         if any(
             isinstance(side, exp.SetOperation) and type(side) is not type(node) for side in (node.this, node.expression)
         ):
@@ -137,8 +115,8 @@ class _Reader:
         return SetOperation(operator=operator, left=self.query(node.this), right=self.query(node.expression))
 
     def _block(self, select: exp.Select) -> Block:
-        if extra := _extra(select, _SELECT_ARGUMENTS):
-            raise UnprovableError(extra)
+        clauses = ("from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
+        _require_only(select, "expressions", *clauses)
         if (common := select.args.get("with_")) is not None and common.args.get("recursive"):
             raise UnprovableError("WITH RECURSIVE")
         if select.args.get("offset") is not None and select.args.get("limit") is None:
@@ -155,8 +133,8 @@ class _Reader:
             raise UnprovableError("DISTINCT ON")
         items = list(self._items(select, names))
         group = select.args.get("group")
-        if group is not None and _extra(group, {"expressions"}):
-            raise UnprovableError("GROUP BY")
+        if group is not None:
+            _require_only(group, "expressions")
         having = select.args.get("having")
         block = Block(
             tables=tables,
@@ -190,8 +168,7 @@ class _Reader:
             tables[unique_alias] = self._source(node)
             if join is None:
                 continue
-            if extra := _extra(join, {"this", "on", "side", "kind"}):
-                raise UnprovableError(f"JOIN {extra}")
+            _require_only(join, "this", "on", "side", "kind")
             conditions = conjuncts(self._term(join.args["on"])) if join.args.get("on") is not None else []
             if join.side == "LEFT" and join.kind in ("", "OUTER"):
                 outer_joins.append(OuterJoin(alias=unique_alias, conditions=tuple(conditions)))
@@ -204,14 +181,11 @@ class _Reader:
         return tables, where, outer_joins
 
     def _source(self, node: exp.Expr) -> str | Query:
-        if isinstance(node, exp.Subquery):
-            if extra := _extra(node, {"this", "alias"}):
-                raise UnprovableError(extra)
-            if node.alias_column_names:
-                raise UnprovableError("FROM")
-            return _with_distinct_names(self.query(node.this))
-        if not isinstance(node, exp.Table) or _extra(node, {"this", "alias"}) or node.alias_column_names:
+        if not isinstance(node, exp.Table | exp.Subquery) or node.alias_column_names:
             raise UnprovableError("FROM")
+        _require_only(node, "this", "alias")
+        if isinstance(node, exp.Subquery):
+            return _with_distinct_names(self.query(node.this))
         if (common := find_cte(node)) is not None:
             if common.alias_column_names:
                 raise UnprovableError("WITH")
@@ -228,13 +202,12 @@ class _Reader:
             raise UnprovableError("an unknown table")
         if any(common.alias.lower() == name for common in node.root().find_all(exp.CTE)):
             raise UnprovableError("a query of WITH that may read itself or one after it")
-        columns = self._tables[name].columns
+        columns, names = self._tables[name].columns, self._tables[name].by_name
         if any(column.is_collated for column in columns):
             raise UnprovableError("a collation, by which texts that differ may be equal")
-        names = {column.name.lower() for column in columns}
         if len(names) < len(columns):
             raise UnprovableError("columns that differ in the case of their names")
-        if not names.isdisjoint(BOOLEANS):
+        if not BOOLEANS.isdisjoint(names):
             raise UnprovableError("a column that SQLite reads for true or false")
         if any(_NESTED_TYPE.search(column.type) for column in columns):
             raise UnprovableError("a list, which + joins to another, or a part of which is named like a column")
@@ -279,8 +252,7 @@ class _Reader:
     def _order(self, select: exp.Select, items: list[tuple[Term, str]]) -> Iterator[tuple[Term, str]]:
         order = select.args.get("order")
         for key in order.expressions if order is not None else ():
-            if _extra(key, {"this", "desc", "nulls_first"}):
-                raise UnprovableError("ORDER BY")
+            _require_only(key, "this", "desc", "nulls_first")
             direction = "desc" if key.args.get("desc") else "asc"
             yield self._key(key.this, select, items), f"{direction} {bool(key.args.get('nulls_first'))}"
 
@@ -325,9 +297,8 @@ class _Reader:
     def _named(self, names: Names, alias: str, name: str) -> Term:
         """Return a column of an item of FROM."""
         origin = self._columns.origin(names, alias, name)
-        columns = self._tables[origin[0]].columns if origin is not None else ()
-        declared = next((column.type for column in columns if origin and column.name.lower() == origin[1]), "")
-        family = family_of(declared, self._dialect)
+        declared = self._tables[origin[0]].by_name.get(origin[1]) if origin is not None else None
+        family = family_of(declared.type if declared is not None else "", self._dialect)
         if origin is not None and not family and self._dialect == "sqlite":
             raise UnprovableError("a column without a type, in which 1 and 1.0 are equal")
         return "column", self._alias(names, alias), name, family
@@ -340,20 +311,20 @@ class _Reader:
     def _term(self, node: exp.Expr) -> Term:
         self._count()
         if type(node) in _OPERATORS:
-            return _OPERATORS[type(node)], self._term(node.this), self._term(node.expression)
+            return node.key, self._term(node.this), self._term(node.expression)
         if type(node) in _FLIPPED:
             return _FLIPPED[type(node)], self._term(node.expression), self._term(node.this)
         if type(node) in _AGGREGATES:
-            if _extra(node, {"this", "big_int"}):
-                raise UnprovableError("an aggregate of several arguments")
-            operator, argument = _AGGREGATES[type(node)], node.this
+            _require_only(node, "this", "big_int")
+            argument = node.this
             if isinstance(argument, exp.Star):
-                return operator, ("star",)
+                return node.key, ("star",)
             if isinstance(argument, exp.Distinct):
-                if len(argument.expressions) != 1 or argument.args.get("on"):
+                _require_only(argument, "expressions")
+                if len(argument.expressions) != 1:
                     raise UnprovableError("DISTINCT of several arguments")
-                return operator, ("distinct", self._term(argument.expressions[0]))
-            return operator, self._term(argument)
+                return node.key, ("distinct", self._term(argument.expressions[0]))
+            return node.key, self._term(argument)
         if isinstance(node, exp.DataType) and node.args.get("nested"):
             raise UnprovableError("a list, which + joins to another")
         if isinstance(node, _PURE) and not (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)):
@@ -396,8 +367,7 @@ class _Reader:
                 query = node.args.get("query")
                 if query is not None:
                     return "in", tested, self.query(query)
-                if _extra(node, {"this", "expressions"}) or not node.expressions:
-                    raise UnprovableError("IN")
+                _require_only(node, "this", "expressions")
                 items = [self._term(item) for item in node.expressions]
                 _require_one_type(tested, items)
                 self._used["in-list"] = None
@@ -446,22 +416,20 @@ def _with_distinct_names(query: Query) -> Query:
     return query
 
 
-def _extra(node: exp.Expr, allowed: Iterable[str]) -> str:
-    """Return the name of an argument that a node has and that is not allowed; empty for none."""
-    return next((name for name, value in node.args.items() if value and name not in allowed), "")
+def _require_only(node: exp.Expr, *allowed: str) -> None:
+    """Raise `UnprovableError` if a node has an argument that is not allowed."""
+    for name, value in node.args.items():
+        if value and name not in allowed:
+            raise UnprovableError(f"{name} of {node.key}")
 
 
 def _number(clause: exp.Expr | None) -> int | None:
     """Return the number of LIMIT or OFFSET; None without the clause."""
     if clause is None:
         return None
+    _require_only(clause, "expression")
     value = clause.expression
-    if (
-        not isinstance(value, exp.Literal)
-        or value.is_string
-        or not value.name.isdigit()
-        or _extra(clause, {"expression"})
-    ):
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise UnprovableError("LIMIT")
     return int(value.name)
 
