@@ -6,7 +6,7 @@ Also imported by child processes, so it imports nothing else of the package.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -68,6 +68,11 @@ class TableDefinition(NamedTuple):
     def not_null(self) -> set[str]:
         """The names, in lower case, of the columns that are never NULL."""
         return {column.name.lower() for column in self.columns if column.not_null}
+
+    def with_not_null(self, names: Collection[str]) -> TableDefinition:
+        """Return the table whose columns of these names, in lower case, are the ones that are never NULL."""
+        columns = (column._replace(not_null=column.name.lower() in names) for column in self.columns)
+        return self._replace(columns=tuple(columns))
 
 
 Tables: TypeAlias = Mapping[str, TableDefinition]  # by their names in lower case

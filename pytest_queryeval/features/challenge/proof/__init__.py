@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import factorial, prod
 
-from pytest_queryeval.core.db_schema import Column, TableDefinition, Tables
+from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.challenge.proof import rules
 from pytest_queryeval.features.challenge.proof.query import (
@@ -80,7 +80,10 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     if policy.row_order == "strict" or not has_free_columns:
         return ()
     used: dict[str, None] = {ALIASES: None}
-    tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
+    # SQLite allows NULL in some columns of primary keys.
+    tables = {
+        name: table.with_not_null(table.not_null.difference(table.nullable_key)) for name, table in tables.items()
+    }
     try:
         queries = [
             _Normalizer(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)
@@ -92,15 +95,6 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
     return tuple(used) if names[0] == names[1] else ()
-
-
-def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
-    """Return a table whose columns of the primary key are nullable where SQLite allows NULL in them."""
-    columns = (
-        column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
-        for column in table.columns
-    )
-    return table._replace(columns=tuple(columns))
 
 
 def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:

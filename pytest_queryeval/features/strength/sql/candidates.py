@@ -128,7 +128,7 @@ class CandidateDatabases:
         """
         known_figures = {name: of_table for name, of_table in figures.items() if of_table is not None}
         for referred, of_referred in known_figures.items():
-            keys = [key[0] for key in (tables[referred].primary_key, *tables[referred].unique) if len(key) == 1]
+            keys = [key[0] for key in tables[referred].keys if len(key) == 1]
             for key in dict.fromkeys(keys):
                 columns = [
                     (name, column)

@@ -67,7 +67,7 @@ def constraints_of(tables: Tables) -> dict[str, TableConstraints]:
     constraints = {}
     for name, table in tables.items():
         places = places_by_table[name]
-        keys = [key for key in (table.primary_key, *table.unique) if key and places.keys() >= set(key)]
+        keys = [key for key in table.keys if places.keys() >= set(key)]
         references = [
             (tuple(map(places.__getitem__, key.columns)), key.table, tuple(map(referred.__getitem__, key.referred)))
             for key in table.foreign_keys

@@ -55,12 +55,8 @@ class SourceTables:
 
     def _strictest(self, name: str) -> TableDefinition:
         table, declared = self.tables[name], self.declared[name]
-        columns = (
-            column._replace(not_null=column.not_null or declared_column.not_null)
-            for column, declared_column in zip(table.columns, declared.columns, strict=True)
-        )
         foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
-        return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
+        return table.with_not_null(table.not_null | declared.not_null)._replace(foreign_keys=tuple(foreign_keys))
 
     @cached_property
     def script(self) -> str:
@@ -121,8 +117,7 @@ def source_tables(case: Case, session: Session) -> SourceTables:
             declared_ddl = ""
         stated_tables = read_tables(stated_ddl or "", dialect)
         tables = read_tables(declared_ddl, dialect) or {
-            name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
-            for name, table in stated_tables.items()
+            name: TableDefinition(name, table.columns).with_not_null(()) for name, table in stated_tables.items()
         }
         rows = _ConstraintChecker(tables, dialect, returns_rows)
         checked = _LazyTables(tables, lambda name: rows.constrain(tables[name], stated_tables.get(name)))
@@ -144,17 +139,15 @@ class _ConstraintChecker:
         """Return the declared table with those constraints, declared or stated, that the rows keep."""
         name = declared.name
         references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
-        declared_keys = [set(key) for key in (declared.primary_key, *declared.unique)]
+        declared_keys = [set(key) for key in declared.keys]
         stated_keys = [
             key
-            for key in ((stated.primary_key, *stated.unique) if stated else ())
+            for key in (stated.keys if stated else ())
             if not any(columns >= set(key) for columns in declared_keys) and self.keep_key(name, key)
         ]
-        not_null = {column.name.lower() for column in declared.columns if column.not_null}
-        not_null -= {column for column in declared.primary_key if self.have_nulls(name, column)}
+        not_null = declared.not_null - {column for column in declared.primary_key if self.have_nulls(name, column)}
         not_null.update(column for key in stated_keys for column in key)
-        return declared._replace(
-            columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared.columns),
+        return declared.with_not_null(not_null)._replace(
             unique=(*declared.unique, *stated_keys),
             foreign_keys=tuple(key for key in references if self.keep_reference(declared, key)),
         )
@@ -190,11 +183,9 @@ class _ConstraintChecker:
 
     def _quote(self, table: str, names: Sequence[str], prefix: str = "") -> list[str]:
         """Return columns as the source spells them, for a query; empty if the table lacks one of them."""
-        columns = {
-            column.name.lower(): column.name for column in (self.tables[table].columns if table in self.tables else ())
-        }
+        columns = self.tables[table].by_name if table in self.tables else {}
         quote = quote_in(self.dialect, keep_case=True)
-        return [prefix + quote(columns[name]) for name in names] if columns.keys() >= {*names} else []
+        return [prefix + quote(columns[name].name) for name in names] if columns.keys() >= {*names} else []
 
 
 @lru_cache(maxsize=64)
@@ -270,12 +261,12 @@ def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
     not_null.update(primary)
     return TableDefinition(
         declared.this.name.lower(),
-        tuple(column._replace(not_null=column.name.lower() in not_null) for column in columns),
+        columns,
         primary,
         tuple(foreign),
         unique=tuple(unique),
         nullable_key=nullable,
-    )
+    ).with_not_null(not_null)
 
 
 def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:

@@ -213,24 +213,21 @@ def infer_constraints(table: TableDefinition, figures: TableFigures) -> tuple[Ta
 
     Where no column is unique, the whole row is if no row occurs twice.
     """
-    columns = [
-        column._replace(not_null=column.not_null or figures.columns[column.name.lower()].values == figures.rows)
-        for column in table.columns
-    ]
-    keys = [tuple(key) for key in (table.primary_key, *table.unique)]
+    filled = {name for name, of_column in figures.columns.items() if of_column.values == figures.rows}
+    keys = [*map(tuple, table.keys)]
     unique: list[Sequence[str]] = [
         (name,)
         for name, (values, different_values, *_) in figures.columns.items()
         if values and values == different_values and (name,) not in keys
     ]
-    if not unique and not any(keys) and figures.different_rows == figures.rows:
+    if not unique and not keys and figures.different_rows == figures.rows:
         unique = [tuple(figures.columns)]
     ranges = {
         (table.name, name): (of_column.least, of_column.greatest)
         for name, of_column in figures.columns.items()
         if _place(of_column.least) and is_in_range(of_column.least, (of_column.least, of_column.greatest))
     }
-    return table._replace(columns=tuple(columns), unique=(*table.unique, *unique)), ranges
+    return table.with_not_null(table.not_null | filled)._replace(unique=(*table.unique, *unique)), ranges
 
 
 def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
