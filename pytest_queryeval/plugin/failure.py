@@ -76,12 +76,13 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
         match part:
             case StoryQuery(name=name, text=text):
                 yield from _query(name, text)
-            case StoryCause(edits=edits):
-                yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in edits)
-            case StoryChallenge(summary=summary):
+            case StoryCause(cause=cause):
+                yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in cause["edits"])
+            case StoryChallenge(summary=summary, counterexample=counterexample):
                 yield _line("challenge", summary)
-                yield from (f"    gold     | {_row(row)}" for row in part.gold_rows[:ROWS])
-                yield from (f"    instead  | {_row(row)}" for row in part.predicted_rows[:ROWS])
+                if counterexample is not None:
+                    yield from (f"    gold     | {_row(row)}" for row in counterexample["gold_rows"][:ROWS])
+                    yield from (f"    instead  | {_row(row)}" for row in counterexample["predicted_rows"][:ROWS])
             case Differences():
                 yield from [_line("answers", ", ".join(shapes))] if shapes else ()
                 yield from _answer_differences(result)

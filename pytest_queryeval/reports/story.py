@@ -15,12 +15,14 @@ from typing import Generic, Literal, TypeAlias
 from pytest_queryeval.core.case_report import (
     AnyRow,
     CaseReport,
+    CauseReport,
     CausingEditReport,
     ChallengeReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,
     QueryReport,
+    RefutationReport,
     Row,
     StepReport,
     by_data,
@@ -87,10 +89,8 @@ class StoryQuery:
 class StoryCause:
     """Which edits make a wrong prediction right, and the query after them."""
 
-    edits: Sequence[CausingEditReport]
-    repaired_query: str | None
-    is_tested: bool
-    """Whether the repaired query was compared with gold on more than the source."""
+    cause: CauseReport
+    """With the `causing_edits`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +98,7 @@ class StoryChallenge:
     """Whether other data tells a right predicted query from gold."""
 
     summary: str
-    gold_rows: Sequence[Row] = ()
-    """What gold answers in the counterexample, as the next one; empty without a counterexample."""
-    predicted_rows: Sequence[Row] = ()
-    script: str = ""
-    """What creates the counterexample; empty without one."""
+    counterexample: RefutationReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,13 +198,10 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         text = f"({no_answer})" if no_answer else predicted["query"]
         yield StoryQuery(name="predicted", origin=origin, text=text, answer=answer_of(predicted), failure=failure)
     if case["cause"] is not None:
-        yield StoryCause(
-            edits=causing_edits(case),
-            repaired_query=case["cause"]["repaired_query"],
-            is_tested=case["cause"].get("tested", False),
-        )
+        yield StoryCause(cause={**case["cause"], "edits": causing_edits(case)})
     if "challenge" in case:
-        yield _challenge(case["challenge"])
+        challenge = case["challenge"]
+        yield StoryChallenge(summary=challenge_text(challenge), counterexample=by_data(challenge).counterexample)
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
     if case_notes := list(notes(case)):
@@ -232,18 +225,6 @@ def _compare_text(case: CaseReport) -> str:
         f"{key}: {cell_text(value, CELL_CHARACTERS)}"
         for key, value in case["fingerprint"]["compare"].items()
         if any(follows_compare(name, key) for name in names)
-    )
-
-
-def _challenge(challenge: ChallengeReport) -> StoryChallenge:
-    counterexample = by_data(challenge).counterexample
-    if counterexample is None:
-        return StoryChallenge(summary=challenge_text(challenge))
-    return StoryChallenge(
-        summary=challenge_text(challenge),
-        gold_rows=counterexample["gold_rows"],
-        predicted_rows=counterexample["predicted_rows"],
-        script=counterexample["script"],
     )
 
 

@@ -335,14 +335,16 @@ def _section(
                 yield from _answer_lines(part.answer, width)
             if part.failure:
                 yield f"{INDENT}{one_line(part.failure, LINE_CHARACTERS)}"
-        case StoryCause(edits=edits, repaired_query=repaired_query):
-            yield "cause" if part.is_tested or repaired_query is None else "cause (compared on the source only)"
-            yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
+        case StoryCause(cause=cause):
+            repaired_query = cause["repaired_query"]
+            is_tested = cause.get("tested") or repaired_query is None
+            yield "cause" if is_tested else "cause (compared on the source only)"
+            yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in cause["edits"])
             yield from _text_lines(repaired_query) if repaired_query is not None else ()
-        case StoryChallenge(summary=summary, script=script):
+        case StoryChallenge(summary=summary, counterexample=counterexample):
             yield "challenge"
             yield f"{INDENT}{one_line(summary, LINE_CHARACTERS)}"
-            yield from _text_lines(script) if script else ()
+            yield from _text_lines(counterexample["script"]) if counterexample is not None else ()
         case Differences(rows=rows):
             yield "difference"
             yield f"{INDENT}{one_line(part.summary, LINE_CHARACTERS)}"
