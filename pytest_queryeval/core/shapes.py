@@ -10,7 +10,7 @@ shapes as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
@@ -102,6 +102,11 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
+def is_mapping(value: Any, is_name: Callable[[Any], bool] = is_text, is_value: Callable[[Any], bool] = is_text) -> bool:
+    """Return whether it is a mapping with such names and values, by default texts; it may be empty."""
+    return isinstance(value, dict) and all(map(is_name, value)) and all(map(is_value, value.values()))
+
+
 def is_texts(value: Any) -> bool:
     """Return whether it is one such text, or a list of them."""
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
@@ -118,14 +123,28 @@ def is_iris(value: Any) -> bool:
 
 
 TEXTS = either(STRING, {**list_shape(STRING), "minItems": 1})
-TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false", shape=FLAG)
-FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True, shape=STRING)
-FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True, shape=TEXTS)
 
 
 def choice_shape(names: Iterable[str]) -> Shape:
     """Return the shape of one of a few words, or of a variable that holds one."""
     return either(enum_shape(names), VARIABLE)
+
+
+def text_setting(words: str, fits: Callable[[str], object] = bool, of: Shape = STRING) -> SettingValidator:
+    """Return the validator of texts that are not empty and that fit."""
+    return SettingValidator(lambda value: is_text(value) and bool(fits(value)), words, shape=of)
+
+
+def choice_setting(names: Collection[str], words: str = "") -> SettingValidator:
+    """Return the validator of one of a few words."""
+    return SettingValidator(
+        lambda value: value in tuple(names), words or f"one of {', '.join(names)}", shape=choice_shape(names)
+    )
+
+
+TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false", shape=FLAG)
+FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True, shape=STRING)
+FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True, shape=TEXTS)
 
 
 def pattern_shape(pattern: str) -> Shape:

@@ -21,7 +21,7 @@ from pytest_queryeval.core.shapes import (
     either,
     is_iri,
     is_iris,
-    is_text,
+    is_mapping,
     is_texts,
     list_shape,
     texts,
@@ -70,7 +70,7 @@ _ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS))
 SETTINGS = {
     "files": FILE_NAMES,
     "graphs": SettingValidator(
-        lambda value: isinstance(value, dict) and all(is_iri(name) and is_text(value[name]) for name in value),
+        lambda value: is_mapping(value, is_iri),
         "a mapping of IRIs of graphs to names of files",
         names_files=True,
         suggestion=_graphs_problem,

@@ -12,12 +12,11 @@ import stat
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pytest_queryeval.core.errors import SourceError, nearest_file
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.shapes import STRING, SettingValidator, is_text, validate_settings
+from pytest_queryeval.core.shapes import STRING, SettingValidator, is_mapping, is_text, validate_settings
 from pytest_queryeval.engines import ENGINES, prefix_source_errors
 
 # Names the state of a live source; every source may have it.
@@ -27,13 +26,8 @@ _HEX_DIGITS = 32
 _KEPT_DIGESTS = 4_096
 
 
-def is_tables(value: Any) -> bool:
-    """Return whether it is a mapping of texts to texts with at least one entry."""
-    return isinstance(value, dict) and bool(value) and all(map(is_text, (*value, *value.values())))
-
-
 TABLES = SettingValidator(
-    is_tables,
+    lambda value: is_mapping(value) and bool(value),
     "a mapping of names of tables to names of files",
     names_files=True,
     shape={"type": "object", "additionalProperties": STRING, "minProperties": 1},

@@ -12,7 +12,7 @@ from pytest_queryeval.core.shapes import (
     STRING,
     SettingValidator,
     Shape,
-    choice_shape,
+    choice_setting,
     either,
     is_text,
     pattern_shape,
@@ -111,6 +111,6 @@ CONNECTION: Mapping[str, SettingValidator] = {
 }
 REQUEST: Mapping[str, SettingValidator] = {
     **CONNECTION,
-    "method": SettingValidator(lambda value: value in METHODS, "GET or POST", shape=choice_shape(METHODS)),
+    "method": choice_setting(METHODS, "GET or POST"),
     "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers", shape=_PARAMETERS),
 }

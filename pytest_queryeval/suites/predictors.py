@@ -24,7 +24,7 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
-from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem, settings_shape
+from pytest_queryeval.suites.variables import expanded_settings, expanded_text, settings_at, settings_shape
 from pytest_queryeval.text.redaction import mask_credentials
 
 _FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
@@ -89,7 +89,8 @@ def read_predictor(node: Node) -> PredictorSpec:
             f"'{mask_credentials(str(node.value))}' has no scheme: write http://{mask_credentials(str(node.value))}"
         )
     settings = {} if kind == text else _settings_of(kind, text)
-    _check_predictor(kind, settings, {}, node)
+    with settings_at({}, node, PREDICTORS[kind].text_setting):
+        PREDICTORS[kind].check(settings)
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
 
 
@@ -171,7 +172,8 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
             flag(predictor_entries[SEND_SCHEMA]),
             {**nodes, SEND_SCHEMA: predictor_entries[SEND_SCHEMA]},
         )
-    _check_predictor(kind, settings, nodes, settings_node)
+    with settings_at(nodes, settings_node, PREDICTORS[kind].text_setting):
+        PREDICTORS[kind].check(settings)
     _check_call_settings(kind, predictor_entries)
     calls = {
         name: CALL_SETTINGS[name](value) for name, value in predictor_entries.items() if name not in (kind, SEND_SCHEMA)
@@ -196,11 +198,3 @@ def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:
     """Return the settings of a predictor that is given as a text."""
     predictor = PREDICTORS[kind]
     return {predictor.text_setting or kind: text} if predictor.read_text is None else predictor.read_text(text)
-
-
-def _check_predictor(kind: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that is wrong, or at `fallback_node` where it has no node of its own."""
-    try:
-        PREDICTORS[kind].check(settings)
-    except SettingError as error:
-        raise setting_problem(error, PREDICTORS[kind].text_setting, nodes, otherwise) from error

@@ -26,8 +26,8 @@ from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,
     expanded_value,
-    setting_problem,
     setting_shapes,
+    settings_at,
     settings_shape,
 )
 from pytest_queryeval.text.redaction import mask_credentials
@@ -97,13 +97,11 @@ def read_source(node: Node) -> Source | SourceText:
     settings = expanded_settings(source_entries[engine], ENGINES[engine].text_setting)
     # Those of SOURCE_KEYS may also stand beside the name of the engine.
     settings |= {name: expanded_value(source_entries[name]) for name in source_entries if name != engine}
-    _check_settings(engine, settings, nodes, source_entries[engine])
-    source = _source(_name_of(engine, settings), engine, settings, node)
-    resolve = ENGINES[engine].resolve
-    try:
+    with settings_at(nodes, source_entries[engine], ENGINES[engine].text_setting):
+        _check_settings(engine, settings, node.file.folder)
+        source = _source(_name_of(engine, settings), engine, settings, node)
+        resolve = ENGINES[engine].resolve
         return source if resolve is None else resolve(source)
-    except SettingError as error:
-        raise setting_problem(error, ENGINES[engine].text_setting, nodes, source_entries[engine]) from error
 
 
 @shape({"allOf": [OF_SOURCE]})  # beside a reference alone, editors ignore the description
@@ -145,7 +143,8 @@ def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) 
         )
     _check_engine(engine, source.node)
     settings = {ENGINES[engine].text_setting: source.text}
-    _check_settings(engine, settings, {}, source.node)
+    with settings_at({}, source.node, ENGINES[engine].text_setting):
+        _check_settings(engine, settings, source.node.file.folder)
     return _source(mask_credentials(source.text), engine, settings, source.node)
 
 
@@ -175,16 +174,9 @@ def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Nod
     return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
 
 
-def _check_settings(engine: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that is wrong, or at `fallback_node` where it has no node of its own."""
-    try:
-        ENGINES[engine].check(settings)
-        _check_ca_file(settings, otherwise.file.folder)
-    except SettingError as error:
-        raise setting_problem(error, ENGINES[engine].text_setting, nodes, otherwise) from error
-
-
-def _check_ca_file(settings: Mapping[str, JsonValue], folder: Path) -> None:
+def _check_settings(engine: str, settings: Mapping[str, JsonValue], folder: Path) -> None:
+    """Raise `SettingError` for settings that cannot be right, or a CA file that does not exist."""
+    ENGINES[engine].check(settings)
     name = settings.get("verify")
     if not isinstance(name, str):
         return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -16,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, did_you_mean
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.shapes import (
     ANYTHING,
@@ -145,17 +146,22 @@ def setting_shapes(validators: Mapping[str, SettingValidator]) -> dict[str, Shap
     return {name: {"description": validator.words, **validator.shape} for name, validator in validators.items()}
 
 
-def setting_problem(
-    error: SettingError, text_setting: str, nodes: Mapping[str, Node], fallback_node: Node
-) -> CaseError:
-    """Return the error of a setting at its node, else at `fallback_node`, whose key replaces `text_setting` in it."""
-    problem = str(error)
-    if error.setting == text_setting and text_setting not in nodes and fallback_node.key:
-        for quote in "'`":
-            problem = problem.replace(f"{quote}{text_setting}{quote}", f"{quote}{fallback_node.key}{quote}")
-    for node in (*nodes.values(), fallback_node):
-        problem = _as_written(problem, node)
-    return nodes.get(error.setting, fallback_node).problem(problem)
+@contextmanager
+def settings_at(nodes: Mapping[str, Node], fallback_node: Node, text_setting: str) -> Iterator[None]:
+    """Raise the `SettingError` of the block as `CaseError` at the node of its setting, else at `fallback_node`.
+
+    The key of `fallback_node` replaces `text_setting` in the message if it stands for it.
+    """
+    try:
+        yield
+    except SettingError as error:
+        problem = str(error)
+        if error.setting == text_setting and text_setting not in nodes and fallback_node.key:
+            for quote in "'`":
+                problem = problem.replace(f"{quote}{text_setting}{quote}", f"{quote}{fallback_node.key}{quote}")
+        for node in (*nodes.values(), fallback_node):
+            problem = _as_written(problem, node)
+        raise nodes.get(error.setting, fallback_node).problem(problem) from error
 
 
 def _as_written(message: str, node: Node) -> str:

@@ -22,10 +22,11 @@ from pytest_queryeval.core.shapes import (
     TRUE_OR_FALSE,
     SettingValidator,
     Shape,
-    choice_shape,
+    choice_setting,
     either,
     is_text,
     list_shape,
+    text_setting,
     validate_settings,
 )
 from pytest_queryeval.features.command_predictor.processes import GRACE_SECONDS, Command, Process
@@ -64,13 +65,13 @@ _TEXT_OR_NUMBER: Shape = {"type": ["string", "integer"]}
 _WORDS = either(STRING, {**list_shape(_TEXT_OR_NUMBER), "minItems": 1})
 SETTINGS = {
     "run": SettingValidator(lambda _: True, "a program and its arguments", shape=_WORDS),  # `split_command` reads it
-    "mode": SettingValidator(lambda value: value in MODES, f"one of {', '.join(MODES)}", shape=choice_shape(MODES)),
+    "mode": choice_setting(MODES),
     "env": SettingValidator(
         is_environment,
         "a mapping of names to texts: write other values in quotes",
         shape={"type": "object", "additionalProperties": _TEXT_OR_NUMBER},
     ),
-    "cwd": SettingValidator(is_text, "the name of a folder", shape=STRING),
+    "cwd": text_setting("the name of a folder"),
     SEND_SCHEMA: TRUE_OR_FALSE,
 }
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean, nearest
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.shapes import TRUE_OR_FALSE, SettingValidator, is_text, pattern_shape
+from pytest_queryeval.core.shapes import TRUE_OR_FALSE, pattern_shape, text_setting
 from pytest_queryeval.engines import Engine, EngineType, Settings, WriteDriver, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
@@ -111,10 +111,10 @@ def _parts(url: str) -> tuple[str, str]:
 
 
 SETTINGS = {
-    "url": SettingValidator(
-        lambda value: is_text(value) and bool(_URL.fullmatch(value)),
+    "url": text_setting(
         "a URL such as postgresql://user:password@host/database (in a password, @ is %40 and / is %2F)",
-        shape=pattern_shape("^[A-Za-z]\\w*([+]\\w+)?://"),
+        _URL.fullmatch,
+        pattern_shape("^[A-Za-z]\\w*([+]\\w+)?://"),
     ),
     "scratch": TRUE_OR_FALSE,
 }

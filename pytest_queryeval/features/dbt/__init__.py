@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, SettingError, SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.shapes import FILE_NAME, STRING, SettingValidator, is_text
+from pytest_queryeval.core.shapes import FILE_NAME, text_setting
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.values import entries, items, scalar, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
@@ -22,7 +22,7 @@ from pytest_queryeval.sandbox.host import Hosts
 PROJECT = "dbt_project.yml"
 TARGET_PATH = "target-path"
 FOLDERS = {"model-paths": "models", "seed-paths": "seeds", "snapshot-paths": "snapshots"}
-_NAME = SettingValidator(is_text, "a name", shape=STRING)
+_NAME = text_setting("a name")
 SETTINGS = {
     "project": FILE_NAME,
     "profile": _NAME,

@@ -21,7 +21,7 @@ from pytest_queryeval.core.db_schema import (
 )
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape, is_text, pattern_shape
+from pytest_queryeval.core.shapes import SettingValidator, choice_setting, pattern_shape, text_setting
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among, with_cells
 from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection_settings
@@ -37,10 +37,8 @@ PATHS = ("columns", "cells", "error", "truncated", "next")
 UNPARSED = ("refuse", "allow")
 UNSUPPORTED = ("invalid", "rejected", "unsafe")  # failures of a query that the service need not support
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
-_PATH = SettingValidator(
-    lambda value: is_text(value) and value.startswith("$") and "://" not in value,
-    "a JSONPath, such as $.rows",
-    shape=pattern_shape("^[$]"),
+_PATH = text_setting(
+    "a JSONPath, such as $.rows", lambda path: path.startswith("$") and "://" not in path, pattern_shape("^[$]")
 )
 SETTINGS = {
     **REQUEST,
@@ -56,11 +54,11 @@ SETTINGS = {
         "a whole number above 0",
         shape={"type": "integer", "exclusiveMinimum": 0},
     ),
-    "probe": SettingValidator(is_text, "a query", shape=STRING),
+    "probe": text_setting("a query"),
     "dialect": SettingValidator(
         lambda value: isinstance(value, str), "the name of a dialect", shape={"type": "string"}
     ),
-    "unparsed": SettingValidator(lambda value: value in UNPARSED, "refuse or allow", shape=choice_shape(UNPARSED)),
+    "unparsed": choice_setting(UNPARSED, "refuse or allow"),
 }
 _STATEMENTS = {
     "sqlite": """

@@ -15,6 +15,7 @@ from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.shapes import (
     TRUE_OR_FALSE,
     SettingValidator,
+    is_mapping,
     is_text,
     pattern_shape,
     validate_settings,
@@ -68,7 +69,7 @@ SETTINGS = {
     ),
     "answer": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.sql", shape=_PATH),
     "metadata": SettingValidator(
-        lambda value: isinstance(value, dict) and all(is_text(name) and _is_path(value[name]) for name in value),
+        lambda value: is_mapping(value, is_value=_is_path),
         "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}",
         shape={"type": "object", "additionalProperties": _PATH},
     ),

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shape
+from pytest_queryeval.core.shapes import pattern_shape, text_setting
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import TABLES, absolute, check_settings, require_file
@@ -37,16 +37,16 @@ WARM_UP = "SELECT a.id, count(*) FROM range(2) a JOIN range(2) b ON a.id = b.id 
 _MASTER = re.compile(r"local(\[([1-9]\d{0,2}|\*)\])?")
 _CONNECT = re.compile(r"sc://[^\s/:]+(:\d+)?(/[^\s]*)?")
 SETTINGS = {
-    "master": SettingValidator(
-        lambda value: isinstance(value, str) and bool(_MASTER.fullmatch(value)),
+    "master": text_setting(
         "local[N], such as local[2] (a cluster is queried through its Spark Connect server: connect: sc://host)",
-        shape=pattern_shape(r"^local(\[([1-9]\d{0,2}|\*)\])?$"),
+        _MASTER.fullmatch,
+        pattern_shape(r"^local(\[([1-9]\d{0,2}|\*)\])?$"),
     ),
     "tables": TABLES,
-    "connect": SettingValidator(
-        lambda value: is_text(value) and bool(_CONNECT.fullmatch(value)),
+    "connect": text_setting(
         "the address of a Spark Connect server, such as sc://host:15002/;token=…",
-        shape=pattern_shape("^sc://"),
+        _CONNECT.fullmatch,
+        pattern_shape("^sc://"),
     ),
 }
 

@@ -14,7 +14,7 @@ from pytest_queryeval.core.shapes import (
     TEXTS,
     TRUE_OR_FALSE,
     SettingValidator,
-    choice_shape,
+    choice_setting,
     is_iri,
     is_iris,
     texts,
@@ -67,9 +67,7 @@ SETTINGS = {
     "allow_from": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "prefixes": PREFIXES,
     "service": TRUE_OR_FALSE,
-    "profile": SettingValidator(
-        lambda value: value in tuple(PROFILES), f"one of {', '.join(PROFILES)}", shape=choice_shape(PROFILES)
-    ),
+    "profile": choice_setting(PROFILES),
 }
 
 

@@ -19,9 +19,10 @@ from pytest_queryeval.core.shapes import (
     FILE_NAME,
     STRING,
     SettingValidator,
-    choice_shape,
-    is_text,
+    choice_setting,
+    is_mapping,
     mapping_shape,
+    text_setting,
     validate_settings,
 )
 from pytest_queryeval.core.table import Table
@@ -69,25 +70,19 @@ def _unknown_field(value: Any) -> str:
 
 SETTINGS = {
     "path": FILE_NAME,
-    "key": SettingValidator(is_text, "id, question, or the name of what holds the ids", shape=STRING),
+    "key": text_setting("id, question, or the name of what holds the ids"),
     "columns": SettingValidator(
-        lambda value: isinstance(value, dict) and value.keys() <= {*FIELDS} and all(map(is_text, value.values())),
+        lambda value: is_mapping(value, FIELDS.__contains__),
         "a mapping such as {id: No., predicted: SQL}",
         suggestion=_unknown_field,
         shape=mapping_shape(dict.fromkeys(FIELDS, STRING)),
     ),
-    "answer": SettingValidator(
-        lambda value: is_text(value) and value not in (*KEY_FIELDS, "seconds", "trial"),
-        "the name of what holds the answers",
-        shape=STRING,
+    "answer": text_setting(
+        "the name of what holds the answers", lambda value: value not in (*KEY_FIELDS, "seconds", "trial")
     ),
-    "sheet": SettingValidator(is_text, "the name of a sheet", shape=STRING),
+    "sheet": text_setting("the name of a sheet"),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
-    "missing": SettingValidator(
-        lambda value: value in MISSING,
-        "error or fail: fail counts a case without a prediction as failed",
-        shape=choice_shape(MISSING),
-    ),
+    "missing": choice_setting(MISSING, "error or fail: fail counts a case without a prediction as failed"),
     "header_row": SettingValidator(
         lambda value: type(value) is int and value >= 1,
         "the number of a row",
