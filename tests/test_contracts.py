@@ -156,7 +156,7 @@ def test_gate_rule_needs_no_key_that_a_report_may_lack(name, merged, tmp_path):
             with suppress(ReportError):  # else the gate is that of an earlier version, which did not write the key
                 assert REPORTS["md"].render(read_report(path)) == REPORTS["md"].render(merged.report)
                 continue
-            with pytest.raises(ReportError, match=rf"gates\[0\]: '{key}[.\w]*' is missing"):
+            with pytest.raises(ReportError, match=r"gates\[0\]: '\w+' is missing"):
                 read_report(path)
 
 

@@ -131,9 +131,9 @@ def test_a_rule_that_is_not_known_here_is_kept_and_not_evaluated():
     ]
 
 
-def test_a_rule_with_a_method_of_earlier_versions_is_refused():
-    with pytest.raises(QueryEvalError, match=r"rule Old has why_all\(\), which is no longer called: see "):
-        type("Old", (GateRule,), {"why_all": lambda self, gate: ""})
+def test_a_rule_of_an_earlier_version_is_refused():
+    with pytest.raises(QueryEvalError, match="rule Old has `evidence`, as earlier versions did: write `observe`"):
+        type("Old", (GateRule,), {"evidence": lambda self, gate: None})
 
 
 # Properties, each against the definition.

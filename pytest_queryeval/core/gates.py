@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -21,8 +21,6 @@ from pytest_queryeval.text.formatting import format_score, limits_text, pluraliz
 # A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
-# Methods that rules of earlier versions had.
-_WITHDRAWN = {"evidence", "metric_of_cases", "most_failures", "score_with_errors", "short_texts", "why_all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +110,6 @@ class GateRule(ABC):
         for limit, numbers in limit_requirements(limits.minimum, limits.maximum):
             yield (*name, *limit), numbers
 
-    def stored_keys(self, gate: GateReport) -> Sequence[str]:
-        """Return the keys that a gate of the rule has in a report and gates of other rules may lack.
-
-        Those within `settings` and `details` stand behind a dot: `settings.by`. A report without them is refused.
-        """
-        return ()
-
     def shape(self, metric: Callable[[Any], str]) -> Shape:
         """Return the shape of its gates beside those of their keys."""
         keys = self.keys(metric)
@@ -152,10 +143,10 @@ class GateRule(ABC):
         return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
 
     def __init_subclass__(cls) -> None:
-        """Raise `QueryEvalError` for a rule of an earlier version, whose methods would not be called."""
-        for name in _WITHDRAWN & vars(cls).keys():
-            remedy = "see `GateRule` in docs/extending.md"
-            raise QueryEvalError(f"the gate rule {cls.__name__} has {name}(), which is no longer called: {remedy}")
+        """Raise `QueryEvalError` for a rule of an earlier version."""
+        if "evidence" in vars(cls):
+            remedy = "write `observe` and `measure` instead, as docs/extending.md shows"
+            raise QueryEvalError(f"the gate rule {cls.__name__} has `evidence`, as earlier versions did: {remedy}")
 
 
 # A gate follows the first rule whose name is one of the gate's keys; a gate without such a key follows `limits`.
@@ -178,7 +169,8 @@ def requirement(metric: str, *, minimum: float | None = None, maximum: float | N
 
 def limits_of(gate: PendingGate) -> Threshold:
     """Return the limits of a gate; without `min` or `max` there is no limit on that side."""
-    return Threshold(minimum=gate["min"], maximum=gate.get("max_regressions", gate["max"]))
+    maximum = gate["max_regressions"] if gate["type"] == "max_regressions" else gate["max"]
+    return Threshold(minimum=gate["min"], maximum=maximum)
 
 
 def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator[Requirement]:

@@ -22,7 +22,7 @@ from pytest_queryeval.evaluation.trials import meets_rule
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, collect_cases
-from pytest_queryeval.results.gates import rule_of
+from pytest_queryeval.results.gates import gate_text, rule_of
 from pytest_queryeval.text.formatting import one_line
 
 WRITE_ONE = "write one with `queryeval evaluate PATH --report report.json`"
@@ -171,11 +171,10 @@ def _head_problem(report: Report) -> str:
             if isinstance(value, str) is (group == "not"):
                 expectation = "an object" if group == "not" else "a text"
                 return f"gates[{number}].where.{group}: expected {expectation}"
-        for key in rule_of(gate).stored_keys(gate):
-            name, _, within = key.partition(".")  # `a.b` is the key `b` in the value of `a`
-            stored: object = gate.get(name)
-            if name not in gate or (within and not (isinstance(stored, dict) and within in stored)):
-                return f"gates[{number}]: '{key}' is missing"
+        try:  # what the rule of the gate reads, which other gates need not have
+            gate_text(gate), list(rule_of(gate).requirements(gate)), rule_of(gate).is_met(gate, gate)
+        except KeyError as error:
+            return f"gates[{number}]: {error} is missing"
     return ""
 
 

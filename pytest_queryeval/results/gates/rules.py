@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -169,10 +169,6 @@ class NoRegression(GateRule):
             "better": better_of(metric),
         }
 
-    def stored_keys(self, gate: GateReport) -> Sequence[str]:
-        measured_keys = () if gate["value"] is None else ("before", "after", "p", "detectable")
-        return ("no_regression", "better", *measured_keys)
-
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
         if earlier is None:
             return None
@@ -269,9 +265,6 @@ class MaxRegressions(GateRule):
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return {**requirement("regressions"), "max_regressions": fields["max_regressions"]}
-
-    def stored_keys(self, gate: GateReport) -> Sequence[str]:
-        return ("max_regressions",)
 
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
         """Return of a case in both runs whether it met its thresholds before, and whether it regressed."""
