@@ -190,6 +190,8 @@ class _Search:
             return None
         if self._differences.correction is not None:
             return self._cause_beside_gold(self._differences.correction)
+        if self._is_too_slow():
+            return self._differences.fallback()
         if self._is_right_in_other_words():
             self._check_engine()
             return None
@@ -213,6 +215,11 @@ class _Search:
             return not is_refuted(self._case, gold, query, self._session, databases, self._refuting_states)
         except SourceError:
             return None
+
+    def _is_too_slow(self) -> bool:
+        """Return whether the predicted query, written anew, would take all the time that a cause may take."""
+        is_limited = self._session.cause_mode == "auto" and bool(self._differences.in_other_words)
+        return is_limited and self._trial.predicted.seconds > CAUSE_SECONDS
 
     def _is_right_in_other_words(self) -> bool:
         """Return whether the predicted query has gold's answer once it is only written anew, without an edit."""

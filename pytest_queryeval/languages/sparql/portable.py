@@ -34,7 +34,7 @@ Change: TypeAlias = tuple[int, int, str]
 """Where a change of a text begins and ends, and what stands there after it."""
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def portable(query: str) -> str:
     """Return a query with the same meaning that every engine reads as it is meant.
 

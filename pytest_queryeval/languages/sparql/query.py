@@ -335,7 +335,7 @@ class QueryOutline:
         return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def read_query(text: str) -> QueryOutline:
     """Return the outline of a query; never raise, whatever the text."""
     # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.

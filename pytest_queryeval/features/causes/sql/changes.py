@@ -92,8 +92,9 @@ def copy_step(node: exp.Expr, gold: exp.Expr, *names: str) -> Step:
 
 def changed_copy(tree: exp.Expr, steps: Iterable[Step]) -> exp.Expr:
     """Return a copy of a tree after steps, each of which changes the copy of its node."""
-    copy = tree.copy()
-    copies = {id(node): copied for node, copied in zip(tree.walk(), copy.walk(), strict=True)}
+    copy, steps = tree.copy(), [*steps]
+    changed = {id(node) for node, _ in steps}
+    copies = {id(node): copied for node, copied in zip(tree.walk(), copy.walk(), strict=True) if id(node) in changed}
     for node, change in steps:
         change(copies[id(node)])
     return copy
@@ -177,7 +178,10 @@ def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> lis
     """
     if not (isinstance(select, exp.Select) and isinstance(predicted, exp.Select) and isinstance(gold, exp.Select)):
         return []
-    unused = sources(select).keys() - sources(gold).keys() - _used_tables(select) if not select.is_star else set()
+    extra = sources(select).keys() - sources(gold).keys()
+    if not extra or select.is_star:
+        return []
+    unused = extra - _used_tables(select)
     leftovers = unused & _used_tables(predicted)
     linked = [_tables(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
     while joining := {name for names in linked if names & leftovers for name in names & unused} - leftovers:

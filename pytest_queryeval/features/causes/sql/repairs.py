@@ -40,6 +40,7 @@ _GLUED = re.compile(r"\b(group|order)by\b", re.IGNORECASE)
 _TRAILING_COMMA = re.compile(
     r",(?=\s*(?:\)|;|\Z|(?:from|where|group|having|order|limit|union|intersect|except)\b))", re.IGNORECASE
 )
+_ENDS_EARLY = re.compile(r"incomplete input|end of input", re.IGNORECASE)
 _NEAR = re.compile(r"""near (?:"([^"]+)"|'(\S+?)')""")
 _BACKTICK_DIALECTS = ("mysql", "bigquery", "spark", "hive", "databricks")
 _DIALECTS = ("mysql", "postgres", "tsql", "duckdb", "sqlite", "bigquery", "snowflake", "oracle", "spark")
@@ -68,7 +69,8 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
         dialects = (dialect for dialect in _DIALECTS if dialect != query.dialect)
         trees = filter(None, (ParsedQuery(query.text, dialect).whole_tree for dialect in dialects))
         translations = filter(None, (write(tree.copy(), generator) for tree in trees))
-        spellings = dict.fromkeys(chain(islice(_respelled(query), MAX_SPELLINGS), translations))
+        ends_early = _ENDS_EARLY.search(query.message) is not None  # and does so in the words of any dialect
+        spellings = dict.fromkeys(chain(islice(_respelled(query), MAX_SPELLINGS), () if ends_early else translations))
         readable = (text for text in spellings if ParsedQuery(text, query.dialect).whole_tree is not None)
         yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
 
