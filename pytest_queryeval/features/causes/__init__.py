@@ -75,6 +75,8 @@ class Edits(NamedTuple):
     """Whether the predicted query has only one answer."""
     repairs: Iterable[Repair] = ()
     """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
+    translations: Iterable[Repair] = ()
+    """Further ones, which are tried if no repair runs."""
 
 
 class EditFinder(Protocol):

@@ -19,7 +19,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import EDITS, Correction, Edits
+from pytest_queryeval.features.causes import EDITS, Correction, Edits, Repair
 from pytest_queryeval.features.strength.counterexample import is_refuted
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
@@ -266,8 +266,14 @@ class _Search:
         """
         running: tuple[CausingEdit, Execution] | None = None
         untested: Cause | None = None
-        is_long = len(self._trial.predicted.query or "") > MAX_CHARACTERS
-        for repair in islice(() if is_long else self._differences.repairs, MAX_REPAIRS):
+
+        def candidates() -> Iterator[Repair]:
+            if len(self._trial.predicted.query or "") <= MAX_CHARACTERS:
+                yield from self._differences.repairs
+                if running is None:
+                    yield from self._differences.translations
+
+        for repair in islice(candidates(), MAX_REPAIRS):
             execution = self._run(repair.query, self._case)
             if execution.error is not None:
                 if execution.error.kind == "timeout":

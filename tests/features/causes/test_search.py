@@ -234,6 +234,27 @@ def test_a_query_that_is_right_in_other_words_has_no_cause_and_the_engine_is_at_
     assert entry["message"].startswith("" if modifiers else fault)
 
 
+@pytest.mark.parametrize(("mode", "seconds"), [("auto", 0.9), ("auto", 1.1), ("full", 1.1)])
+def test_a_query_that_took_longer_than_a_cause_may_take_is_not_run_again(tmp_path, monkeypatch, mode, seconds):
+    rdf, executed = ENGINES["rdf"], list[str]()
+
+    class Slow(Careless):
+        def execute(self, query, *, timeout, max_rows):
+            executed.append(query)
+            return replace(super().execute(query, timeout=timeout, max_rows=max_rows), seconds=seconds)
+
+    slow = replace(rdf, kind="sparql", opener=lambda source, hosts: Slow(rdf.open(source, hosts)))
+    monkeypatch.setitem(ENGINES._members, "slow", slow)
+    gold, predicted = (f"{HEAD}SELECT ?x {{ ?x a {type_} }}" for type_ in (":Singer", ":Dancer"))
+
+    (entry,) = evaluated([(predicted, gold)], graph_source(tmp_path, GRAPH, engine="slow"), cause=mode)
+
+    has_search = mode == "full" or seconds < 1
+    assert bool(entry["cause"]) is has_search
+    assert ("cause" in entry["details"]) is not has_search
+    assert has_search or not {query for query in executed if "a :Dancer" in query} - {predicted}
+
+
 def test_an_edit_that_leaves_another_number_of_columns_is_tried(tmp_path):
     pairs = [(f"{HEAD}SELECT ?x ?a {{ ?x :age ?a ; a :Dancer }}", f"{HEAD}SELECT ?x {{ ?x :age ?a ; a :Singer }}")]
 

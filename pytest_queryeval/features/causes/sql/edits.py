@@ -24,7 +24,7 @@ from pytest_queryeval.features.causes.sql.alignment import Remarks, align, share
 from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.clause_edits import ClauseEdits
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
-from pytest_queryeval.features.causes.sql.repairs import sql_repairs
+from pytest_queryeval.features.causes.sql.repairs import sql_repairs, sql_translations
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.compared_texts import ComparedText, compared_texts
@@ -213,11 +213,10 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     query, gold_query = predicted.query or "", gold.query or ""
     edits = sql_edits(query, gold_query, schema, dialect, widths)
     groups = [] if edits is None else [edits]
-    other_words = "" if edits is None else edits.applied(()) or ""
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
-        repairs = sql_repairs(failed_query)
-        return Edits(groups, databases=DATABASES, in_other_words=other_words, repairs=repairs)
+        repairs, translations = sql_repairs(failed_query), sql_translations(failed_query)
+        return Edits(groups, databases=DATABASES, repairs=repairs, translations=translations)
     if edits is None:
         return Edits()
 
@@ -241,7 +240,6 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         most_untested=int(is_telling),
         databases=DATABASES,
         is_extended=True,
-        in_other_words=other_words,
         correction=_correction(gold_query, query, dialect, schema, run),
     )
 

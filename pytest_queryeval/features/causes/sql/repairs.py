@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import chain, islice
@@ -66,13 +66,23 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
         texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in changed_trees)))
         yield from repairs(before, texts, CLAUSE_OF, "SELECT")
     if label is None or tree is None:
+        yield from _readable(query, islice(_respelled(query), MAX_SPELLINGS))
+
+
+def sql_translations(query: FailedQuery) -> Iterator[Repair]:
+    """Yield a query that its database refused in the words of other dialects, unless it names what is unknown."""
+    tree = parse_query(query.text, query.dialect).whole_tree
+    is_name_unknown = tree is not None and name_label(query.message) is not None
+    if not is_name_unknown and not _ENDS_EARLY.search(query.message):
         dialects = (dialect for dialect in _DIALECTS if dialect != query.dialect)
         trees = filter(None, (ParsedQuery(query.text, dialect).whole_tree for dialect in dialects))
-        translations = filter(None, (write(tree.copy(), generator) for tree in trees))
-        ends_early = _ENDS_EARLY.search(query.message) is not None  # and does so in the words of any dialect
-        spellings = dict.fromkeys(chain(islice(_respelled(query), MAX_SPELLINGS), () if ends_early else translations))
-        readable = (text for text in spellings if ParsedQuery(text, query.dialect).whole_tree is not None)
-        yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
+        generator = writer(query.dialect)
+        yield from _readable(query, filter(None, (write(tree.copy(), generator) for tree in trees)))
+
+
+def _readable(query: FailedQuery, texts: Iterable[str]) -> Iterator[Repair]:
+    readable = (text for text in dict.fromkeys(texts) if ParsedQuery(text, query.dialect).whole_tree is not None)
+    yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
 
 
 def _use_extremes(tree: exp.Expr) -> bool:
