@@ -325,16 +325,21 @@ class EarlierCase(TypedDict):
     """How the answer differed from gold, empty if it did not."""
 
 
-class BaselineReport(TypedDict):
+class Flips(TypedDict):
+    """The cases of both runs that changed sides."""
+
+    fixes: list[str]
+    """Node ids, as in the next two."""
+    regressions: list[str]
+    errors: list[str]
+
+
+class BaselineReport(Flips):
     """The comparison with an earlier report."""
 
     path: str
     created: str
     cases: BaselineCounts
-    fixes: list[str]
-    """Node ids, as in the next two."""
-    regressions: list[str]
-    errors: list[str]
     metrics: dict[str, MetricChange]
     causes: dict[str, CauseChange]
     """By the first label of the cause."""

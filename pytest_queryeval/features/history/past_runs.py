@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import ALPHA, PASS_RATE, Outcome
 from pytest_queryeval.core.report import (
+    Flips,
     GateReport,
     Report,
     RunResults,
@@ -21,7 +22,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.features.history.leaderboard import Mean, mean_of, strip_prediction, strip_trials
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
-from pytest_queryeval.results.baseline import MET_BY_OUTCOME, Flips, run_difference
+from pytest_queryeval.results.baseline import MET_BY_OUTCOME, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, TypedDict, overload
+from typing import Literal, NamedTuple, TypeAlias, overload
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import is_below
@@ -30,14 +30,6 @@ MET_BY_OUTCOME: Mapping[Outcome, bool] = {
     "xfailed": False,
 }
 FlipKind: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
-
-
-class Flips(TypedDict):
-    """The node ids of common cases that changed sides between two runs, as reports have them."""
-
-    regressions: list[str]
-    fixes: list[str]
-    errors: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
