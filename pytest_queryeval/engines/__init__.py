@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.features import feature
-from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.sent_cells import decode_rows
 from pytest_queryeval.core.shapes import SettingValidator
@@ -258,3 +258,7 @@ class WriteDriver(NamedTuple):
     """Return the settings of requests for a source and its engine, which is not used otherwise."""
     check: Callable[[Source], None] = lambda _: None
     """Raise `SettingError` for a source on which write queries may not run."""
+    read: Callable[[str], Settings | Failure] = lambda _: {}
+    """Return further settings of the request for a query, or why it is not sent."""
+    waits: bool = False
+    """Whether each query waits for those of other processes."""

@@ -19,7 +19,7 @@ from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.files import ScratchFolder
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
+from pytest_queryeval.engines import Engine, Settings, ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.sandbox.host import Host, QueryRequest
 from pytest_queryeval.text.redaction import register_secrets
@@ -33,6 +33,12 @@ FIRST_PAUSE_SECONDS = 1.0  # before the probe is sent again; each further pause 
 PATIENCE_SECONDS = 60.0
 LATE = 0.9  # a timeout after more than this share of the query's limit was caused by the limit
 PROBE_ROWS = 1_000
+
+
+def file_settings(_: Source, engine: Engine) -> Settings:
+    """Return the settings of requests about a database in a file."""
+    assert isinstance(engine, DatabaseFile)
+    return {"path": str(engine.path)}
 
 
 def next_statement(problem: str) -> str:

@@ -96,6 +96,15 @@ class Refused(Exception):  # noqa: N818 - an outcome of the query
     """The query does more than read."""
 
 
+class TooLarge(Exception):  # noqa: N818 - an outcome of the query
+    """The answer exceeds a limit; drivers need not classify it."""
+
+
+def too_many_rows(max_rows: int) -> TooLarge:
+    """Return the error of an answer of more than `max_rows` rows."""
+    return TooLarge(f"more than {max_rows:,} rows: raise `max_rows` if there may be more")
+
+
 def make_answer(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Answer:
     """Return the answer with these columns and rows."""
     row_iterator = iter(rows)

@@ -19,7 +19,7 @@ from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_FSIZE
 from time import perf_counter
 from typing import Any, BinaryIO, cast
 
-from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, limit, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, TooLarge, limit, make_answer, too_many_rows
 from pytest_queryeval.sandbox.start_child import load
 
 LENGTH_BYTES = 8
@@ -30,10 +30,6 @@ STDERR_BYTES = 64 * 1024
 ALARM_SECONDS = 1.0
 BALANCED = 20  # pairs of runs after which each query was the first as often as the second
 MAX_CELLS = 10_000_000  # about 1 GiB as objects of the parent, which compares them
-
-
-class TooLarge(Exception):  # noqa: N818 - an outcome of the query
-    """The answer exceeds a limit."""
 
 
 class Stream:
@@ -62,7 +58,7 @@ class Stream:
             self._rows_left -= len(rows)
             self._cells_left -= len(rows) * len(columns)
             if self._rows_left < 0:
-                raise TooLarge(f"more than {self._limits[0]:,} rows: raise `max_rows` if there may be more")
+                raise too_many_rows(self._limits[0])
             if self._cells_left < 0:
                 raise TooLarge(f"more than {MAX_CELLS:,} cells")
             if len(rows) < self._count:

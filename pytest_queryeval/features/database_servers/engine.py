@@ -33,7 +33,6 @@ SQLALCHEMY_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than t
 # Snowflake limits statements in whole seconds, and its driver takes seconds to start and log in again.
 SNOWFLAKE_GRACE = 3.0
 PROBE = "SELECT 1"
-LOCK_SECONDS = 600.0  # the wait until no other process runs write queries
 
 
 class Backend(NamedTuple):
@@ -248,23 +247,12 @@ SQLALCHEMY = EngineType(
 )
 
 
-class WritesHost(Host):
-    """Reads the statements of a text before they are sent, and waits until no other process runs any."""
+def read_writes(query: str) -> Settings | Failure:
+    """Return the statements of a text, or why it is not sent."""
+    from pytest_queryeval.features.database_servers.postgres_statements import read_statements
 
-    def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` like other hosts; the wait for others takes no time of it."""
-        failure = text_refusal(query)
-        if failure is None:
-            from pytest_queryeval.features.database_servers.postgres_statements import read_statements
-
-            statements = read_statements(query)
-            if not isinstance(statements, Failure):
-                self.describe(settings, timeout=LOCK_SECONDS)
-                return super().execute(
-                    {**settings, "statements": statements}, query, timeout=timeout, max_rows=max_rows
-                )
-            failure = statements
-        return Execution(query=query, error=failure, engine=self.name)
+    statements = read_statements(query)
+    return statements if isinstance(statements, Failure) else {"statements": statements}
 
 
 def url_settings(source: Source, _: Engine) -> Settings:
@@ -282,7 +270,9 @@ def check_writes(source: Source) -> None:
 
 
 WRITES = WriteDriver(
-    host=partial(WritesHost, "postgresql writes", POSTGRES_WRITES_DRIVER, packages=POSTGRES_PACKAGES),
+    host=partial(Host, "postgresql writes", POSTGRES_WRITES_DRIVER, packages=POSTGRES_PACKAGES),
     settings=url_settings,
     check=check_writes,
+    read=read_writes,
+    waits=True,
 )

@@ -181,13 +181,7 @@ class Driver(driver.TableDriver):
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for text that cannot be SQL."""
-        began = monotonic()
-        self._url, self._query, self._deadline = settings["url"], query, began + timeout
-        self._alarm.clear()
-        session = self._begin(timeout)
-        refuse(query, session.refused_names)
-        seconds_left = timeout - (monotonic() - began)
-        self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
+        session = self._start(settings, query, timeout, refuse)
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
         result = cursor.pgresult
@@ -228,6 +222,19 @@ class Driver(driver.TableDriver):
 
     def _verdict(self, error: Exception) -> tuple[str, str]:
         return verdict(error, self._query)
+
+    def _start(
+        self, settings: Settings, query: str, timeout: float, check: Callable[[str, frozenset[str]], None]
+    ) -> Session:
+        """Begin the transaction of a query that `check` does not refuse, and watch over its time."""
+        began = monotonic()
+        self._url, self._query, self._deadline = settings["url"], query, began + timeout
+        self._alarm.clear()
+        session = self._begin(timeout)
+        check(query, session.refused_names)
+        seconds_left = timeout - (monotonic() - began)
+        self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
+        return session
 
     def _inspect(self, url: str, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._url = url

@@ -8,11 +8,8 @@ readers is read as a whole, by the transaction and after it.
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import pq
@@ -21,60 +18,79 @@ from psycopg.errors import error_from_result
 
 from pytest_queryeval.features.database_servers import postgres_child
 from pytest_queryeval.features.database_servers.postgres_child import (
-    CANCEL_SECONDS,
-    CUT_SECONDS,
     IDLE_SECONDS,
     Session,
     refuse_names,
     verdict,
 )
 from pytest_queryeval.features.database_servers.postgres_values import text_of
-from pytest_queryeval.sandbox.cells import encode_rows, without_common
-from pytest_queryeval.sandbox.driver import Answer, Refused, Settings, make_answer, quoted
+from pytest_queryeval.sandbox.cells import Rows, encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Refused, Settings, TooLarge
+from pytest_queryeval.sandbox.writing import (
+    PREPARED,
+    REFUSED,
+    Columns,
+    Keys,
+    Relation,
+    Relations,
+    Returned,
+    Transaction,
+)
 
-REFUSED = "only statements that change or read tables are allowed"
-PARTS = ("part", "table", "content")
 ALLOWED_FUNCTIONS = frozenset(("nextval",))
 LOCK = "SELECT pg_catalog.pg_advisory_lock(8103239112480)"
-GENERATED = re.compile(r"\b(?:nextval|gen_random_uuid|uuid_generate_v\d\w*|uuidv4|uuidv7)\(")
+IS_NEW = "pg_catalog.age(xmin) <= (SELECT pg_catalog.age((pg_catalog.txid_current() & 4294967295)::text::xid))"
+# A table is defined otherwise, for all that is known, if the transaction has locked it as a whole.
 RELATIONS = """
-    SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relfilenode::bigint,
-        n.nspname = current_schema(),
-        ARRAY(
-            SELECT a.attname::text FROM pg_catalog.pg_attribute a
-            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-        ),
+    WITH locks AS (
+        SELECT relation, bool_or(mode = 'AccessExclusiveLock') AS whole, bool_or(mode = 'RowExclusiveLock') AS of_rows
+        FROM pg_catalog.pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' GROUP BY relation
+    )
+    SELECT n.nspname::text, c.relname::text,
+        CASE
+            WHEN n.oid = pg_my_temp_schema() THEN 'temporary'
+            WHEN c.relkind IN ('r', 'p') THEN 'table'
+            WHEN c.relkind = 'i' THEN 'index'
+            ELSE 'view'
+        END,
+        c.oid::bigint,
+        CASE WHEN n.nspname = current_schema() THEN '' ELSE n.nspname || '.' END || coalesce(t.relname, c.relname),
+        CASE WHEN c.relkind IN ('r', 'p') THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname),
         CASE
             WHEN c.relkind = 'i' THEN pg_catalog.pg_get_indexdef(c.oid)
-            ELSE (
-                SELECT md5(r.ev_action::text) FROM pg_catalog.pg_rewrite r
-                WHERE r.ev_class = c.oid AND r.rulename = '_RETURN'
+            ELSE concat_ws(
+                ' ', c.oid, c.relkind, c.relfilenode, c.relkind IN ('r', 'p') AND coalesce(l.whole, false),
+                ARRAY(
+                    SELECT a.attname FROM pg_catalog.pg_attribute a
+                    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+                ),
+                (
+                    SELECT md5(r.ev_action::text) FROM pg_catalog.pg_rewrite r
+                    WHERE r.ev_class = c.oid AND r.rulename = '_RETURN'
+                )
             )
         END,
-        t.relname::text
+        coalesce(l.of_rows, false)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
     LEFT JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'i') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+    LEFT JOIN locks l ON l.relation = c.oid
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'i') AND n.nspname <> 'information_schema'
+        AND (n.nspname !~ '^pg_' OR n.oid = pg_my_temp_schema())
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE c.relkind = 'i' AND k.conindid = c.oid)
-"""
-LOCKS = """
-    SELECT relation::bigint, mode FROM pg_catalog.pg_locks
-    WHERE pid = pg_backend_pid() AND locktype = 'relation' AND mode IN ('RowExclusiveLock', 'AccessExclusiveLock')
-"""
-TEMPORARY = """
-    SELECT FROM pg_catalog.pg_class WHERE relnamespace = pg_my_temp_schema() AND pg_my_temp_schema() <> 0 LIMIT 1
 """
 KEY = """
     SELECT a.attname::text FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
     WHERE i.indrelid = %s AND i.indisprimary ORDER BY array_position(i.indkey::int[], a.attnum::int)
 """
-DEFAULTS = """
-    SELECT a.attname::text, a.attidentity <> '', coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '')
-    FROM pg_catalog.pg_attribute a
+GENERATED_COLUMNS = """
+    SELECT a.attname::text FROM pg_catalog.pg_attribute a
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+        AND (a.attidentity <> '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~
+            '(^|[^a-z0-9_])(nextval|gen_random_uuid|uuid_generate_v[0-9][a-z0-9_]*|uuidv[47])[(]')
+    ORDER BY a.attnum
 """
 REFERENCES = """
     SELECT a.attname::text, CASE WHEN n.nspname = current_schema() THEN '' ELSE n.nspname || '.' END || t.relname,
@@ -87,53 +103,7 @@ REFERENCES = """
     WHERE k.contype = 'f' AND k.conrelid = %s
 """
 
-Row: TypeAlias = tuple[Any, ...]
-Rows: TypeAlias = list[Row]
 Connection: TypeAlias = psycopg.Connection[Any]
-
-
-class Relation(NamedTuple):
-    """A table, a view or an index."""
-
-    oid: int
-    schema: str
-    name: str
-    kind: str
-    file: int
-    """The number of the file with its rows."""
-    is_in_default_schema: bool
-    columns: list[str]
-    definition: str | None
-    """The statement of an index, a hash of the query of a view."""
-    table: str | None
-    """That of an index."""
-
-    @property
-    def label(self) -> str:
-        """The name of the table, with its schema unless that is the default one."""
-        name = self.table or self.name
-        return name if self.is_in_default_schema else f"{self.schema}.{name}"
-
-    @property
-    def is_view(self) -> bool:
-        """Whether its rows are those of a query."""
-        return self.kind in "vm"
-
-    @property
-    def quoted(self) -> str:
-        """The name for a statement, without the tables that inherit from it."""
-        name = f"{quoted(self.schema)}.{quoted(self.name)}"
-        return name if self.is_view else f"ONLY {name}"
-
-
-class RelationChange(NamedTuple):
-    """A table that is not as it was; of rows that are read after the transaction, `removed` is None."""
-
-    old: Relation | None
-    new: Relation | None
-    added: Rows
-    removed: Rows | None
-    keys: Row | None
 
 
 class WriteSession(Session):
@@ -167,43 +137,29 @@ class Driver(postgres_child.Driver):
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
-        began = monotonic()
-        self._url, self._query, self._deadline = settings["url"], query, began + timeout
-        self._alarm.clear()
-        session = self._begin(timeout)
+        session, max_rows = self._start(settings, query, timeout, refuse_names), settings["max_rows"]
         assert isinstance(session, WriteSession)
-        refuse_names(query, session.refused_names)
-        connection, max_rows = session.connection, settings["max_rows"]
-        seconds_left = timeout - (monotonic() - began)
-        self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
+        connection = session.connection
         session.lock()  # a new child has none
         session.before.begin(timeout)
-        old_relations = relations(connection)
-        transaction_id = connection.execute("SELECT txid_current() & 4294967295").fetchall()[0][0]
-        returned: Rows = []
+        transaction = PostgresTransaction(connection, session.before.connection, max_rows)
+        old_relations = transaction.relations()
+        returned: Returned = None
         for statement in settings["statements"]:
             limit = max(1, round(1000 * (self._deadline - monotonic())))
             connection.execute(f"SET LOCAL statement_timeout = {limit}".encode())
             names, rows = run_statement(connection, statement)
             if names is not None:
-                returned = [("columns", None, names), *(("returned", None, row) for row in rows[: max_rows + 1])]
+                returned = names, rows[: max_rows + 1]
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        if connection.execute(TEMPORARY).fetchone() is not None:
-            raise Refused("temporary tables")
-        new_relations = relations(connection)
-        differences = list(
-            changed_relations(
-                connection, session.before.connection, transaction_id, old_relations, new_relations, max_rows
-            )
-        )
-        session.before.connection.execute("ROLLBACK")
-        connection.execute("ROLLBACK")
-        changes = [*returned, *index_changes(old_relations, new_relations)]
-        for difference in differences:
-            changes += change_rows(connection, difference, max_rows)
+        try:
+            answer = transaction.answer(old_relations, returned)
+        except TooLarge as error:
+            self.classify(error)
+            raise
         self._alarm.clear()
         session.end()
-        return make_answer(PARTS, changes)
+        return answer
 
     def describe(self, settings: Settings) -> Answer:
         """Wait until no other session runs write queries on the database; raises `Fault`."""
@@ -213,10 +169,59 @@ class Driver(postgres_child.Driver):
         session.end()
         session.connection.execute("SET statement_timeout = 0")
         session.lock()
-        return make_answer(("table", "column", "type", "to_table", "to_column"), ())
+        return PREPARED
 
     def _verdict(self, error: Exception) -> tuple[str, str]:
         return ("unsafe", f"{REFUSED}: {error}") if isinstance(error, Refused) else verdict(error, "")
+
+
+class PostgresTransaction(Transaction):
+    """The transaction of a connection; `before` is another one, which never sees what the first one writes."""
+
+    def __init__(self, connection: Connection, before: Connection, max_rows: int) -> None:
+        super().__init__(max_rows)
+        self._connection, self._before = connection, before
+        self._written: set[int] = set()
+
+    def relations(self) -> Relations:
+        """Return all tables, views and indexes."""
+        rows = self._connection.execute(RELATIONS.encode()).fetchall()
+        self._written = {oid for _, _, _, oid, *_, has_changes in rows if has_changes}
+        return {(schema, name): Relation(*fields) for schema, name, *fields, _ in rows}
+
+    def content(self, relation: Relation) -> tuple[Columns, Rows]:
+        """Return the columns and the rows of a table or a view, at most one more than allowed."""
+        statement = f"SELECT * FROM {relation.quoted} LIMIT {self.max_rows + 1}"  # noqa: S608 - quoted
+        names, rows = run_statement(self._connection, statement)
+        return names or (), rows
+
+    def keys(self, relation: Relation) -> Keys:
+        """Return what is known of the columns of a table or a view."""
+        key, generated, references = (
+            self._connection.execute(text.encode(), [relation.place]).fetchall()
+            for text in (KEY, GENERATED_COLUMNS, REFERENCES)
+        )
+        return tuple(column for (column,) in key), tuple(column for (column,) in generated), tuple(references)
+
+    def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
+        """Return the rows that the transaction added, and those that it removed, by the ids of transactions."""
+        if table.place not in self._written:
+            return None
+        rows, limit = f"FROM {table.quoted} WHERE", f"LIMIT {self.max_rows + 1}"
+        columns, added = run_statement(self._connection, f"SELECT * {rows} {IS_NEW} {limit}")
+        ended = self._before.execute(f"SELECT ctid::text {rows} xmax <> 0".encode()).fetchall()
+        kept = self._connection.execute(
+            f"SELECT ctid::text {rows} ctid = ANY (%s::tid[]) AND NOT {IS_NEW}".encode(),
+            [[place for (place,) in ended]],
+        )
+        places = [place for (place,) in {*ended}.difference(kept)]
+        removed = self._before.execute(f"SELECT * {rows} ctid = ANY (%s::tid[]) {limit}".encode(), [places]).fetchall()
+        return columns or (), added, encode_rows(removed)
+
+    def undo(self) -> None:
+        """Roll back both transactions."""
+        self._before.execute("ROLLBACK")
+        self._connection.execute("ROLLBACK")
 
 
 def run_statement(connection: Connection, statement: str) -> tuple[tuple[str, ...] | None, Rows]:
@@ -230,106 +235,3 @@ def run_statement(connection: Connection, statement: str) -> tuple[tuple[str, ..
     transformer.set_pgresult(result)
     names = tuple(text_of(result.fname(place) or b"") for place in range(result.nfields))
     return names, encode_rows(transformer.load_rows(0, result.ntuples, tuple))
-
-
-def relations(connection: Connection) -> dict[tuple[str, str], Relation]:
-    """Return tables, views and indexes by schema and name."""
-    rows = (Relation(*row) for row in connection.execute(RELATIONS.encode()))
-    return {(row.schema, row.name): row for row in rows}
-
-
-def changed_relations(
-    connection: Connection,
-    before: Connection,
-    transaction_id: int,
-    old_relations: dict[tuple[str, str], Relation],
-    new_relations: dict[tuple[str, str], Relation],
-    max_rows: int,
-) -> Iterator[RelationChange]:
-    """Yield the tables and views that may differ from before; `transaction_id` is that of this one."""
-    locks: defaultdict[int, set[str]] = defaultdict(set)
-    for oid, mode in connection.execute(LOCKS.encode()).fetchall():
-        locks[oid].add(mode)
-    for place in sorted(old_relations.keys() | new_relations.keys()):
-        old, new = old_relations.get(place), new_relations.get(place)
-        relation = new or old
-        assert relation is not None
-        if relation.kind == "i":
-            continue
-        keys = keys_of(connection, new) if new else None
-        modes = set() if relation.is_view else locks[relation.oid]
-        if new is None or old != new or "AccessExclusiveLock" in modes:
-            yield RelationChange(old, new, all_rows(connection, new, max_rows) if new else [], None, keys)
-        elif "RowExclusiveLock" in modes:
-            yield RelationChange(old, new, *changed_rows(connection, before, transaction_id, new, max_rows), keys)
-
-
-def changed_rows(
-    connection: Connection, before: Connection, transaction_id: int, table: Relation, max_rows: int
-) -> tuple[Rows, Rows]:
-    """Return the rows of a table that the transaction added, and those that it removed."""
-    is_new = "pg_catalog.age(xmin) <= pg_catalog.age(%s::text::xid)"
-    first_rows = f"SELECT * FROM {table.quoted} WHERE {is_new} LIMIT {max_rows + 1}"  # noqa: S608 - quoted
-    added = fetch(connection, first_rows, [str(transaction_id)])
-    candidates = fetch(before, f"SELECT ctid::text FROM {table.quoted} WHERE xmax <> 0", [])  # noqa: S608 - quoted
-    visible = fetch(
-        connection,
-        f"SELECT ctid::text FROM {table.quoted} WHERE ctid = ANY (%s::tid[]) AND NOT {is_new}",  # noqa: S608 - quoted
-        [[place for (place,) in candidates], str(transaction_id)],
-    )
-    places = [place for (place,) in set(candidates) - set(visible)]
-    statement = f"SELECT * FROM {table.quoted} WHERE ctid = ANY (%s::tid[]) LIMIT {max_rows + 1}"  # noqa: S608 - quoted
-    return added, fetch(before, statement, [places])
-
-
-def all_rows(connection: Connection, relation: Relation, max_rows: int) -> Rows:
-    """Return the rows of a table or a view, at most one more than allowed."""
-    return fetch(connection, f"SELECT * FROM {relation.quoted} LIMIT {max_rows + 1}", [])  # noqa: S608 - quoted
-
-
-def fetch(connection: Connection, statement: str, arguments: Sequence[Any]) -> Rows:
-    """Return the rows of a statement as plain values."""
-    return encode_rows(connection.execute(statement.encode(), arguments or None).fetchall())
-
-
-def change_rows(connection: Connection, difference: RelationChange, max_rows: int) -> Iterator[Row]:
-    """Yield how a table or a view changed, without the rows of a view that was dropped or replaced."""
-    old, new, added, removed, keys = difference
-    relation = new or old
-    assert relation is not None
-    old_columns, new_columns = (tuple(side.columns) if side else None for side in (old, new))
-    if removed is None:
-        removed = all_rows(connection, old, max_rows) if old and not old.is_view else []
-    if relation.is_view:
-        old_columns = () if old else None
-    if old_columns == new_columns:
-        added, removed = without_common(added, removed)
-    if added or removed or old_columns != new_columns:
-        yield "table", relation.label, (old_columns, new_columns, *(keys or keys_of(connection, relation)))
-        yield from (("added", relation.label, row) for row in added)
-        yield from (("removed", relation.label, row) for row in removed)
-
-
-def index_changes(
-    old_relations: Mapping[tuple[str, str], Relation], new_relations: Mapping[tuple[str, str], Relation]
-) -> Iterator[Row]:
-    """Yield the indexes that were added and removed."""
-    for place in sorted(old_relations.keys() | new_relations.keys()):
-        old, new = old_relations.get(place), new_relations.get(place)
-        if old and new and old.definition == new.definition:
-            continue
-        for part, relation in (("removed index", old), ("added index", new)):
-            if relation and relation.kind == "i":
-                yield part, relation.label, (relation.definition,)
-
-
-def keys_of(connection: Connection, relation: Relation) -> Row:
-    """Return the columns of the primary key, those that PostgreSQL generates, and those that refer to other tables.
-
-    The latter are rows of column, table, and column there.
-    """
-    key, defaults, references = (
-        connection.execute(text.encode(), [relation.oid]).fetchall() for text in (KEY, DEFAULTS, REFERENCES)
-    )
-    generated = tuple(column for column, is_identity, default in defaults if is_identity or GENERATED.search(default))
-    return tuple(column for (column,) in key), generated, tuple(references)

@@ -12,8 +12,8 @@ from pathlib import Path
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.shapes import FILE_NAME
-from pytest_queryeval.engines import Engine, EngineType, Settings, SourceFingerprint, WriteDriver, with_cells
-from pytest_queryeval.engines.bases import DatabaseFile, DatabaseInMemory, script_remedy
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, WriteDriver, with_cells
+from pytest_queryeval.engines.bases import DatabaseFile, DatabaseInMemory, file_settings, script_remedy
 from pytest_queryeval.engines.settings import (
     TABLES,
     VARIANTS,
@@ -165,12 +165,6 @@ DUCKDB = EngineType(
     fingerprint=FINGERPRINT,
     build=build_duckdb,
 )
-
-
-def file_settings(_: Source, engine: Engine) -> Settings:
-    """Return the settings of write queries on a database."""
-    assert isinstance(engine, DuckDBFile)
-    return {"path": str(engine.path)}
 
 
 WRITES = WriteDriver(

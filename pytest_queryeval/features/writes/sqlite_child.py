@@ -1,26 +1,22 @@
 """SQLite in a child process: statements that change a private copy of a database. Loaded by `host_child.py`.
 
-The copy is a file that is unlinked as soon as it is open, so that nothing of it is left behind, however the process
-ends. It is in write-ahead mode and attached a second time, as `before`: there it stays as it was while a transaction
+The copy is in write-ahead mode and attached a second time, as `before`: there it stays as it was while a transaction
 changes it. Only the guard and what reads the difference may use `before`.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
 import re
 import shutil
 import sqlite3
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.sandbox import sqlite_child
+from pytest_queryeval.sandbox.cells import Rows
 from pytest_queryeval.sandbox.driver import (
     COMMANDS,
     Answer,
@@ -29,9 +25,9 @@ from pytest_queryeval.sandbox.driver import (
     Settings,
     Verdict,
     first_word,
-    make_answer,
     quoted,
     signature,
+    split_at_semicolons,
 )
 from pytest_queryeval.sandbox.sqlite_child import (
     COMPUTED,
@@ -39,14 +35,22 @@ from pytest_queryeval.sandbox.sqlite_child import (
     VALUE_BYTES,
     Guard,
     database_uri,
-    described,
     lenient,
     touch_virtual_tables,
 )
+from pytest_queryeval.sandbox.writing import (
+    GROWTH_BYTES,
+    PREPARED,
+    REFUSED,
+    Columns,
+    Copies,
+    Keys,
+    Relation,
+    Relations,
+    Returned,
+    Transaction,
+)
 
-COPIES_BYTES = 8 * 2**30  # of all copies that are open
-GROWTH_BYTES = 256 * 2**20  # that statements may add to a copy
-PARTS = ("part", "table", "content")
 BEFORE, AFTER = "before", "main"
 DEFINING = frozenset(("alter", "create", "drop"))
 STATEMENTS = frozenset(("delete", "insert", "replace", "select", "update", "values", "with"))
@@ -60,37 +64,31 @@ DEFINITIONS = CREATIONS.union(
         *(sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_DROP_TRIGGER),
     )
 )
-REFUSED = "only statements that change or read tables are allowed"
 REFUSED_TABLES = "the tables of SQLite itself may not be changed"
-VIRTUAL = re.compile(r"create\s+virtual\s.*?\busing\s+(\w+)", re.IGNORECASE | re.DOTALL)
-# What the names of the tables end with in which modules keep the content of a virtual table.
-SHADOWS = {
-    "fts3": ("content", "docsize", "segdir", "segments", "stat"),
-    "fts4": ("content", "docsize", "segdir", "segments", "stat"),
-    "fts5": ("config", "content", "data", "docsize", "idx"),
-    "geopoly": ("node", "parent", "rowid"),
-    "rtree": ("node", "parent", "rowid"),
-    "rtree_i32": ("node", "parent", "rowid"),
-}
 # What SQLite says of its own tables, and of functions that the guard does not see within definitions.
 UNSAFE = re.compile(r"may not be (?:altered|dropped|indexed|modified)|reserved for internal use|unsafe use of")
 OBJECTS = """
-    SELECT lower(name), type, name, tbl_name, coalesce(sql, '') FROM {}.sqlite_master
+    SELECT type, name, tbl_name, coalesce(sql, '') FROM main.sqlite_master
     WHERE type IN ('table', 'view', 'index') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
 """
-IS_ROWID = (
-    "pk = 1 AND upper(type) = 'INTEGER' AND (SELECT count(*) FROM pragma_table_info(:name, :schema) WHERE pk) = 1"
-)
-
-Row: TypeAlias = tuple[Any, ...]
+COLUMNS = "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 1 ORDER BY hidden, cid"
+KEY = "SELECT name FROM pragma_table_info(:name, 'main') WHERE pk ORDER BY pk"
+GENERATED = """
+    SELECT name FROM pragma_table_info(:name, 'main') WHERE pk = 1 AND upper(type) = 'INTEGER'
+        AND (SELECT count(*) FROM pragma_table_info(:name, 'main') WHERE pk) = 1
+"""
+REFERENCES = """
+    SELECT "from", "table", coalesce("to", (SELECT name FROM pragma_table_info("table", 'main') WHERE pk = seq + 1))
+    FROM pragma_foreign_key_list(:name, 'main')
+"""
 
 
 class WriteGuard(Guard):
     """Also lets statements change the tables of `main`, and collects the names of the tables that they may change."""
 
     pragmas = frozenset({"data_version"})  # others tell of `before`, too
-    shadows: Mapping[str, str] = MappingProxyType({})
-    """The virtual table of each table that holds the content of one, by their names in lower case."""
+    kinds: Mapping[str, str] = MappingProxyType({})
+    """"virtual" of virtual tables, "shadow" of tables that hold their content, by their names in lower case."""
 
     def start(self, timeout: float) -> None:
         """Begin the next query."""
@@ -106,9 +104,10 @@ class WriteGuard(Guard):
 
     def check_statement(self) -> None:
         """Raise `Refused` if the statement may change the content of a virtual table other than by that table."""
-        for name in self._statement_changes & self.shadows.keys():
-            if self.shadows[name] not in self._statement_changes:
-                raise Refused(f"{REFUSED}: '{name}' holds the content of '{self.shadows[name]}'")
+        for name in self._statement_changes:
+            owner = name.rpartition("_")[0]
+            if self.kinds.get(name) == "shadow" and owner not in self._statement_changes:
+                raise Refused(f"{REFUSED}: '{name}' holds the content of '{owner}'")
 
     def authorize(
         self,
@@ -151,77 +150,50 @@ class WriteGuard(Guard):
             return False
         if action != sqlite3.SQLITE_ALTER_TABLE:
             return name.startswith("sqlite_")
-        return str(second_argument).lower() in {*self.shadows, *self.shadows.values()}
-
-
-class Copy(NamedTuple):
-    """The private copy of a database, with the signatures of what it was made of."""
-
-    signatures: tuple[tuple[int, ...], tuple[int, ...]]
-    size: int
-    connection: sqlite3.Connection
-    shadows: Mapping[str, str]
-    """As in `WriteGuard`."""
-
-
-class Relation(NamedTuple):
-    """A table, a view or an index, by the statement that made it."""
-
-    kind: str
-    name: str
-    table: str
-    statement: str
+        return str(second_argument).lower() in self.kinds
 
 
 class Driver(sqlite_child.Driver):
-    """Keeps the copies of the last databases, COPIES_BYTES together.
-
-    `settings` are `{"path": absolute path, "max_rows": number}`.
-    """
+    """Keeps copies; `settings` are `{"path": absolute path, "max_rows": number}`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._write_guard = self._guard = WriteGuard()
-        self._copies: OrderedDict[str, Copy] = OrderedDict()
-        self._number = 0
-        atexit.register(remove_folder, Path.cwd())
+        self._copies = Copies("-wal", self._open_copy)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
-        connection, guard = self._copy(settings["path"]), self._write_guard
+        if not (statements := split_at_semicolons(query)):
+            raise ValueError("the text holds no statement")
+        copy, guard = self._copies.get(settings["path"]), self._write_guard
+        connection = copy.connection
         guard.start(timeout)
-        undo(connection)
         touch_virtual_tables(connection)  # an earlier statement may have disconnected them
-        connection.execute("BEGIN")
-        connection.set_authorizer(guard.authorize)
-        returned: list[Row] = []
-        for statement in statements_of(query):
-            guard.begin_statement(allowed_word(statement))
-            cursor = connection.execute(statement)
-            guard.check_statement()
-            if cursor.description is not None:
-                names = tuple(column[0] for column in cursor.description)
-                rows = islice(cursor, settings["max_rows"] + 1)  # the host refuses more
-                returned = [("columns", None, names), *(("returned", None, row) for row in rows)]
-        guard.begin_statement("")
-        connection.set_authorizer(None)
-        check_deferred(connection)
-        changes = [*returned, *self._changes(connection, guard.may_change)]
-        undo(connection)
-        return make_answer(PARTS, changes)
+        guard.kinds = special_tables(connection)
+        transaction = SqliteTransaction(connection, guard, settings["max_rows"])
+        try:
+            connection.set_authorizer(guard.authorize)
+            returned: Returned = None
+            for statement in statements:
+                guard.begin_statement(allowed_word(statement))
+                cursor = connection.execute(statement)
+                guard.check_statement()
+                if cursor.description is not None:
+                    returned = names_of(cursor), list(islice(cursor, settings["max_rows"] + 1))
+            guard.begin_statement("")
+            connection.set_authorizer(None)
+            check_deferred(connection)
+            return transaction.answer(copy.relations, returned)
+        finally:
+            transaction.undo()
 
     def describe(self, settings: Settings) -> Answer:
-        """Make the copy if there is none, and list its columns; raises like `run`."""
-        connection = self._copy(settings["path"])
-        undo(connection)
-        rows = described(connection, connection.execute(sqlite_child.TABLES).fetchall())
-        return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
+        """Make the copy if there is none; raises like `run`."""
+        self._copies.get(settings["path"])
+        return PREPARED
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
-        for copy in self._copies.values():
-            with suppress(sqlite3.Error):
-                undo(copy.connection)
         guard, text = self._write_guard, str(error)
         if isinstance(error, Refused) or UNSAFE.search(text):
             return "failure", "unsafe", text
@@ -233,144 +205,104 @@ class Driver(sqlite_child.Driver):
             return "failure", "unsafe", f"{reason}: {refused_action}"
         return super().classify(error)
 
-    def _copy(self, path: str) -> sqlite3.Connection:
-        """Return the connection to the copy of a database, made if there is none of its present state."""
+    def _open_copy(self, path: str, copy: Path) -> tuple[sqlite3.Connection, Relations]:
         try:
-            state = signature(path), signature(f"{path}-wal")
-            copy = self._copies.pop(path, None)
-            if copy is not None and copy.signatures != state:
-                copy.connection.close()
-                copy = None
-            if copy is None:
-                size = sum(sizes[1] for sizes in state if sizes)
-                if size > COPIES_BYTES:
-                    raise Fault(f"{size:,} bytes are too large to copy: at most {COPIES_BYTES:,}")
-                while self._copies and size + sum(open_copy.size for open_copy in self._copies.values()) > COPIES_BYTES:
-                    self._copies.popitem(last=False)[1].connection.close()
-                self._number += 1
-                connection = self._connect(path, f"copy{self._number}.db")
-                copy = Copy(state, size, connection, shadow_tables(relations(connection, BEFORE)))
-        except OSError as error:
-            raise Fault(error.strerror or str(error)) from error
-        except sqlite3.Error as error:
-            raise Fault(str(error)) from error
-        self._copies[path] = copy
-        self._write_guard.shadows = copy.shadows
-        return copy.connection
-
-    def _connect(self, path: str, name: str) -> sqlite3.Connection:
-        """Copy a database to a file in this process's folder, which is unlinked once it is open."""
-        connection = None
-        try:
-            copy_database(path, name)
-            connection = sqlite3.connect(name, isolation_level=None)
+            copy_database(path, copy)
+            connection = sqlite3.connect(copy, isolation_level=None)
             connection.text_factory = lenient
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
-            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise Fault("it cannot be copied in write-ahead mode")
-            page_count, page_size = (
-                connection.execute(f"PRAGMA {key}").fetchone()[0] for key in ("page_count", "page_size")
+            (pages,), (page_bytes,) = (
+                connection.execute(f"PRAGMA {key}").fetchone() for key in ("page_count", "page_size")
             )
             for pragma in (
                 *("synchronous = OFF", "temp_store = MEMORY", "wal_autocheckpoint = 0", "foreign_keys = ON"),
-                f"max_page_count = {page_count + GROWTH_BYTES // page_size}",
+                f"max_page_count = {pages + GROWTH_BYTES // page_bytes}",
             ):
                 connection.execute(f"PRAGMA {pragma}")
-            connection.execute(f"ATTACH '{name}' AS {BEFORE}")
+            connection.execute(f"ATTACH ? AS {BEFORE}", [str(copy)])
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-            for schema in (AFTER, BEFORE):  # opens all files
-                relations(connection, schema)
+            connection.execute("SELECT count(*) FROM before.sqlite_master").fetchone()  # opens its files
             connection.set_progress_handler(self._guard.is_late, STEPS)
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            raise
-        finally:
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{name}{suffix}")  # noqa: PTH108 - relative to the process's folder
-        return connection
+            return connection, relations(connection, special_tables(connection))
+        except sqlite3.Error as error:
+            raise Fault(str(error)) from error
 
-    def _changes(self, connection: sqlite3.Connection, names: set[str]) -> Iterator[Row]:
-        """Yield the tables that differ from `before`, with their rows that were added and removed."""
-        before, after = (relations(connection, schema) for schema in (BEFORE, AFTER))
-        redefined = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-        for name in sorted((names | redefined) - self._write_guard.shadows.keys()):
-            old, new = before.get(name), after.get(name)
-            relation = new or old  # neither: it was made and dropped
-            if relation and (relation.kind != "view" or name in redefined):  # triggers write in place of others
-                is_index = relation.kind == "index"
-                yield from index_changes(old, new) if is_index else self._relation_changes(connection, old, new)
 
-    def _relation_changes(
-        self, connection: sqlite3.Connection, old: Relation | None, new: Relation | None
-    ) -> Iterator[Row]:
-        relation = new or old
-        assert relation is not None
-        name = relation.name
-        if relation.kind == "view":  # whose text is not trusted
-            connection.set_authorizer(self._guard.authorize)
+class SqliteTransaction(Transaction):
+    """A transaction, whose guard tells which tables the statements may have changed."""
+
+    def __init__(self, connection: sqlite3.Connection, guard: WriteGuard, max_rows: int) -> None:
+        super().__init__(max_rows)
+        self._connection, self._guard = connection, guard
+        connection.execute("BEGIN")
+
+    def relations(self) -> Relations:
+        """Return all tables, views and indexes but those that hold the content of virtual tables."""
+        return relations(self._connection, self._guard.kinds)
+
+    def content(self, relation: Relation) -> tuple[Columns, Rows]:
+        """Return the columns and the rows of a table or a view; the text of a view is not trusted."""
+        if relation.kind == "view":
+            self._connection.set_authorizer(self._guard.authorize)
+        columns = "*" if relation.kind == "view" else ", ".join(map(quoted, columns_of(self._connection, relation)))
         try:
-            old_columns, new_columns = columns_of(connection, BEFORE, old), columns_of(connection, AFTER, new)
-            is_redefined = old_columns != new_columns
-            if relation.kind == "table" and not is_redefined:
-                added, removed = changed_rows(connection, name, new_columns or ())
-            else:
-                removed, added = (
-                    list(connection.execute(f"SELECT {names_of(of)} FROM {schema}.{quoted(name)}")) if of else []  # noqa: S608 - quoted
-                    for schema, of in ((BEFORE, old_columns), (AFTER, new_columns))
-                )
+            cursor = self._connection.execute(f"SELECT {columns} FROM {AFTER}.{relation.quoted}")  # noqa: S608 - quoted
+            return names_of(cursor), cursor.fetchall()
         finally:
-            connection.set_authorizer(None)
-        if not is_redefined:
-            kept = Counter(added) & Counter(removed)
-            added, removed = (list((Counter(rows) - kept).elements()) for rows in (added, removed))
-        if added or removed or is_redefined:
-            yield "table", name, (old_columns, new_columns, *keys_of(connection, AFTER if new else BEFORE, name))
-            yield from (("added", name, row) for row in added)
-            yield from (("removed", name, row) for row in removed)
+            self._connection.set_authorizer(None)
+
+    def keys(self, relation: Relation) -> Keys:
+        """Return what is known of the columns of a table or a view."""
+        key, generated, references = (
+            self._connection.execute(query, {"name": relation.place}).fetchall()
+            for query in (KEY, GENERATED, REFERENCES)
+        )
+        columns, generated_columns = (tuple(name for (name,) in rows) for rows in (key, generated))
+        return columns, generated_columns, tuple(row for row in references if row[2] is not None)
+
+    def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
+        """Return the rows of `main` that `before` does not have under the same row id or key, and the reverse."""
+        if table.place.lower() not in self._guard.may_change:
+            return None
+        columns = columns_of(self._connection, table)
+        lower_names = {column.lower() for column in columns}
+        keys = [next((name for name in ("rowid", "_rowid_", "oid") if name not in lower_names), "rowid")]
+        try:
+            self._connection.execute(f"SELECT {keys[0]} FROM {AFTER}.{table.quoted} LIMIT 0")  # noqa: S608 - quoted
+        except sqlite3.OperationalError:  # WITHOUT ROWID
+            keys = [*map(quoted, self.keys(table)[0])]
+        joined = " AND ".join(f"a.{key} IS b.{key}" if len(keys) > 1 else f"a.{key} = b.{key}" for key in keys)
+        same = " AND ".join(f"a.{name} COLLATE BINARY IS b.{name}" for name in map(quoted, columns))
+        names = ", ".join(f"a.{name}" for name in map(quoted, columns))
+        added, removed = (
+            self._connection.execute(
+                f"SELECT {names} FROM {first}.{table.quoted} AS a LEFT JOIN {second}.{table.quoted} AS b ON {joined} "  # noqa: S608 - quoted
+                f"WHERE b.{keys[0]} IS NULL OR NOT ({same})"
+            ).fetchall()
+            for first, second in ((AFTER, BEFORE), (BEFORE, AFTER))
+        )
+        return columns, added, removed
+
+    def undo(self) -> None:
+        """Roll back, unless SQLite has done so."""
+        self._connection.set_authorizer(None)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove the folder of this process, which is empty, if the parent has not done so."""
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def copy_database(path: str, name: str) -> None:
+def copy_database(path: str, copy: Path) -> None:
     """Copy a database as it is now; raises `Fault`, OSError, or sqlite3's errors, also where it is locked."""
     wal = signature(f"{path}-wal")
     with closing(sqlite3.connect(database_uri(path), uri=True, isolation_level=None)) as source:
         if wal and wal[1]:
-            with closing(sqlite3.connect(name)) as copy:
-                source.backup(copy)
+            with closing(sqlite3.connect(copy)) as connection:
+                source.backup(connection)
             return
         source.execute("BEGIN")  # nobody writes until it is closed
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        shutil.copyfile(path, name)
-        os.chmod(name, 0o600)  # noqa: PTH101 - relative to the process's folder
-
-
-def undo(connection: sqlite3.Connection) -> None:
-    """Roll back what statements changed."""
-    connection.set_authorizer(None)
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def statements_of(query: str) -> Iterator[str]:
-    """Yield the statements of a text; raises ValueError if there is none."""
-    start, count = 0, 0
-    for end in (*(match.end() for match in re.finditer(";", query)), len(query)):
-        statement = query[start:end]
-        if end < len(query) and not sqlite3.complete_statement(statement):
-            continue
-        if COMMENT.sub("", statement).strip(" \t\r\n;"):
-            yield statement
-            count += 1
-        start = end
-    if not count:
-        raise ValueError("the text holds no statement")
+        shutil.copyfile(path, copy)
 
 
 def allowed_word(statement: str) -> str:
@@ -386,7 +318,7 @@ def allowed_word(statement: str) -> str:
 
 def check_deferred(connection: sqlite3.Connection) -> None:
     """Raise sqlite3's error if a row violates a deferred foreign key that kept it before."""
-    if not any("deferr" in relation.statement.lower() for relation in relations(connection, AFTER).values()):
+    if not any("deferr" in statement.lower() for *_, statement in connection.execute(OBJECTS)):
         return
     before, after = (set(connection.execute(f"PRAGMA {schema}.foreign_key_check")) for schema in (BEFORE, AFTER))
     if broken := after - before:
@@ -394,94 +326,30 @@ def check_deferred(connection: sqlite3.Connection) -> None:
         raise sqlite3.IntegrityError(f"FOREIGN KEY constraint failed at the end: {table} refers to {parent}")
 
 
-def relations(connection: sqlite3.Connection, schema: str) -> dict[str, Relation]:
-    """Return tables, views and indexes by their names in lower case."""
-    return {name: Relation(*fields) for name, *fields in connection.execute(OBJECTS.format(schema))}
+def special_tables(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the kinds of tables, as `WriteGuard` has them; none where SQLite is older than 3.37."""
+    kinds = {name.lower(): kind for _, name, kind, *_ in connection.execute(f"PRAGMA {AFTER}.table_list")}
+    return {name: kind for name, kind in kinds.items() if kind in ("shadow", "virtual")}
 
 
-def shadow_tables(tables: Mapping[str, Relation]) -> dict[str, str]:
-    """Return the names of tables that hold the content of virtual tables, with the names of these."""
+def relations(connection: sqlite3.Connection, kinds: Mapping[str, str]) -> Relations:
+    """Return tables, views and indexes by their names in lower case, without "shadow" ones."""
     return {
-        f"{name}_{suffix}": name
-        for name, relation in tables.items()
-        if (module := VIRTUAL.match(relation.statement))
-        for suffix in SHADOWS.get(module[1].lower(), ())
+        name.lower(): Relation(kind, name, table, quoted(name), statement)
+        for kind, name, table, statement in connection.execute(OBJECTS)
+        if kinds.get(name.lower()) != "shadow"
     }
 
 
-def index_changes(old: Relation | None, new: Relation | None) -> Iterator[Row]:
-    """Yield the indexes that were added and removed."""
-    yield from (
-        (part, index.table, (index.statement,))
-        for part, index in (("removed index", old), ("added index", new))
-        if index
-    )
+def columns_of(connection: sqlite3.Connection, table: Relation) -> Columns:
+    """Return the columns of a table that hold values.
 
-
-def columns_of(connection: sqlite3.Connection, schema: str, relation: Relation | None) -> tuple[str, ...] | None:
-    """Return the columns of a table or a view that hold values; None if there is no such table.
-
-    The rows of a view that was dropped do not count, so that none of its columns are returned.
+    Generated ones come last: an INSERT without a list of columns has no values of these.
     """
-    if relation is None:
-        return None
-    if relation.kind == "view":
-        if schema == BEFORE:
-            return ()
-        cursor = connection.execute(f"SELECT * FROM {schema}.{quoted(relation.name)} LIMIT 0")  # noqa: S608 - quoted
-        return tuple(column[0] for column in cursor.description)
-    # An INSERT without a list of columns has no values of generated ones, which come last here.
-    rows = connection.execute(
-        "SELECT name FROM pragma_table_xinfo(?, ?) WHERE hidden <> 1 ORDER BY hidden, cid", [relation.name, schema]
-    )
+    rows = connection.execute(COLUMNS, [table.place])
     return tuple(name for (name,) in rows)
 
 
-def changed_rows(connection: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of `main` that `before` does not have under the same row id or key, and the reverse."""
-    lower_names = {column.lower() for column in columns}
-    keys = [next((name for name in ("rowid", "_rowid_", "oid") if name not in lower_names), "rowid")]
-    try:
-        connection.execute(f"SELECT {keys[0]} FROM {AFTER}.{quoted(table)} LIMIT 0")  # noqa: S608 - quoted
-    except sqlite3.OperationalError:  # WITHOUT ROWID
-        rows = connection.execute("SELECT name FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", [table, AFTER])
-        keys = [quoted(name) for (name,) in rows]
-    joined = " AND ".join(f"a.{key} IS b.{key}" if len(keys) > 1 else f"a.{key} = b.{key}" for key in keys)
-    same = " AND ".join(f"a.{name} COLLATE BINARY IS b.{name}" for name in map(quoted, columns))
-    names = ", ".join(f"a.{name}" for name in map(quoted, columns))
-    added, removed = (
-        list(
-            connection.execute(
-                f"SELECT {names} FROM {first}.{quoted(table)} AS a LEFT JOIN {second}.{quoted(table)} AS b ON {joined} "  # noqa: S608 - quoted
-                f"WHERE b.{keys[0]} IS NULL OR NOT ({same})"
-            )
-        )
-        for first, second in ((AFTER, BEFORE), (BEFORE, AFTER))
-    )
-    return added, removed
-
-
-def keys_of(connection: sqlite3.Connection, schema: str, table: str) -> tuple[Any, ...]:
-    """Return the columns of the primary key, those of them that SQLite generates, and those that refer to other tables.
-
-    The latter are rows of column, table, and column there.
-    """
-    arguments = {"name": table, "schema": schema}
-    info = "FROM pragma_table_info(:name, :schema)"
-    keys = tuple(name for (name,) in connection.execute(f"SELECT name {info} WHERE pk ORDER BY pk", arguments))
-    generated = tuple(name for (name,) in connection.execute(f"SELECT name {info} WHERE {IS_ROWID}", arguments))
-    references = connection.execute(
-        """
-        SELECT "from", "table", coalesce(
-            "to", (SELECT name FROM pragma_table_info("table", :schema) WHERE pk = seq + 1)
-        )
-        FROM pragma_foreign_key_list(:name, :schema)
-        """,
-        arguments,
-    )
-    return keys, generated, tuple(row for row in references if row[2] is not None)
-
-
-def names_of(columns: tuple[str, ...]) -> str:
-    """Return the names of columns, quoted, for a SELECT."""
-    return ", ".join(map(quoted, columns))
+def names_of(cursor: sqlite3.Cursor) -> Columns:
+    """Return the names of the columns of an answer."""
+    return tuple(column[0] for column in cursor.description)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 from pytest_queryeval.core.answer_json import (
@@ -72,18 +72,7 @@ class TableChange:
 
 def encode_table(table: TableChange) -> JsonValue:
     """Return how a table changed as recordings hold it."""
-    return {
-        "table": encode(table.table),
-        "before": encode([*table.before]) if table.before is not None else None,
-        "after": encode([*table.after]) if table.after is not None else None,
-        "key": encode([*table.key]),
-        "generated": encode([*table.generated]),
-        "references": [encode([*reference]) for reference in table.references],
-        "added": [[encode(cell) for cell in row] for row in table.added],
-        "removed": [[encode(cell) for cell in row] for row in table.removed],
-        "added_indexes": encode([*table.added_indexes]),
-        "removed_indexes": encode([*table.removed_indexes]),
-    }
+    return {field.name: encode(getattr(table, field.name)) for field in fields(table)}
 
 
 def decode_table(entry: Entry) -> TableChange:

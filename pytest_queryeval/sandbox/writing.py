@@ -1,0 +1,207 @@
+"""What drivers of write queries share: copies of database files, and what statements changed in a database.
+
+Children import it. It imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from pytest_queryeval.sandbox.cells import Rows, without_common
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, make_answer, signature, too_many_rows
+
+COPIES_BYTES = 8 * 2**30  # of all copies that are open
+GROWTH_BYTES = 256 * 2**20  # that statements may add to a copy
+REFUSED = "only statements that change or read tables are allowed"
+PREPARED = make_answer(("table", "column", "type", "to_table", "to_column"), ())  # in answer to `describe`
+
+Columns: TypeAlias = tuple[str, ...]
+# The columns of the primary key, those that the database generates, and column, table and column there of references.
+Keys: TypeAlias = tuple[Columns, Columns, tuple[tuple[str, str, str], ...]]
+Returned: TypeAlias = "tuple[Columns, Rows] | None"  # by the last statement that returns rows
+
+
+class Relation(NamedTuple):
+    """A table, a view, an index, or "temporary" for what is not of the database; drivers may have more kinds."""
+
+    kind: str
+    place: Any
+    """By which the driver finds it."""
+    label: str
+    """The name of the table, also of an index, with its schema unless that is the default one."""
+    quoted: str
+    """The name for a statement."""
+    definition: object
+    """Another one once it is made again or altered; the statement that makes an index."""
+
+
+Relations: TypeAlias = Mapping[Any, Relation]  # by what tells whether one is the same as before, such as its name
+
+
+class SupportsClose(Protocol):
+    """A connection."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+ConnectionT = TypeVar("ConnectionT", bound=SupportsClose)
+
+
+class Copy(NamedTuple, Generic[ConnectionT]):
+    """The open copy of a database, with the signatures of the file and of the write-ahead log that it was made of."""
+
+    state: tuple[tuple[int, ...], tuple[int, ...]]
+    connection: ConnectionT
+    relations: Relations
+
+    @property
+    def size(self) -> int:
+        """The bytes that were copied."""
+        return size_of(self.state)
+
+
+class Copies(Generic[ConnectionT]):
+    """Keeps copies of the last database files, COPIES_BYTES together, each open and without a name.
+
+    A file is unlinked as soon as it is open, so that nothing of it is left behind, however the process ends. `make`
+    copies the database at the first path to the second one, opens that, and reads what it has. `log` is the suffix of
+    its write-ahead log.
+    """
+
+    def __init__(self, log: str, make: Callable[[str, Path], tuple[ConnectionT, Relations]]) -> None:
+        self._log, self._make = log, make
+        self._open: OrderedDict[str, Copy[ConnectionT]] = OrderedDict()
+        self._folder, self._numbers = Path.cwd(), count()
+        atexit.register(self._folder.rmdir)  # the parent is gone, or it would have killed this process
+
+    def get(self, path: str) -> Copy[ConnectionT]:
+        """Return the copy of a database, made if there is none of its present state; raises `Fault`."""
+        try:
+            state = signature(path), signature(f"{path}{self._log}")
+            if path in self._open and self._open[path].state != state:
+                self.drop(path)
+            if path not in self._open:
+                self._make_room(size_of(state))
+                self._open[path] = Copy(state, *self._copy(path))
+        except OSError as error:
+            raise Fault(error.strerror or str(error)) from error
+        self._open.move_to_end(path)
+        return self._open[path]
+
+    def drop(self, path: str) -> None:
+        """Close the copy of a database, if there is one: the next query has a new one."""
+        if path in self._open:
+            self._open.pop(path).connection.close()
+
+    def close(self) -> None:
+        """Close all copies."""
+        for path in [*self._open]:
+            self.drop(path)
+
+    def _make_room(self, size: int) -> None:
+        if size > COPIES_BYTES:
+            raise Fault(f"{size:,} bytes are too large to copy: at most {COPIES_BYTES:,}")
+        while self._open and size + sum(copy.size for copy in self._open.values()) > COPIES_BYTES:
+            self.drop(next(iter(self._open)))
+
+    def _copy(self, path: str) -> tuple[ConnectionT, Relations]:
+        folder = self._folder / str(next(self._numbers))  # DuckDB knows what is open by its path
+        folder.mkdir()
+        try:
+            return self._make(path, folder / Path(path).name)
+        finally:
+            shutil.rmtree(folder)
+
+
+def size_of(state: tuple[tuple[int, ...], ...]) -> int:
+    """Return the bytes of files with these signatures."""
+    return sum(file[1] for file in state if file)
+
+
+class Transaction(ABC):
+    """The transaction in which the statements of a query run, which reads what they changed and undoes it."""
+
+    def __init__(self, max_rows: int) -> None:
+        self.max_rows = max_rows
+
+    @abstractmethod
+    def relations(self) -> Relations:
+        """Return all tables, views and indexes."""
+
+    @abstractmethod
+    def content(self, relation: Relation) -> tuple[Columns, Rows]:
+        """Return the columns and the rows of a table or a view."""
+
+    @abstractmethod
+    def keys(self, relation: Relation) -> Keys:
+        """Return what is known of the columns of a table or a view."""
+
+    @abstractmethod
+    def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
+        """Return the columns of a table that is defined as before, and rows that were added, and removed.
+
+        None if no row can have changed. Rows may be in both lists.
+        """
+
+    @abstractmethod
+    def undo(self) -> None:
+        """Undo the statements: from now on the other methods read what was before."""
+
+    def answer(self, old_relations: Relations, returned: Returned) -> Answer:
+        """Undo the statements, and return what they changed and returned; raises `Refused` or `TooLarge`.
+
+        The answer is one row: what was returned; tables and views, as the fields of a `TableChange` up to its rows; by
+        label the statements of the indexes that were added, and of those that were removed.
+        """
+        new_relations = self.relations()
+        if any(relation.kind == "temporary" for relation in new_relations.values()):
+            raise Refused("temporary tables and views")
+        tables = list(self._changes(old_relations, new_relations))
+        count = sum(len(added) + len(removed) for *_, added, removed in tables) + len(returned[1] if returned else ())
+        if count > self.max_rows:
+            raise too_many_rows(self.max_rows)
+        added, removed = _indexes(new_relations, old_relations), _indexes(old_relations, new_relations)
+        return make_answer(("returned", "tables", "added", "removed"), [(returned, tables, added, removed)])
+
+    def _changes(self, old_relations: Relations, new_relations: Relations) -> Iterator[tuple[Any, ...]]:
+        redefined: list[tuple[Relation | None, Relation, Columns | None, Rows, Keys | None]] = []
+        rewritten: list[tuple[Relation, Columns, Rows, Rows]] = []
+        for place, relation in {**old_relations, **new_relations}.items():
+            old, new = old_relations.get(place), new_relations.get(place)
+            if old == new and relation.kind == "table" and (changed := self.changed_rows(relation)):
+                rewritten.append((relation, *changed))
+            elif old != new and relation.kind in ("table", "view"):
+                redefined.append((old, relation, *((*self.content(new), self.keys(new)) if new else (None, [], None))))
+        self.undo()
+        for table, columns, added, removed in rewritten:
+            yield from _change(table, columns, columns, self.keys(table), added, removed)
+        for old, relation, new_columns, added, keys in redefined:
+            # What a view showed that is no more does not count.
+            old_columns, removed = self.content(old) if old and old.kind == "table" else (() if old else None, [])
+            yield from _change(relation, old_columns, new_columns, keys or self.keys(relation), added, removed)
+
+
+def _change(
+    relation: Relation, old_columns: Columns | None, columns: Columns | None, keys: Keys, added: Rows, removed: Rows
+) -> Iterator[tuple[Any, ...]]:
+    if old_columns == columns:
+        added, removed = without_common(added, removed)
+    if added or removed or old_columns != columns:
+        yield relation.label, old_columns, columns, *keys, added, removed
+
+
+def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]:
+    """Return the statements of the indexes that are not among others, by label."""
+    statements: dict[str, list[object]] = {}
+    for place, relation in relations.items():
+        if relation.kind == "index" and relation != others.get(place):
+            statements.setdefault(relation.label, []).append(relation.definition)
+    return statements
