@@ -23,8 +23,6 @@ REFUSED = "only statements that change or read tables are allowed"
 PREPARED = make_answer(("table", "column", "type", "to_table", "to_column"), ())  # in answer to `describe`
 
 Columns: TypeAlias = tuple[str, ...]
-# The columns of the primary key, those that the database generates, and column, table and column there of references.
-Keys: TypeAlias = tuple[Columns, Columns, tuple[tuple[str, str, str], ...]]
 Returned: TypeAlias = "tuple[Columns, Rows] | None"  # by the last statement that returns rows
 
 
@@ -59,13 +57,9 @@ class Copy(NamedTuple, Generic[ConnectionT]):
     """The open copy of a database, with the signatures of the file and of the write-ahead log that it was made of."""
 
     state: tuple[tuple[int, ...], tuple[int, ...]]
+    size: int
     connection: ConnectionT
     relations: Relations
-
-    @property
-    def size(self) -> int:
-        """The bytes that were copied."""
-        return size_of(self.state)
 
 
 class Copies(Generic[ConnectionT]):
@@ -89,8 +83,9 @@ class Copies(Generic[ConnectionT]):
             if path in self._open and self._open[path].state != state:
                 self.drop(path)
             if path not in self._open:
-                self._make_room(size_of(state))
-                self._open[path] = Copy(state, *self._copy(path))
+                size = sum(file[1] for file in state if file)
+                self._make_room(size)
+                self._open[path] = Copy(state, size, *self._copy(path))
         except OSError as error:
             raise Fault(error.strerror or str(error)) from error
         self._open.move_to_end(path)
@@ -121,16 +116,8 @@ class Copies(Generic[ConnectionT]):
             shutil.rmtree(folder)
 
 
-def size_of(state: tuple[tuple[int, ...], ...]) -> int:
-    """Return the bytes of files with these signatures."""
-    return sum(file[1] for file in state if file)
-
-
 class Transaction(ABC):
     """The transaction in which the statements of a query run, which reads what they changed and undoes it."""
-
-    def __init__(self, max_rows: int) -> None:
-        self.max_rows = max_rows
 
     @abstractmethod
     def relations(self) -> Relations:
@@ -141,8 +128,11 @@ class Transaction(ABC):
         """Return the columns and the rows of a table or a view."""
 
     @abstractmethod
-    def keys(self, relation: Relation) -> Keys:
-        """Return what is known of the columns of a table or a view."""
+    def keys(self, relation: Relation) -> Rows:
+        """Return what is known of columns: a word, the column, and the table and column that a foreign key refers to.
+
+        The words are "PRIMARY KEY", "FOREIGN KEY", and "GENERATED" if the database makes values; others do not count.
+        """
 
     @abstractmethod
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
@@ -155,7 +145,7 @@ class Transaction(ABC):
     def undo(self) -> None:
         """Undo the statements: from now on the other methods read what was before."""
 
-    def answer(self, old_relations: Relations, returned: Returned) -> Answer:
+    def answer(self, old_relations: Relations, returned: Returned, max_rows: int) -> Answer:
         """Undo the statements, and return what they changed and returned; raises `Refused` or `TooLarge`.
 
         The answer is one row: what was returned; tables and views, as the fields of a `TableChange` up to its rows; by
@@ -166,13 +156,13 @@ class Transaction(ABC):
             raise Refused("temporary tables and views")
         tables = list(self._changes(old_relations, new_relations))
         count = sum(len(added) + len(removed) for *_, added, removed in tables) + len(returned[1] if returned else ())
-        if count > self.max_rows:
-            raise too_many_rows(self.max_rows)
+        if count > max_rows:
+            raise too_many_rows(max_rows)
         added, removed = _indexes(new_relations, old_relations), _indexes(old_relations, new_relations)
         return make_answer(("returned", "tables", "added", "removed"), [(returned, tables, added, removed)])
 
     def _changes(self, old_relations: Relations, new_relations: Relations) -> Iterator[tuple[Any, ...]]:
-        redefined: list[tuple[Relation | None, Relation, Columns | None, Rows, Keys | None]] = []
+        redefined: list[tuple[Relation | None, Relation, Columns | None, Rows, Rows | None]] = []
         rewritten: list[tuple[Relation, Columns, Rows, Rows]] = []
         for place, relation in {**old_relations, **new_relations}.items():
             old, new = old_relations.get(place), new_relations.get(place)
@@ -186,16 +176,22 @@ class Transaction(ABC):
         for old, relation, new_columns, added, keys in redefined:
             # What a view showed that is no more does not count.
             old_columns, removed = self.content(old) if old and old.kind == "table" else (() if old else None, [])
-            yield from _change(relation, old_columns, new_columns, keys or self.keys(relation), added, removed)
+            yield from _change(
+                relation, old_columns, new_columns, self.keys(relation) if keys is None else keys, added, removed
+            )
 
 
 def _change(
-    relation: Relation, old_columns: Columns | None, columns: Columns | None, keys: Keys, added: Rows, removed: Rows
+    relation: Relation, old_columns: Columns | None, columns: Columns | None, keys: Rows, added: Rows, removed: Rows
 ) -> Iterator[tuple[Any, ...]]:
     if old_columns == columns:
         added, removed = without_common(added, removed)
     if added or removed or old_columns != columns:
-        yield relation.label, old_columns, columns, *keys, added, removed
+        key, generated = (
+            tuple(column for word, column, *_ in keys if word == part) for part in ("PRIMARY KEY", "GENERATED")
+        )
+        references = [reference for word, *reference in keys if word == "FOREIGN KEY"]
+        yield relation.label, old_columns, columns, key, generated, references, added, removed
 
 
 def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]:
@@ -205,3 +201,8 @@ def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]
         if relation.kind == "index" and relation != others.get(place):
             statements.setdefault(relation.label, []).append(relation.definition)
     return statements
+
+
+def names_of(cursor: Any) -> Columns:
+    """Return the names of the columns that the cursor of a driver has."""
+    return tuple(column[0] for column in cursor.description or ())

@@ -17,25 +17,11 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
 from pytest_queryeval.features.database_servers import postgres_child
-from pytest_queryeval.features.database_servers.postgres_child import (
-    IDLE_SECONDS,
-    Session,
-    refuse_names,
-    verdict,
-)
+from pytest_queryeval.features.database_servers.postgres_child import IDLE_SECONDS, Session, refuse_names, verdict
 from pytest_queryeval.features.database_servers.postgres_values import text_of
 from pytest_queryeval.sandbox.cells import Rows, encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Refused, Settings, TooLarge
-from pytest_queryeval.sandbox.writing import (
-    PREPARED,
-    REFUSED,
-    Columns,
-    Keys,
-    Relation,
-    Relations,
-    Returned,
-    Transaction,
-)
+from pytest_queryeval.sandbox.writing import PREPARED, REFUSED, Columns, Relation, Relations, Returned, Transaction
 
 ALLOWED_FUNCTIONS = frozenset(("nextval",))
 LOCK = "SELECT pg_catalog.pg_advisory_lock(8103239112480)"
@@ -79,28 +65,27 @@ RELATIONS = """
         AND (n.nspname !~ '^pg_' OR n.oid = pg_my_temp_schema())
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE c.relkind = 'i' AND k.conindid = c.oid)
 """
-KEY = """
-    SELECT a.attname::text FROM pg_catalog.pg_index i
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-    WHERE i.indrelid = %s AND i.indisprimary ORDER BY array_position(i.indkey::int[], a.attnum::int)
-"""
-GENERATED_COLUMNS = """
-    SELECT a.attname::text FROM pg_catalog.pg_attribute a
+KEYS = """
+    SELECT 'PRIMARY KEY', a.attname::text, NULL, NULL FROM (
+        SELECT a.attname FROM pg_catalog.pg_index i
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+        WHERE i.indrelid = %(oid)s AND i.indisprimary ORDER BY array_position(i.indkey::int[], a.attnum::int)
+    ) a
+    UNION ALL
+    SELECT 'GENERATED', a.attname::text, NULL, NULL FROM pg_catalog.pg_attribute a
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
         AND (a.attidentity <> '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~
             '(^|[^a-z0-9_])(nextval|gen_random_uuid|uuid_generate_v[0-9][a-z0-9_]*|uuidv[47])[(]')
-    ORDER BY a.attnum
-"""
-REFERENCES = """
-    SELECT a.attname::text, CASE WHEN n.nspname = current_schema() THEN '' ELSE n.nspname || '.' END || t.relname,
-        b.attname::text
+    UNION ALL
+    SELECT 'FOREIGN KEY', a.attname::text,
+        CASE WHEN n.nspname = current_schema() THEN '' ELSE n.nspname || '.' END || t.relname, b.attname::text
     FROM pg_catalog.pg_constraint k
     CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS pair (own_column, column_there)
     JOIN pg_catalog.pg_class t ON t.oid = k.confrelid JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
     JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = pair.own_column
     JOIN pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = pair.column_there
-    WHERE k.contype = 'f' AND k.conrelid = %s
+    WHERE k.contype = 'f' AND k.conrelid = %(oid)s
 """
 
 Connection: TypeAlias = psycopg.Connection[Any]
@@ -115,18 +100,10 @@ class WriteSession(Session):
         super().__init__(url)
         self.before = Session(url)
         self.refused_names -= ALLOWED_FUNCTIONS
-        self._is_locked = False
-
-    def lock(self) -> None:
-        """Wait until no other session runs write queries on the database, unless this one holds the lock already."""
-        if not self._is_locked:
-            self.connection.execute(LOCK)
-        self._is_locked = True
 
     def end(self) -> None:
         """End both transactions, and release the locks that outlive them."""
         super().end()
-        self._is_locked = False
         self.before.end()
 
 
@@ -140,7 +117,7 @@ class Driver(postgres_child.Driver):
         session, max_rows = self._start(settings, query, timeout, refuse_names), settings["max_rows"]
         assert isinstance(session, WriteSession)
         connection = session.connection
-        session.lock()  # a new child has none
+        connection.execute(LOCK)  # again, which does no harm, unless the child is new
         session.before.begin(timeout)
         transaction = PostgresTransaction(connection, session.before.connection, max_rows)
         old_relations = transaction.relations()
@@ -153,7 +130,7 @@ class Driver(postgres_child.Driver):
                 returned = names, rows[: max_rows + 1]
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
         try:
-            answer = transaction.answer(old_relations, returned)
+            answer = transaction.answer(old_relations, returned, max_rows)
         except TooLarge as error:
             self.classify(error)
             raise
@@ -168,7 +145,7 @@ class Driver(postgres_child.Driver):
         assert isinstance(session, WriteSession)
         session.end()
         session.connection.execute("SET statement_timeout = 0")
-        session.lock()
+        session.connection.execute(LOCK)
         return PREPARED
 
     def _verdict(self, error: Exception) -> tuple[str, str]:
@@ -179,8 +156,7 @@ class PostgresTransaction(Transaction):
     """The transaction of a connection; `before` is another one, which never sees what the first one writes."""
 
     def __init__(self, connection: Connection, before: Connection, max_rows: int) -> None:
-        super().__init__(max_rows)
-        self._connection, self._before = connection, before
+        self._connection, self._before, self._max_rows = connection, before, max_rows
         self._written: set[int] = set()
 
     def relations(self) -> Relations:
@@ -191,23 +167,19 @@ class PostgresTransaction(Transaction):
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
         """Return the columns and the rows of a table or a view, at most one more than allowed."""
-        statement = f"SELECT * FROM {relation.quoted} LIMIT {self.max_rows + 1}"  # noqa: S608 - quoted
+        statement = f"SELECT * FROM {relation.quoted} LIMIT {self._max_rows + 1}"  # noqa: S608 - quoted
         names, rows = run_statement(self._connection, statement)
         return names or (), rows
 
-    def keys(self, relation: Relation) -> Keys:
-        """Return what is known of the columns of a table or a view."""
-        key, generated, references = (
-            self._connection.execute(text.encode(), [relation.place]).fetchall()
-            for text in (KEY, GENERATED_COLUMNS, REFERENCES)
-        )
-        return tuple(column for (column,) in key), tuple(column for (column,) in generated), tuple(references)
+    def keys(self, relation: Relation) -> Rows:
+        """Return what is known of columns."""
+        return self._connection.execute(KEYS.encode(), {"oid": relation.place}).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
         """Return the rows that the transaction added, and those that it removed, by the ids of transactions."""
         if table.place not in self._written:
             return None
-        rows, limit = f"FROM {table.quoted} WHERE", f"LIMIT {self.max_rows + 1}"
+        rows, limit = f"FROM {table.quoted} WHERE", f"LIMIT {self._max_rows + 1}"
         columns, added = run_statement(self._connection, f"SELECT * {rows} {IS_NEW} {limit}")
         ended = self._before.execute(f"SELECT ctid::text {rows} xmax <> 0".encode()).fetchall()
         kept = self._connection.execute(

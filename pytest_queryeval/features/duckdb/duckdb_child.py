@@ -239,14 +239,7 @@ class Driver(driver.TableDriver):
 
 def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
     """Return the only statement of `query`; raises `Refused` unless it only reads, ValueError, or DuckDB's errors."""
-    if "\0" in query:
-        raise ValueError("the text holds a NUL character")
-    query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
-    statements = session.extract_statements(query)
-    if function := changing_call(session, query):
-        raise Refused(f"only reading is allowed: {function}()")
-    if not statements:
-        raise ValueError("the text holds no statement")
+    statements = statements_of(session, query, "only reading is allowed: ")
     kinds = [*map(kind_of, statements)]
     if kinds == ["SELECT"]:
         return statements[0]
@@ -257,6 +250,25 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
     is_around_pivot = kinds == ["MULTI"] or len(statements) > 1
     kind = "a statement around a PIVOT" if is_around_pivot else kinds[0].replace("_", " ")
     raise Refused(f"only reading is allowed: {kind}")
+
+
+def statements_of(
+    session: duckdb.DuckDBPyConnection, query: str, refused: str = "", *, allowed: frozenset[str] = frozenset()
+) -> list[duckdb.Statement]:
+    """Return the statements of a text, of which there is at least one.
+
+    Raises `Refused` with `refused` and a function that does more than read and is not `allowed`, ValueError, or errors
+    of DuckDB.
+    """
+    if "\0" in query:
+        raise ValueError("the text holds a NUL character")
+    query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
+    statements = session.extract_statements(query)
+    if function := changing_call(session, query, allowed):
+        raise Refused(f"{refused}{function}()")
+    if not statements:
+        raise ValueError("the text holds no statement")
+    return statements
 
 
 def is_reading_pivot(statements: Sequence[duckdb.Statement], query: str) -> bool:
@@ -294,7 +306,7 @@ def kind_of(statement: duckdb.Statement) -> str:
     return str(statement.type).rpartition(".")[2]
 
 
-def changing_call(session: duckdb.DuckDBPyConnection, query: str, *, allowed: frozenset[str] = frozenset()) -> str:
+def changing_call(session: duckdb.DuckDBPyConnection, query: str, allowed: frozenset[str]) -> str:
     """Return the name of a function that does more than read, where `query` calls one; else nothing."""
     calls = called_functions(session, query) if FORBIDDEN_CALL.search(query) else ()
     return next((call for call in calls if FORBIDDEN_CALL.fullmatch(call) and call.lower() not in allowed), "")
@@ -330,10 +342,15 @@ def tokens_of(query: str) -> list[str]:
 
 def connect(path: str) -> duckdb.DuckDBPyConnection:
     """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
+    check_header(path)
+    return isolate_connection(duckdb.connect(path, read_only=True, config=CONFIG))
+
+
+def check_header(path: str) -> None:
+    """Raise `Fault` unless a file is a DuckDB database, by its first bytes; raises OSError as well."""
     header = read_header(path, HEADER_BYTES)
     if header[MAGIC_BYTES] != MAGIC:
         raise Fault(wrong_file_problem("DuckDB", header))
-    return isolate_connection(duckdb.connect(path, read_only=True, config=CONFIG))
 
 
 def isolate_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

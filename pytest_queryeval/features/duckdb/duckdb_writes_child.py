@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import re
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
@@ -19,26 +18,22 @@ from typing import TypeAlias
 from pytest_queryeval.features.duckdb import duckdb_child  # before DuckDB, which it prepares for
 from pytest_queryeval.features.duckdb.duckdb_child import (
     CONFIG,
-    MAGIC,
-    MAGIC_BYTES,
-    changing_call,
+    check_header,
     is_reading_pivot,
     isolate_connection,
     kind_of,
+    statements_of,
     tokens_of,
 )
 from pytest_queryeval.sandbox.cells import Rows, encode_rows
 from pytest_queryeval.sandbox.driver import (
-    HEADER_BYTES,
     Answer,
     Fault,
     Refused,
     Settings,
     Verdict,
     quoted,
-    read_header,
     too_many_rows,
-    wrong_file_problem,
 )
 from pytest_queryeval.sandbox.writing import (
     GROWTH_BYTES,
@@ -46,11 +41,12 @@ from pytest_queryeval.sandbox.writing import (
     REFUSED,
     Columns,
     Copies,
-    Keys,
+    Copy,
     Relation,
     Relations,
     Returned,
     Transaction,
+    names_of,
 )
 
 import duckdb  # isort: skip
@@ -63,32 +59,33 @@ ALLOWED_CALLS = frozenset(("nextval",))
 SYSTEM = re.compile(r"system catalog|\"temp\" catalog|internal catalog entry", re.IGNORECASE)
 NO_ROOM = re.compile(r"File too large|No space left")
 RELATIONS = """
-    SELECT if(database_name = current_database(), kind, 'temporary'), schema_name, name, table_name, definition FROM (
+    SELECT if(database_name = current_database(), kind, 'temporary'), [schema_name, name],
+        if(schema_name = 'main', '', schema_name || '.') || table_name,
+        format('"{}"."{}"', replace(schema_name, '"', '""'), replace(name, '"', '""')), definition
+    FROM (
         SELECT database_name, 'table' AS kind, schema_name, table_name AS name, table_name,
-            [table_oid::VARCHAR, sql] AS definition FROM duckdb_tables() WHERE NOT internal
+            table_oid || ' ' || sql AS definition FROM duckdb_tables() WHERE NOT internal
         UNION ALL
-        SELECT database_name, 'view', schema_name, view_name, view_name, [sql] FROM duckdb_views() WHERE NOT internal
+        SELECT database_name, 'view', schema_name, view_name, view_name, sql FROM duckdb_views() WHERE NOT internal
         UNION ALL
-        SELECT database_name, 'index', schema_name, index_name, table_name, [sql] FROM duckdb_indexes()
+        SELECT database_name, 'index', schema_name, index_name, table_name, sql FROM duckdb_indexes()
     )
 """
 SEQUENCES = """
-    SELECT format('"{}"."{}"', replace(schema_name, '"', '""'), replace(sequence_name, '"', '""')),
-        start_value, last_value
+    SELECT 'sequence', [start_value, last_value], '',
+        format('"{}"."{}"', replace(schema_name, '"', '""'), replace(sequence_name, '"', '""')), ''
     FROM duckdb_sequences()
 """
-GENERATED_COLUMNS = """
-    SELECT column_name FROM duckdb_columns()
-    WHERE database_name = current_database() AND schema_name = ? AND table_name = ? AND regexp_matches(
+KEYS = """
+    SELECT constraint_type, unnest(constraint_column_names), referenced_table, unnest(referenced_column_names)
+    FROM duckdb_constraints()
+    WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+    UNION ALL
+    SELECT 'GENERATED', column_name, NULL, NULL FROM duckdb_columns()
+    WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2 AND regexp_matches(
         column_default, '\\b(?:nextval|uuid|gen_random_uuid|uuidv4|uuidv7)\\s*\\(', 'i'
     )
-    ORDER BY column_index
 """
-CONSTRAINTS = """
-    SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints()
-    WHERE database_name = current_database() AND schema_name = ? AND table_name = ? ORDER BY constraint_index
-"""
-
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -104,23 +101,26 @@ class Driver(duckdb_child.Driver):
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
         copy = self._copies.get(settings["path"])
         limit_files(copy.size + GROWTH_BYTES)
-        sequences = copy.connection.execute(SEQUENCES).fetchall()
         session, before = copy.connection.cursor(), copy.connection.cursor()
-        transaction = DuckDBTransaction(session, before, query.lower(), settings["max_rows"])
+        max_rows = settings["max_rows"]
+        transaction = DuckDBTransaction(session, before, query.lower(), max_rows)
         try:
             self._alarm.set((timeout, session.interrupt), (timeout, before.interrupt))
             session.begin()
             returned: Returned = None
-            for statement in statements_of(session, query):
+            statements = statements_of(session, query, allowed=ALLOWED_CALLS)
+            for statement in statements:
+                check_statement(statement)
+            for statement in statements:
                 session.execute(statement)
                 if returns_rows(statement):
-                    returned = names_of(session), encode_rows(session.fetchmany(settings["max_rows"] + 1))
-            return transaction.answer(copy.relations, returned)
+                    returned = names_of(session), encode_rows(session.fetchmany(max_rows + 1))
+            return transaction.answer(copy.relations, returned, max_rows)
         finally:
             self._alarm.clear()
             session.close()  # rolls back
             before.close()
-            if not restore_sequences(copy.connection, sequences):
+            if not restore_sequences(copy):
                 self._copies.drop(settings["path"])
 
     def describe(self, settings: Settings) -> Answer:
@@ -133,8 +133,9 @@ class Driver(duckdb_child.Driver):
         text = str(error)
         match error:
             case duckdb.IOException() if NO_ROOM.search(text):
-                self._close_all()  # it does not answer any more
                 return "failure", "too_large", f"statements may add {GROWTH_BYTES // 2**20} MiB to a copy"
+            case Refused():
+                return "failure", "unsafe", f"{REFUSED}: {text}"
             case duckdb.Error() if SYSTEM.search(text):
                 return "failure", "unsafe", text.partition("\n")[0]
         return super().classify(error)
@@ -148,31 +149,20 @@ class DuckDBTransaction(Transaction):
     """The transaction of a session; `query` is the text of the statements in lower case."""
 
     def __init__(self, session: Connection, before: Connection, query: str, max_rows: int) -> None:
-        super().__init__(max_rows)
-        self._session, self._before, self._query = session, before, query
+        self._session, self._before, self._query, self._max_rows = session, before, query, max_rows
 
     def relations(self) -> Relations:
         """Return all tables, views and indexes."""
-        return relations(self._session)
+        return relations(self._session, RELATIONS)
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
         """Return the columns and the rows of a table or a view."""
         self._session.execute(f"SELECT * FROM {relation.quoted}")  # noqa: S608 - quoted
         return names_of(self._session), encode_rows(self._session.fetchall())
 
-    def keys(self, relation: Relation) -> Keys:
-        """Return what is known of the columns of a table or a view."""
-        generated, constraints = (
-            self._session.execute(query, relation.place).fetchall() for query in (GENERATED_COLUMNS, CONSTRAINTS)
-        )
-        key = next((columns for kind, columns, *_ in constraints if kind == "PRIMARY KEY"), ())
-        references = [
-            (column, table, to)
-            for kind, columns, table, to_columns in constraints
-            if kind == "FOREIGN KEY"
-            for column, to in zip(columns, to_columns, strict=True)
-        ]
-        return tuple(key), tuple(column for (column,) in generated), tuple(references)
+    def keys(self, relation: Relation) -> Rows:
+        """Return what is known of columns."""
+        return self._session.execute(KEYS, relation.place).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
         """Return the rows of the chunks that differ, of tables that the statements name or may change by triggers."""
@@ -183,8 +173,8 @@ class DuckDBTransaction(Transaction):
         if "rowid" not in map(str.lower, columns):
             old, new = (chunks_of(connection, table, columns) for connection in (self._before, self._session))
             chunks = {number for number, _ in old.items() ^ new.items()}
-            if len(chunks) > self.max_rows:
-                raise too_many_rows(self.max_rows)
+            if len(chunks) > self._max_rows:
+                raise too_many_rows(self._max_rows)
             if not chunks:
                 return None
             rows, arguments = f"{rows} WHERE rowid >> {CHUNK_BITS} IN (SELECT unnest(?::BIGINT[]))", [[*chunks]]
@@ -206,9 +196,7 @@ def limit_files(size: int) -> None:
 
 def open_copy(path: str, copy: Path) -> tuple[Connection, Relations]:
     """Copy a database and open the copy; raises `Fault` or OSError."""
-    header = read_header(path, HEADER_BYTES)
-    if header[MAGIC_BYTES] != MAGIC:
-        raise Fault(wrong_file_problem("DuckDB", header))
+    check_header(path)
     limit_files(getrlimit(RLIMIT_FSIZE)[1])
     with open(path, "rb") as file:  # noqa: PTH123 - as in `driver`
         try:
@@ -222,39 +210,24 @@ def open_copy(path: str, copy: Path) -> tuple[Connection, Relations]:
         connection = duckdb.connect(str(copy), config=CONFIG)
         connection.execute("FORCE CHECKPOINT")  # of what the log holds
         isolate_connection(connection)
-        return connection, relations(connection)
+        return connection, {**relations(connection, RELATIONS), **relations(connection, SEQUENCES)}
     except duckdb.Error as error:
         raise Fault(str(error).removeprefix("IO Error: ")) from error
 
 
-def restore_sequences(connection: Connection, sequences: Rows) -> bool:
+def restore_sequences(copy: Copy[Connection]) -> bool:
     """Set sequences back, which a rollback does not, and return whether that is possible: it is since DuckDB 2."""
     try:
-        for name, start, last in {*sequences}.difference(connection.execute(SEQUENCES).fetchall()):
-            connection.begin()
-            connection.execute("SELECT setval(?, ?, ?)", [name, start if last is None else last, last is not None])
-            connection.rollback()  # a commit would write to the log
+        for key, sequence in relations(copy.connection, SEQUENCES).items():
+            start, last = copy.relations[key].place
+            if sequence.place != [start, last]:
+                copy.connection.begin()
+                value = start if last is None else last
+                copy.connection.execute("SELECT setval(?, ?, ?)", [sequence.quoted, value, last is not None])
+                copy.connection.rollback()  # a commit would write to the log
     except duckdb.Error:
         return False
     return True
-
-
-def statements_of(session: Connection, query: str) -> Sequence[duckdb.Statement]:
-    """Return the statements of a text, by DuckDB's parser.
-
-    Raises `Refused` for one that write queries may not have, ValueError, or DuckDB's errors.
-    """
-    if "\0" in query:
-        raise ValueError("the text holds a NUL character")
-    query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
-    statements = session.extract_statements(query)
-    if not statements:
-        raise ValueError("the text holds no statement")
-    if function := changing_call(session, query, allowed=ALLOWED_CALLS):
-        raise Refused(f"{REFUSED}: {function}()")
-    for statement in statements:
-        check_statement(statement)
-    return statements
 
 
 def check_statement(statement: duckdb.Statement) -> None:
@@ -265,7 +238,7 @@ def check_statement(statement: duckdb.Statement) -> None:
     words = " ".join([token.split()[0] for token in tokens_of(statement.query)[:5] if token.strip()]).lower()
     if kind not in DEFINING or not DEFINITION.match(words):
         name = kind if kind not in DEFINING else " ".join(words.split()[:2]).upper()
-        raise Refused(f"{REFUSED}: {name.replace('_', ' ')}")
+        raise Refused(name.replace("_", " "))
 
 
 def returns_rows(statement: duckdb.Statement) -> bool:
@@ -281,23 +254,10 @@ def returns_rows(statement: duckdb.Statement) -> bool:
     return False
 
 
-def relations(connection: Connection) -> Relations:
-    """Return tables, views and indexes; the last ones have names of their own."""
-    return {
-        (kind == "index", schema.lower(), name.lower()): Relation(
-            kind,
-            [schema, name],
-            table if schema == "main" else f"{schema}.{table}",
-            f"{quoted(schema)}.{quoted(name)}",
-            definition[0] if kind == "index" else definition,
-        )
-        for kind, schema, name, table, definition in connection.execute(RELATIONS).fetchall()
-    }
-
-
-def names_of(session: Connection) -> Columns:
-    """Return the names of the columns of an answer."""
-    return tuple(column[0] for column in session.description or ())
+def relations(connection: Connection, query: str) -> Relations:
+    """Return tables and views, indexes, or sequences, each by what names it."""
+    rows = [Relation(*row) for row in connection.execute(query).fetchall()]
+    return {(row.kind.replace("view", "table"), row.quoted.lower()): row for row in rows}
 
 
 def has_triggers(connection: Connection) -> bool:

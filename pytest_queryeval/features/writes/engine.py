@@ -57,8 +57,8 @@ class Transactions:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run statements for at most `timeout` seconds; `max_rows` limits what they change and return, together.
 
-        Raise `SourceError` if the database cannot be copied or read. The first copy that a child makes, and the wait for
-        other processes, take no time of the query.
+        Raise `SourceError` if the database cannot be copied or read. The first copy of a child and the wait for
+        other processes take no time of the query.
         """
         read = text_refusal(query) or self._driver.read(query)
         if isinstance(read, Failure):
@@ -95,21 +95,9 @@ def state_change(table: Table, query: str, dialect: str) -> StateChange:
     for name in sorted({*fields_of}.union(*indexes)):
         before, after, key, generated, references, *rows = fields_of.get(name, (None, None, (), (), (), [], []))
         added, removed = map(decode_rows, rows)
-        added_indexes, removed_indexes = (tuple(map(index_text, statements.get(name, ()))) for statements in indexes)
-        changes.append(
-            TableChange(
-                table=name,
-                before=before,
-                after=after,
-                key=key,
-                generated=generated,
-                references=tuple(Reference(*reference) for reference in references),
-                added=added,
-                removed=removed,
-                added_indexes=added_indexes,
-                removed_indexes=removed_indexes,
-            )
-        )
+        references = tuple(map(Reference._make, references))
+        index_texts = (tuple(map(index_text, statements.get(name, ()))) for statements in indexes)
+        changes.append(TableChange(name, before, after, key, generated, references, added, removed, *index_texts))
     returned_table = returned and Table(columns=returned[0], rows=decode_rows(returned[1]))
     return StateChange(query=query, dialect=dialect, tables=tuple(changes), returned=returned_table)
 

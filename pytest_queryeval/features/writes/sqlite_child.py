@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 
 from pytest_queryeval.sandbox import sqlite_child
 from pytest_queryeval.sandbox.cells import Rows
@@ -44,11 +43,11 @@ from pytest_queryeval.sandbox.writing import (
     REFUSED,
     Columns,
     Copies,
-    Keys,
     Relation,
     Relations,
     Returned,
     Transaction,
+    names_of,
 )
 
 BEFORE, AFTER = "before", "main"
@@ -58,12 +57,10 @@ DEFINITION = re.compile(r"(?:create\s+(?:unique\s+)?|drop\s+|alter\s+)(?:table|v
 COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 CHANGES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 CREATIONS = frozenset((sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_VIEW))
-DEFINITIONS = CREATIONS.union(
-    (
-        *(sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_DROP_INDEX, sqlite3.SQLITE_DROP_VIEW),
-        *(sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_DROP_TRIGGER),
-    )
-)
+DEFINITIONS = CREATIONS | {
+    *(sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_DROP_INDEX, sqlite3.SQLITE_DROP_VIEW),
+    *(sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_DROP_TRIGGER),
+}
 REFUSED_TABLES = "the tables of SQLite itself may not be changed"
 # What SQLite says of its own tables, and of functions that the guard does not see within definitions.
 UNSAFE = re.compile(r"may not be (?:altered|dropped|indexed|modified)|reserved for internal use|unsafe use of")
@@ -72,14 +69,16 @@ OBJECTS = """
     WHERE type IN ('table', 'view', 'index') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
 """
 COLUMNS = "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 1 ORDER BY hidden, cid"
-KEY = "SELECT name FROM pragma_table_info(:name, 'main') WHERE pk ORDER BY pk"
-GENERATED = """
-    SELECT name FROM pragma_table_info(:name, 'main') WHERE pk = 1 AND upper(type) = 'INTEGER'
-        AND (SELECT count(*) FROM pragma_table_info(:name, 'main') WHERE pk) = 1
-"""
-REFERENCES = """
-    SELECT "from", "table", coalesce("to", (SELECT name FROM pragma_table_info("table", 'main') WHERE pk = seq + 1))
-    FROM pragma_foreign_key_list(:name, 'main')
+KEYS = """
+    SELECT 'PRIMARY KEY', name, NULL, NULL FROM (SELECT * FROM pragma_table_info(:name, 'main') WHERE pk ORDER BY pk)
+    UNION ALL
+    SELECT 'GENERATED', max(name), NULL, NULL FROM pragma_table_info(:name, 'main') WHERE pk
+    GROUP BY NULL HAVING count(*) = 1 AND upper(max(type)) = 'INTEGER'
+    UNION ALL
+    SELECT CASE WHEN there IS NULL THEN '' ELSE 'FOREIGN KEY' END, "from", "table", there FROM (
+        SELECT *, coalesce("to", (SELECT name FROM pragma_table_info("table", 'main') WHERE pk = seq + 1)) AS there
+        FROM pragma_foreign_key_list(:name, 'main')
+    )
 """
 
 
@@ -87,8 +86,8 @@ class WriteGuard(Guard):
     """Also lets statements change the tables of `main`, and collects the names of the tables that they may change."""
 
     pragmas = frozenset({"data_version"})  # others tell of `before`, too
-    kinds: Mapping[str, str] = MappingProxyType({})
-    """"virtual" of virtual tables, "shadow" of tables that hold their content, by their names in lower case."""
+    kinds: Mapping[str, str]
+    """By names in lower case: "virtual" of virtual tables, "shadow" of tables that hold their content."""
 
     def start(self, timeout: float) -> None:
         """Begin the next query."""
@@ -107,14 +106,10 @@ class WriteGuard(Guard):
         for name in self._statement_changes:
             owner = name.rpartition("_")[0]
             if self.kinds.get(name) == "shadow" and owner not in self._statement_changes:
-                raise Refused(f"{REFUSED}: '{name}' holds the content of '{owner}'")
+                raise Refused(f"'{name}' holds the content of '{owner}'")
 
     def authorize(
-        self,
-        action: int,
-        first_argument: str | None,
-        second_argument: str | None,
-        *place: str | None,
+        self, action: int, first_argument: str | None, second_argument: str | None, *place: str | None
     ) -> int:
         """Allow actions on the tables of `main`; remember the first refused one, and a name that `main` lacks."""
         schema = first_argument if action == sqlite3.SQLITE_ALTER_TABLE else place[0]
@@ -122,15 +117,11 @@ class WriteGuard(Guard):
             self.missing = self.missing or str(first_argument)
             return sqlite3.SQLITE_DENY
         name = str(first_argument).lower()
-        is_renaming = (
-            name == "sqlite_temp_master" and self._word == "alter"
-        )  # triggers and views there, if there were any
+        # Renaming reaches triggers and views there, if there were any.
+        is_renaming = name == "sqlite_temp_master" and self._word == "alter"
         if self._word and (schema in (AFTER, None) or is_renaming):
-            if (
-                action in DEFINITIONS
-                and self._word in DEFINING
-                and not self._belongs_to_sqlite(action, name, second_argument)
-            ):
+            is_defining = action in DEFINITIONS and self._word in DEFINING
+            if is_defining and not self._belongs_to_sqlite(action, name, second_argument):
                 return sqlite3.SQLITE_OK
             is_checking = name == "quick_check" and self._word == "alter"  # SQLite itself, of rows for a new column
             if action == sqlite3.SQLITE_PRAGMA and (is_checking or name == "data_version"):  # FTS5 reads it
@@ -150,7 +141,7 @@ class WriteGuard(Guard):
             return False
         if action != sqlite3.SQLITE_ALTER_TABLE:
             return name.startswith("sqlite_")
-        return str(second_argument).lower() in self.kinds
+        return self.kinds.get(str(second_argument).lower()) in ("shadow", "virtual")
 
 
 class Driver(sqlite_child.Driver):
@@ -169,8 +160,8 @@ class Driver(sqlite_child.Driver):
         connection = copy.connection
         guard.start(timeout)
         touch_virtual_tables(connection)  # an earlier statement may have disconnected them
-        guard.kinds = special_tables(connection)
-        transaction = SqliteTransaction(connection, guard, settings["max_rows"])
+        guard.kinds = kinds_of(connection)
+        transaction = SqliteTransaction(connection, guard)
         try:
             connection.set_authorizer(guard.authorize)
             returned: Returned = None
@@ -183,7 +174,7 @@ class Driver(sqlite_child.Driver):
             guard.begin_statement("")
             connection.set_authorizer(None)
             check_deferred(connection)
-            return transaction.answer(copy.relations, returned)
+            return transaction.answer(copy.relations, returned, settings["max_rows"])
         finally:
             transaction.undo()
 
@@ -196,7 +187,7 @@ class Driver(sqlite_child.Driver):
         """Return the verdict on an error of `run`."""
         guard, text = self._write_guard, str(error)
         if isinstance(error, Refused) or UNSAFE.search(text):
-            return "failure", "unsafe", text
+            return "failure", "unsafe", f"{REFUSED}: {text}" if isinstance(error, Refused) else text
         if guard.missing and isinstance(error, sqlite3.Error):
             return "failure", "invalid", f"no such table: {guard.missing}"
         if guard.refused and guard.refused != COMPUTED:
@@ -213,19 +204,16 @@ class Driver(sqlite_child.Driver):
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise Fault("it cannot be copied in write-ahead mode")
-            (pages,), (page_bytes,) = (
-                connection.execute(f"PRAGMA {key}").fetchone() for key in ("page_count", "page_size")
-            )
-            for pragma in (
-                *("synchronous = OFF", "temp_store = MEMORY", "wal_autocheckpoint = 0", "foreign_keys = ON"),
-                f"max_page_count = {pages + GROWTH_BYTES // page_bytes}",
-            ):
-                connection.execute(f"PRAGMA {pragma}")
+            pages, page_bytes = connection.execute("SELECT * FROM pragma_page_count, pragma_page_size").fetchone()
+            connection.executescript(f"""
+                PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0;
+                PRAGMA foreign_keys = ON; PRAGMA max_page_count = {pages + GROWTH_BYTES // page_bytes};
+            """)
             connection.execute(f"ATTACH ? AS {BEFORE}", [str(copy)])
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.execute("SELECT count(*) FROM before.sqlite_master").fetchone()  # opens its files
             connection.set_progress_handler(self._guard.is_late, STEPS)
-            return connection, relations(connection, special_tables(connection))
+            return connection, relations(connection, kinds_of(connection))
         except sqlite3.Error as error:
             raise Fault(str(error)) from error
 
@@ -233,8 +221,7 @@ class Driver(sqlite_child.Driver):
 class SqliteTransaction(Transaction):
     """A transaction, whose guard tells which tables the statements may have changed."""
 
-    def __init__(self, connection: sqlite3.Connection, guard: WriteGuard, max_rows: int) -> None:
-        super().__init__(max_rows)
+    def __init__(self, connection: sqlite3.Connection, guard: WriteGuard) -> None:
         self._connection, self._guard = connection, guard
         connection.execute("BEGIN")
 
@@ -243,24 +230,17 @@ class SqliteTransaction(Transaction):
         return relations(self._connection, self._guard.kinds)
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
-        """Return the columns and the rows of a table or a view; the text of a view is not trusted."""
-        if relation.kind == "view":
-            self._connection.set_authorizer(self._guard.authorize)
+        """Return the columns and the rows of a table or a view."""
         columns = "*" if relation.kind == "view" else ", ".join(map(quoted, columns_of(self._connection, relation)))
-        try:
-            cursor = self._connection.execute(f"SELECT {columns} FROM {AFTER}.{relation.quoted}")  # noqa: S608 - quoted
-            return names_of(cursor), cursor.fetchall()
-        finally:
-            self._connection.set_authorizer(None)
+        self._connection.set_authorizer(self._guard.authorize)  # the text of a view is not trusted
+        cursor = self._connection.execute(f"SELECT {columns} FROM {AFTER}.{relation.quoted}")  # noqa: S608 - quoted
+        rows = cursor.fetchall()
+        self._connection.set_authorizer(None)
+        return names_of(cursor), rows
 
-    def keys(self, relation: Relation) -> Keys:
-        """Return what is known of the columns of a table or a view."""
-        key, generated, references = (
-            self._connection.execute(query, {"name": relation.place}).fetchall()
-            for query in (KEY, GENERATED, REFERENCES)
-        )
-        columns, generated_columns = (tuple(name for (name,) in rows) for rows in (key, generated))
-        return columns, generated_columns, tuple(row for row in references if row[2] is not None)
+    def keys(self, relation: Relation) -> Rows:
+        """Return what is known of columns."""
+        return self._connection.execute(KEYS, {"name": relation.place}).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
         """Return the rows of `main` that `before` does not have under the same row id or key, and the reverse."""
@@ -272,7 +252,7 @@ class SqliteTransaction(Transaction):
         try:
             self._connection.execute(f"SELECT {keys[0]} FROM {AFTER}.{table.quoted} LIMIT 0")  # noqa: S608 - quoted
         except sqlite3.OperationalError:  # WITHOUT ROWID
-            keys = [*map(quoted, self.keys(table)[0])]
+            keys = [quoted(name) for word, name, *_ in self.keys(table) if word == "PRIMARY KEY"]
         joined = " AND ".join(f"a.{key} IS b.{key}" if len(keys) > 1 else f"a.{key} = b.{key}" for key in keys)
         same = " AND ".join(f"a.{name} COLLATE BINARY IS b.{name}" for name in map(quoted, columns))
         names = ", ".join(f"a.{name}" for name in map(quoted, columns))
@@ -312,7 +292,7 @@ def allowed_word(statement: str) -> str:
     if word in STATEMENTS or (word in DEFINING and DEFINITION.match(text)):
         return word
     if word in COMMANDS:
-        raise Refused(f"{REFUSED}: {' '.join(text.split()[:2]).upper()}")
+        raise Refused(" ".join(text.split()[:2]).upper())
     return "select"  # SQLite says what is wrong with it
 
 
@@ -326,10 +306,9 @@ def check_deferred(connection: sqlite3.Connection) -> None:
         raise sqlite3.IntegrityError(f"FOREIGN KEY constraint failed at the end: {table} refers to {parent}")
 
 
-def special_tables(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the kinds of tables, as `WriteGuard` has them; none where SQLite is older than 3.37."""
-    kinds = {name.lower(): kind for _, name, kind, *_ in connection.execute(f"PRAGMA {AFTER}.table_list")}
-    return {name: kind for name, kind in kinds.items() if kind in ("shadow", "virtual")}
+def kinds_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the kinds of all tables by their names in lower case; none where SQLite is older than 3.37."""
+    return {name.lower(): kind for _, name, kind, *_ in connection.execute(f"PRAGMA {AFTER}.table_list")}
 
 
 def relations(connection: sqlite3.Connection, kinds: Mapping[str, str]) -> Relations:
@@ -346,10 +325,4 @@ def columns_of(connection: sqlite3.Connection, table: Relation) -> Columns:
 
     Generated ones come last: an INSERT without a list of columns has no values of these.
     """
-    rows = connection.execute(COLUMNS, [table.place])
-    return tuple(name for (name,) in rows)
-
-
-def names_of(cursor: sqlite3.Cursor) -> Columns:
-    """Return the names of the columns of an answer."""
-    return tuple(column[0] for column in cursor.description)
+    return tuple(name for (name,) in connection.execute(COLUMNS, [table.place]))

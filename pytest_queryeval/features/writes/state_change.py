@@ -29,7 +29,7 @@ class Reference(NamedTuple):
     to: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
     """How one table or view changed; where it was made, dropped, or got other columns, all of its rows are listed."""
 

@@ -236,6 +236,22 @@ def test_a_source_that_changes_is_copied_again(engine, tmp_path, monkeypatch):
     assert [pair.scores for pair in pairs] == [{"execution_accuracy": 1.0}] * 3
 
 
+@pytest.mark.parametrize("engine", ON_ALL[:2])
+def test_each_of_two_sources_with_the_same_name_of_a_file_is_copied(engine, tmp_path):
+    cases = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        with closing(connected(engine, tmp_path / name / "t.db")) as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT '{name}' AS x")
+        queries = {"gold": f"SELECT '{name}'", "predicted": "SELECT x FROM t"}
+        cases.append({"id": name, "source": {engine: f"{name}/t.db"}, **queries})
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps({**SETTINGS, "cases": cases}), encoding="utf-8")
+
+    report = evaluate(load_cases(tmp_path / "s.queryeval.yaml"))
+
+    assert [case["scores"] for case in report["cases"]] == [{"execution_accuracy": 1.0}] * 2
+
+
 def test_what_sqlite_itself_runs_for_a_statement_is_allowed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shop.sql").write_text(SHOPS["sqlite"].replace("AUTOINCREMENT", ""))  # else its table would be there
