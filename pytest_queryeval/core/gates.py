@@ -56,7 +56,7 @@ class GateRule(ABC):
     needs_all: ClassVar[str] = "its rule needs all cases"
     """Why its gates need all of their cases.
 
-    Empty if it limits a mean of scores: then some cases, drawn at random, can be enough to decide a gate.
+    Empty if it limits the mean of its metric: then some cases, drawn at random, can be enough to decide a gate.
     """
     needs_scores: ClassVar[bool] = True
     """Whether the metric of a gate is computed for its cases."""
@@ -73,12 +73,12 @@ class GateRule(ABC):
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         """Return the keys of its gates beside `where`; `metric` reads the name of a metric, or `pass_rate`."""
 
-    @abstractmethod
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
-        """Return what a gate with these fields requires, as `requirement` makes it.
+        """Return what a gate with these fields requires, as `requirement` makes it; by default limits of its metric.
 
         All required keys are among the fields. If the fields contradict each other, raise `problem(message)`.
         """
+        return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
 
     @abstractmethod
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
@@ -90,7 +90,7 @@ class GateRule(ABC):
 
     @abstractmethod
     def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
-        """Return the value over the numbers of all cases, by their names; None without any number."""
+        """Return the value over the numbers of all cases by their names, none for other names; None without numbers."""
 
     def is_met(self, gate: PendingGate, measured: Measured) -> bool:
         """Return whether what was measured meets the gate; by default, whether its limits admit the value."""

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement, limits_of
 from pytest_queryeval.core.groups import (
     ScopeIndex,
@@ -52,9 +52,6 @@ class UnknownRule(GateRule):
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
         return {}
-
-    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
-        raise problem("the rule of the gate is not known")
 
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> None:
         """Return None: no case counts."""

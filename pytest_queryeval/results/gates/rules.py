@@ -67,9 +67,6 @@ class LimitsRule(GateRule):
     def shape(self, metric: Callable[[Any], str]) -> Shape:
         return {**super().shape(metric), **either({"required": ["min"]}, {"required": ["max"]})}
 
-    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
-        return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
-
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float]:
         score = score_of(gate["metric"], case)
         return {} if score is None else {"score": score}
