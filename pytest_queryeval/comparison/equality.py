@@ -24,7 +24,7 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
         return table
     if table.is_graph:
         raise GoldColumnError("compare: gold_columns: gold is a graph, which has no columns to choose from")
-    places = [_place(column, table.columns) for column in columns]
+    places = [column_place(column, table.columns) for column in columns]
 
     def chosen(rows: Iterable[Row]) -> tuple[Row, ...]:
         return tuple([tuple([row[place] for place in places]) for row in rows])
@@ -36,7 +36,8 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
     )
 
 
-def _place(column: str | int, names: tuple[str, ...]) -> int:
+def column_place(column: str | int, names: tuple[str, ...]) -> int:
+    """Return the position of a column of gold, by its name or position; raise `GoldColumnError` as `project` does."""
     if isinstance(column, int):
         if column >= len(names):
             raise GoldColumnError(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
+from typing import NamedTuple
 
 from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value
 from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
@@ -52,6 +53,31 @@ class OrderPlan:
     offset: int
     queries: tuple[TieQuery, ...]
     keys: tuple[int, ...] | None
+
+
+class Collection(NamedTuple):
+    """An output column whose cells are lists of elements, which gold may return in any order.
+
+    Gold joins the elements by `separator` to a text; where it is None, gold returns lists. Columns with one `group`
+    have the same rows in the same order; those of DISTINCT elements have a group of their own.
+    """
+
+    column: int
+    separator: str | None
+    group: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidedQuery:
+    """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
+
+    `places` name the choices for readers. The cells of `collections` are lists of their elements as texts, in JSON
+    where the database has no lists.
+    """
+
+    text: str
+    places: tuple[str, ...]
+    collections: tuple[Collection, ...] = ()
 
 
 # A query that the engine runs and our parser cannot read: rows must be in exactly its order.

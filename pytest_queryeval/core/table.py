@@ -242,6 +242,7 @@ class Policy:
     columns: OneOf["any", "positional", "by_name"] = "any"
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
+    choices: OneOf["any", "first"] = "any"
     gold_columns: tuple[str | int, ...] = ()
     column_numbers: tuple[ColumnTolerance, ...] = ()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
-from pytest_queryeval.comparison.equality import in_strict_order, project
+from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -23,7 +24,16 @@ from pytest_queryeval.core.model import (
     Prediction,
     QueryOrAnswer,
 )
-from pytest_queryeval.core.table import Policy, Table
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.engines import is_local
+from pytest_queryeval.evaluation.open_answers import (
+    MAX_TRIES,
+    depends_on_tie,
+    has_columns_of,
+    likely_columns,
+    resolve_row_order,
+    with_collections,
+)
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import RequestedMetric
@@ -33,6 +43,8 @@ UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at it
 DECIDING_METRIC = "execution_accuracy"  # of answers of added types
 TWO_SOURCES = "gold and predicted run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
+DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({places}), and predicted's is one that it may give"
+NO_ANSWER = "choices: gold leaves its answer open ({places}); {number} of its other answers {was} tried"
 DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
 
 
@@ -101,7 +113,9 @@ class Scoring:
                 return metric.worst_score
             return None if self._score(name, requested, gold.answer, empty) is None else metric.worst_score
         inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
-        return self._score(name, requested, *inputs)
+        score = self._score(name, requested, *inputs)
+        is_open = name == DECIDING_METRIC and score == 0.0 and self._open_answer is not None
+        return self._score(name, requested, self._open_answer, predicted.answer) if is_open else score
 
     def _inputs(self, name: str, metric: Metric) -> tuple[Execution, Execution]:
         gold = self._whole_gold if metric.published else self.gold
@@ -262,6 +276,55 @@ class Scoring:
             self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
 
+    @cached_property
+    def _open_answer(self) -> Table | None:
+        """Another answer of gold than the one it gave, which predicted equals; None without one."""
+        gold, predicted, settings = self._whole_gold, self.predicted.answer, self._case.settings
+        if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
+            return None
+        if settings.policy.choices == "first" or not has_columns_of(gold.answer, predicted, settings.policy):
+            return None
+        kind, source, answer = KINDS[settings.kind], self._gold_case.settings.source, gold.answer
+        guided_queries = kind.guided_queries(
+            gold.query,
+            answer,
+            predicted,
+            self._gold_case,
+            places=lambda: likely_columns(answer, predicted, settings.policy),
+            schema=self._schema,
+        )
+        tries = MAX_TRIES if source is not None and is_local(source) else 1
+        tried: tuple[str, ...] = ()
+        number = 0
+        for guided in islice(guided_queries, tries):
+            number, tried = number + 1, guided.places
+            other_answer = self._table_of_gold(guided.text)
+            if isinstance(other_answer, str):
+                continue
+            if guided.collections:
+                columns = likely_columns(answer, predicted, settings.policy)
+                other_answer = with_collections(other_answer, predicted, guided.collections, columns)
+            read_plan = partial(kind.order_plan, guided.text, other_answer, self._gold_case)
+            table, _ = resolve_row_order(
+                other_answer, predicted, settings.policy, read_plan=read_plan, run=self._table_of_gold
+            )
+            table = project(table, settings.policy.gold_columns)
+            if execution_accuracy(table, predicted, policy=settings.policy) == 1.0:
+                self.depends_on_tie = True
+                self.details["choice"] = "; ".join(guided.places)
+                self._note([DEPENDS_ON_CHOICE.format(places="; ".join(guided.places))])
+                return table
+        if number:
+            self._note([NO_ANSWER.format(places="; ".join(tried), number=number, was="was" if number == 1 else "were")])
+        return None
+
+    def _schema(self) -> Schema:
+        """Return the tables of the gold's source; empty where it cannot list them."""
+        try:
+            return self._session.schema(self._gold_case)
+        except SourceError:
+            return Schema()
+
     def _table_of_gold(self, query: str) -> Table | str:
         try:
             execution = self._session.execute_cached(QueryOrAnswer(query=query), self._gold_case, is_derived=True)
@@ -314,49 +377,6 @@ class Scoring:
         """Add sentences, each once."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
-
-
-def resolve_row_order(
-    gold: Table,
-    predicted: Table,
-    policy: Policy,
-    *,
-    read_plan: Callable[[], OrderPlan | None],
-    run: Callable[[str], Table | str],
-) -> tuple[Table, tuple[str, ...]]:
-    """Return gold with the order of rows that its query asks for, and notes on what could not be determined.
-
-    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
-    table, or why it failed. Both are called only where the verdict depends on them.
-    """
-    if policy.row_order != "auto" or policy.duplicates == "ignore":
-        return gold, ()
-    chosen = project(gold, policy.gold_columns)
-    if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
-        return gold, ()
-    plan = read_plan()
-    if plan is None:
-        return gold, ()
-    same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
-    if not plan.ordered and same_rows:
-        return gold, ()
-    strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
-    if not plan.limited and not same_rows:  # wrong in any order
-        return strict, ()
-    if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
-        return strict, ()
-    # Right or wrong depends on which rows tie, or on which of them a LIMIT chose.
-    ties, notes = ties_of(plan, gold, policy, run)
-    return (strict if ties is None else replace(gold, ties=ties)), notes
-
-
-def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
-    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
-    gold = project(gold, policy.gold_columns) if is_cut else gold
-    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
-        return False
-    return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
 
 
 def _finite(name: str, score: Any) -> float:

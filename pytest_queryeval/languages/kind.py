@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
-from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
@@ -153,6 +153,23 @@ class Kind(ABC):
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
         return None
+
+    def guided_queries(
+        self,
+        query: str,
+        gold: Table,
+        predicted: Table,
+        case: Case,
+        *,
+        places: Callable[[], Mapping[int, int]],
+        schema: Callable[[], Schema],
+    ) -> Iterator[GuidedQuery]:
+        """Yield gold's query with its choices made towards `predicted`, another way each time; none without a choice.
+
+        `gold` is its answer; `places` returns the columns of `predicted` by those of gold that they stand for, and
+        `schema` the tables that the query is about.
+        """
+        return iter(())
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         """Return the columns of any answer to a query; None if its text does not name them.

@@ -338,6 +338,10 @@ COMPARE: Mapping[str, CompareKey] = {
     "row_order": CompareKey(
         "whether the order of rows counts; auto (default): where gold orders them", choice("auto", "ignore", "strict")
     ),
+    "choices": CompareKey(
+        "any (default): each answer that gold may return is right; first: below its LIMIT, the one that it returned",
+        choice("any", "first"),
+    ),
     "columns": CompareKey(
         "any (default): the best alignment; positional; by_name", choice("any", "positional", "by_name")
     ),

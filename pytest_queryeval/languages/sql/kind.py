@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
@@ -199,6 +199,20 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.order import sort_key_query
 
         return sort_key_query(query, table.columns, case.settings.dialect)
+
+    def guided_queries(
+        self,
+        query: str,
+        gold: Table,
+        predicted: Table,
+        case: Case,
+        *,
+        places: Callable[[], Mapping[int, int]],
+        schema: Callable[[], Schema],
+    ) -> Iterator[GuidedQuery]:
+        from pytest_queryeval.languages.sql.guided import guided_queries
+
+        return guided_queries(query, case.settings.dialect, gold, predicted, places, schema)
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table

@@ -1,0 +1,186 @@
+"""What gold's query leaves open: the order of its rows, which of those that tie it returns, and how to tell."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
+from pytest_queryeval.comparison.pairing import table_pair
+from pytest_queryeval.comparison.ties import Collection, OrderPlan, ties_of, without_choice
+from pytest_queryeval.core.table import Cell, Policy, Row, Table
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+
+MAX_COLLECTED_ROWS = 1_000  # each of which is compared with all of predicted
+MAX_STEPS = 10_000  # of the search for the order of the elements in one row
+MAX_TRIES = 3  # further executions of a gold that leaves its answer open, towards one predicted answer
+
+
+def resolve_row_order(
+    gold: Table,
+    predicted: Table,
+    policy: Policy,
+    *,
+    read_plan: Callable[[], OrderPlan | None],
+    run: Callable[[str], Table | str],
+) -> tuple[Table, tuple[str, ...]]:
+    """Return gold with the order of rows that its query asks for, and notes on what could not be determined.
+
+    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
+    table, or why it failed. Both are called only where the verdict depends on them.
+    """
+    if policy.row_order != "auto" or policy.duplicates == "ignore":
+        return gold, ()
+    chosen = project(gold, policy.gold_columns)
+    if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
+        return gold, ()
+    plan = read_plan()
+    if plan is None:
+        return gold, ()
+    same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
+    if not plan.ordered and same_rows:
+        return gold, ()
+    strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
+    if not plan.limited and not same_rows:  # wrong in any order
+        return strict, ()
+    if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
+        return strict, ()
+    # Right or wrong depends on which rows tie, or on which of them a LIMIT chose.
+    ties, notes = ties_of(plan, gold, policy, run)
+    return (strict if ties is None else replace(gold, ties=ties)), notes
+
+
+def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
+    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
+    gold = project(gold, policy.gold_columns) if is_cut else gold
+    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
+        return False
+    return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
+
+
+def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted has as many columns as the policy allows for gold's, so that both can be equal."""
+    needed = len(policy.gold_columns) or len(gold.columns)
+    has_more = len(predicted.columns) > needed
+    return len(predicted.columns) >= needed and (
+        not has_more or policy.extra_columns == "allow" or bool(policy.gold_columns)
+    )
+
+
+def likely_columns(gold: Table, predicted: Table, policy: Policy) -> Mapping[int, int]:
+    """Return the columns of predicted, by position, that stand for those of gold although the answers differ.
+
+    They have the same names, or are those of the best alignment, or stand in the same places.
+    """
+    chosen = [column_place(column, gold.columns) for column in policy.gold_columns] or [*range(len(gold.columns))]
+    names = [gold.columns[place].lower() for place in chosen]
+    predicted_names = [name.lower() for name in predicted.columns]
+    if policy.columns != "positional" and len({*names}) == len(names) and {*names} <= {*predicted_names}:
+        return {place: predicted_names.index(name) for place, name in zip(chosen, names, strict=True)}
+    alignment = table_pair(project(gold, policy.gold_columns), predicted, policy).alignment
+    if alignment is not None and alignment.matched:
+        return {place: column for place, column in zip(chosen, alignment.columns, strict=True) if column >= 0}
+    return dict(zip(chosen, range(len(predicted.columns)), strict=False))
+
+
+def with_collections(
+    table: Table, predicted: Table, collections: Sequence[Collection], places: Mapping[int, int]
+) -> Table:
+    """Return the answer to a `GuidedQuery` with its lists in the order of predicted, where that has such a row.
+
+    Each row takes its cells from a predicted row of its own, preferably one whose other cells are the same. Where there
+    is none, its elements stay in their order.
+    """
+    groups: dict[int, list[Collection]] = defaultdict(list)
+    for collection in collections:
+        groups[collection.group].append(collection)
+    columns = {collection.column for collection in collections}
+    if not columns <= places.keys() or len(table.rows) > MAX_COLLECTED_ROWS:
+        return table
+    others = [column for column in places if column not in columns]
+    free = list(predicted.rows)
+    rows = []
+    for row in table.rows:
+        elements = {column: _elements(row[column]) for column in columns}
+        fitting = [
+            at
+            for at, candidate in enumerate(free)
+            if all(_has_one_order(group, elements, candidate, places) for group in groups.values())
+        ]
+        best = max(fitting, key=lambda at: sum(free[at][places[it]] == row[it] for it in others), default=None)
+        cells = {it.column: _joined(elements[it.column], it.separator) for it in collections}
+        if best is not None:
+            chosen = free.pop(best)
+            cells = {column: chosen[places[column]] for column in columns}
+        rows.append(tuple([cells.get(column, cell) for column, cell in enumerate(row)]))
+    return replace(table, rows=tuple(rows))
+
+
+def _elements(cell: Cell) -> tuple[Cell, ...]:
+    """Return the elements in a cell: a list, or one in JSON."""
+    if isinstance(cell, str):
+        cell = tuple(json.loads(cell, parse_int=str, parse_float=str))
+    return cell if isinstance(cell, tuple) else ()
+
+
+def _joined(elements: Sequence[Cell], separator: str | None) -> Cell:
+    """Return elements as gold returns them: as a list, or as a text; without any element there is no text."""
+    if separator is None:
+        return tuple(elements)
+    texts = [str(element) for element in elements if element is not None]
+    return separator.join(texts) if texts else None
+
+
+def _has_one_order(
+    group: Sequence[Collection], elements: Mapping[int, Sequence[Cell]], row: Row, places: Mapping[int, int]
+) -> bool:
+    """Return whether the collections of a group have the cells of a predicted row in one and the same order."""
+    columns = [elements[collection.column] for collection in group]
+    cells = [row[places[collection.column]] for collection in group]
+    separators = [collection.separator for collection in group]
+    for column, cell, separator in zip(columns, cells, separators, strict=True):
+        joined = _joined(column, separator)
+        if type(cell) is not type(joined) or len(column) != len(columns[0]):
+            return False
+        if isinstance(cell, str | tuple) and isinstance(joined, str | tuple) and len(cell) != len(joined):
+            return False
+    free = Counter(zip(*columns, strict=True))
+    steps = 0
+
+    def fits(rest: Sequence[Cell]) -> bool:
+        """Return whether the free elements, in some order, make what is left of all cells."""
+        nonlocal steps
+        steps += 1
+        if not free or steps > MAX_STEPS:
+            return not free and not any(rest)
+        for candidate in list(free):
+            left = [*map(_behind, rest, candidate, separators)]
+            if False in left:
+                continue
+            free[candidate] -= 1
+            free_again = +free
+            free.clear()
+            free.update(free_again)
+            if fits(left):
+                return True
+            free[candidate] += 1
+        return False
+
+    return fits(cells)
+
+
+def _behind(rest: Cell, element: Cell, separator: str | None) -> Cell:
+    """Return what follows an element in a list or a joined text; False if it does not begin with the element."""
+    if isinstance(rest, tuple):
+        return rest[1:] if rest and rest[0] == element else False
+    if element is None:
+        return rest
+    if not isinstance(rest, str) or not rest.startswith(str(element)):
+        return False
+    behind = rest[len(str(element)) :]
+    if not behind:
+        return behind
+    return behind.removeprefix(separator or "") if behind.startswith(separator or "") else False

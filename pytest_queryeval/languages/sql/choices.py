@@ -1,0 +1,232 @@
+"""Where a SQL query leaves its answer open, below the LIMIT of its top level, which `order.py` reads.
+
+It does so by LIMIT in nested queries, DISTINCT ON, row_number() and values of windows over rows that tie, aggregates
+that take any of several values, SQLite's bare columns, and collections without an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from sqlglot import exp
+
+ChoiceKind: TypeAlias = Literal["limit", "distinct on", "window", "aggregate", "bare columns", "collection"]
+WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
+_ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
+_PICKING = (exp.AnyValue, exp.First, exp.Last, exp.ArgMax, exp.ArgMin)
+_PICKING_NAMES = frozenset(("arbitrary", "arg_max_null", "arg_min_null"))
+_COLLECTING_DIALECTS = frozenset(("sqlite", "duckdb", "postgres"))
+_SORTING_DIALECTS = frozenset(("duckdb", "postgres"))  # which sort the rows of any aggregate
+
+
+class Choice(NamedTuple):
+    """A place that leaves the answer open: a window or an aggregate, else the query itself, with its name for readers.
+
+    `query` is the SELECT, or of LIMIT also the set operation, that has it.
+    """
+
+    kind: ChoiceKind
+    query: exp.Query
+    node: exp.Expr
+    name: str
+
+
+def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
+    """Return the choices of a query, those of inner queries first; recursive queries are left out."""
+    found: list[Choice] = []
+    for query in tree.find_all(exp.Select, exp.SetOperation):
+        if not any(clause.args.get("recursive") for clause in _withs_around(query)):
+            found += reversed([*_choices_of(query, dialect, is_top=query is top_query(tree))])
+    return found[::-1]
+
+
+def top_query(tree: exp.Expr) -> exp.Expr:
+    """Return the query within parentheses."""
+    while isinstance(tree, exp.Subquery):
+        tree = tree.this
+    return tree
+
+
+def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Choice]:
+    clauses = [clause for name in ("limit", "offset") if (clause := query.args.get(name)) is not None]
+    if clauses and not is_top and _takes_a_number(clauses[0]):
+        text = " ".join(clause.sql(dialect=dialect).strip() for clause in clauses)
+        yield Choice("limit", query, query, f"{text} in a nested query")
+    if not isinstance(query, exp.Select):
+        return
+    distinct = query.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        yield Choice("distinct on", query, query, f"DISTINCT ON {distinct.args['on'].sql(dialect=dialect)}")
+    for node in own_nodes(query):
+        text = node.sql(dialect=dialect) if isinstance(node, exp.Func) else ""
+        if isinstance(node, exp.Window) and _is_decided_by_ties(node, query):
+            yield Choice("window", query, node, _window_name(node, query, dialect))
+        elif dialect in _COLLECTING_DIALECTS and _collects(node, query):
+            yield Choice("collection", query, node, f"{text} without ORDER BY")
+        elif dialect in _SORTING_DIALECTS and _picks(node):
+            yield Choice("aggregate", query, node, text)
+    if dialect == "sqlite" and (bare := bare_columns(query)):
+        names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
+        yield Choice("bare columns", query, query, f"{names} of any row of a group")
+
+
+def _withs_around(node: exp.Expr) -> Iterator[exp.With]:
+    parent: exp.Expr | None = node
+    while parent is not None:
+        if isinstance(parent, exp.With):
+            yield parent
+        parent = parent.parent
+
+
+def _takes_a_number(limit: exp.Expr) -> bool:
+    """Return whether a LIMIT takes a number of rows: not all that tie with the last, nor a share of them."""
+    options = limit.args.get("limit_options")
+    return options is None or not (options.args.get("with_ties") or options.args.get("percent"))
+
+
+def own_nodes(select: exp.Query) -> Iterator[exp.Expr]:
+    """Yield the nodes of a SELECT, without those of queries in it."""
+    for child in select.iter_expressions():
+        if not isinstance(child, exp.With):
+            for node in child.walk(prune=lambda it: isinstance(it, exp.Query)):
+                if not isinstance(node, exp.Query):
+                    yield node
+
+
+def call_within(node: exp.Expr) -> exp.Expr:
+    """Return the call of a function that a window or a selected expression is, without FILTER and the like."""
+    while isinstance(node, exp.Window | exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    return node
+
+
+def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
+    """Return the window with the clauses of one: itself, or that of WINDOW which it names."""
+    name = window.args.get("alias")
+    named = (it for it in select.args.get("windows") or () if name is not None and it.name.lower() == name.name.lower())
+    return next(named, window)
+
+
+def _is_decided_by_ties(window: exp.Window, select: exp.Select) -> bool:
+    """Return whether further sort keys of a window decide between values that it may give, and change nothing else."""
+    function, clauses = call_within(window), window_clauses(window, select)
+    if isinstance(function, exp.RowNumber):
+        return True
+    if not isinstance(function, _ORDERED_VALUES):
+        return False
+    frame = window.args.get("spec") or clauses.args.get("spec")
+    if frame is None:  # from the first row on, to the last that ties
+        return isinstance(function, exp.FirstValue)
+    return str(frame.args.get("kind")).upper() == "ROWS" and frame.args.get("exclude") is None
+
+
+def _window_name(window: exp.Window, select: exp.Select, dialect: str) -> str:
+    order = window_clauses(window, select).args.get("order")
+    call = call_within(window).sql(dialect=dialect).lower()
+    if order is None:
+        return f"{call} over rows without order"
+    return f"{call} over ties of {', '.join(key.this.sql(dialect=dialect) for key in order.expressions)}"
+
+
+def _picks(node: exp.Expr) -> bool:
+    """Return whether an aggregate takes its value from one of several rows."""
+    if isinstance(outside(node), exp.Window):
+        return False
+    return isinstance(node, _PICKING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _PICKING_NAMES)
+
+
+def _collects(node: exp.Expr, select: exp.Select) -> bool:
+    """Return whether an aggregate makes a text or a list of rows in any order."""
+    if not isinstance(node, exp.GroupConcat | exp.ArrayAgg) or isinstance(node.this, exp.Order):
+        return False
+    separator = node.args.get("separator")
+    if isinstance(node.parent, exp.Window | exp.Filter | exp.WithinGroup):
+        return False
+    if separator is not None and not (isinstance(separator, exp.Literal) and separator.is_string):
+        return False
+    from_ = select.args.get("from_")
+    return not (from_ is not None and isinstance(from_.this, exp.Subquery) and from_.this.this.args.get("order"))
+
+
+def outside(node: exp.Expr) -> exp.Expr | None:
+    """Return the node around the call of a function, and around its FILTER and the like."""
+    parent = node.parent
+    while isinstance(parent, WRAPPERS):
+        parent = parent.parent
+    return parent
+
+
+# Groups
+
+
+def bare_columns(select: exp.Query) -> list[exp.Column]:
+    """Return the columns of a grouped SELECT that are neither keys nor aggregated: SQLite takes them from any row.
+
+    None of a query whose parts cannot be told apart: with `*`, or with nested queries or windows in what it returns.
+    """
+    group = select.args.get("group")
+    parts = [part for part in (*select.expressions, *map(select.args.get, ("having", "order"))) if part is not None]
+    nodes = [node for part in parts for node in part.walk()]
+    if select.is_star or any(isinstance(node, exp.Query | exp.Window) for node in nodes) or not is_grouped(select):
+        return []
+    if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
+        return []
+    keys = group_keys(select)
+    return [
+        node
+        for node in nodes
+        if isinstance(node, exp.Column)
+        and not is_alias(node, select)
+        and not any(is_aggregate(part) or any(_is_same(key, part) for key in keys) for part in _around(node, select))
+    ]
+
+
+def is_grouped(select: exp.Query) -> bool:
+    """Return whether the rows of a SELECT are groups."""
+    if select.args.get("group") is not None:
+        return True
+    returned = [*select.expressions, *filter(None, [select.args.get("having")])]
+    nodes = (node for part in returned for node in part.walk(prune=lambda it: isinstance(it, exp.Query)))
+    return any(is_aggregate(node) and not isinstance(outside(node), exp.Window) for node in nodes)
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return whether a node is the call of an aggregate; MIN and MAX of several arguments are none."""
+    return isinstance(node, exp.AggFunc) and not (isinstance(node, exp.Min | exp.Max) and node.expressions)
+
+
+def group_keys(select: exp.Query) -> list[exp.Expr]:
+    """Return what a SELECT groups by; positions and aliases are replaced by what they stand for."""
+    group = select.args.get("group")
+    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    keys = []
+    for key in group.expressions if group is not None else ():
+        if isinstance(key, exp.Literal) and not key.is_string and 0 < int(key.name) <= len(select.expressions):
+            keys.append(select.expressions[int(key.name) - 1].unalias())
+        elif isinstance(key, exp.Column) and not key.table and key.name.lower() in aliases:
+            keys.append(aliases[key.name.lower()])
+        else:
+            keys.append(key)
+    return keys
+
+
+def is_alias(column: exp.Column, select: exp.Query) -> bool:
+    """Return whether a name in HAVING or ORDER BY is that of a selected expression."""
+    aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+    is_behind = column.find_ancestor(exp.Order, exp.Having) is not None
+    return is_behind and not column.table and column.name.lower() in aliases
+
+
+def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
+    if isinstance(one, exp.Column) and isinstance(other, exp.Column) and not (one.table and other.table):
+        return one.name.lower() == other.name.lower()
+    return one.sql().lower() == other.sql().lower()
+
+
+def _around(node: exp.Expr, select: exp.Query) -> Iterator[exp.Expr]:
+    """Yield a node of a SELECT, and the expressions around it."""
+    parent: exp.Expr | None = node
+    while parent is not None and parent is not select:
+        yield parent.unalias()
+        parent = parent.parent

@@ -1,0 +1,159 @@
+"""Golds that leave their answer open, each with every answer that it may give, on small tables with rows that tie.
+
+What a gold may give is found without a database: the same is computed for each order in which a table may be read.
+"""
+
+from collections import Counter
+from itertools import permutations, product
+from typing import NamedTuple
+
+COLUMNS = ("i", "g", "k", "v", "w")  # a number of the row, a group, a sort key with ties, two values
+
+
+class OpenGold(NamedTuple):
+    query: str
+    answers: list  # multisets of rows, each once
+
+
+def random_rows(random):
+    """Draw two to five rows; some values are NULL."""
+    value = lambda *values: random.choice(values)  # noqa: E731
+    return [
+        (number, value("a", "b"), value(1, 1, 2), value("x", "y", "z", None), value(1, 2, 5, None))
+        for number in range(random.randint(2, 5))
+    ]
+
+
+def by_key(rows, *, descending=False):
+    return sorted(rows, key=lambda row: -row[2] if descending else row[2])
+
+
+def groups_of(rows):
+    return [[row for row in rows if row[1] == group] for group in dict.fromkeys(row[1] for row in rows)]
+
+
+def sorts(table, random):
+    """Yield each sort of gold: the engines that run it, its query, and its answer for an order of the table's rows."""
+    n, m, down = random.randint(1, 3), random.randint(0, 1), random.random() < 0.5
+    way = "DESC" if down else "ASC"
+    limited = f"SELECT * FROM {table} ORDER BY k {way} LIMIT {n} OFFSET {m}"
+    chosen = lambda rows: by_key(rows, descending=down)[m : m + n]  # noqa: E731
+    ranked = lambda rows: [(row, at) for group in groups_of(rows) for at, row in enumerate(by_key(group), 1)]  # noqa: E731
+    every = ("sqlite", "duckdb")
+
+    yield every, f"SELECT g, v FROM ({limited}) AS t", lambda rows: [(row[1], row[3]) for row in chosen(rows)]
+    yield every, f"WITH t AS ({limited}) SELECT v, w FROM t", lambda rows: [(row[3], row[4]) for row in chosen(rows)]
+    yield (
+        every,
+        f"SELECT v FROM {table} WHERE i IN (SELECT i FROM ({limited}) AS t)",
+        lambda rows: [(row[3],) for row in rows if row in chosen(rows)],
+    )
+    yield (
+        every,
+        f"SELECT i FROM {table} WHERE i NOT IN (SELECT i FROM ({limited}) AS t)",
+        lambda rows: [(row[0],) for row in rows if row not in chosen(rows)],
+    )
+    yield (
+        every,
+        f"SELECT count(*), sum(w) FROM ({limited}) AS t",
+        lambda rows: [(len(chosen(rows)), sum(row[4] or 0 for row in chosen(rows)) or None)],
+    )
+    yield (
+        every,
+        f"SELECT v FROM (SELECT DISTINCT v, k FROM {table} ORDER BY k {way} LIMIT {n}) AS t",
+        lambda rows: [
+            (v,)
+            for v, _ in sorted(dict.fromkeys((row[3], row[2]) for row in rows), key=lambda it: it[1] * (1 - 2 * down))[
+                :n
+            ]
+        ],
+    )
+    window = "OVER (PARTITION BY g ORDER BY k)"
+    yield (
+        every,
+        f"SELECT g, v FROM (SELECT g, v, row_number() {window} AS r FROM {table}) AS t WHERE r <= {n}",
+        lambda rows: [(row[1], row[3]) for row, at in ranked(rows) if at <= n],
+    )
+    yield (
+        every,
+        f"SELECT i, row_number() {window} AS r FROM {table}",
+        lambda rows: [(row[0], at) for row, at in ranked(rows)],
+    )
+    yield (
+        every,
+        f"SELECT v, row_number() {window} AS r FROM {table}",
+        lambda rows: [(row[3], at) for row, at in ranked(rows)],
+    )
+    yield (
+        every,
+        f"SELECT i, first_value(v) {window} AS f FROM {table}",
+        lambda rows: [(row[0], by_key(group)[0][3]) for group in groups_of(rows) for row in group],
+    )
+    yield (
+        ("sqlite",),
+        f"SELECT g, v, w FROM {table} GROUP BY g",
+        lambda rows: [(group[0][1], group[0][3], group[0][4]) for group in groups_of(rows)],
+    )
+    yield (
+        ("sqlite",),
+        f"SELECT g, v, max(k) FROM {table} GROUP BY g",
+        lambda rows: [(it[1], it[3], it[2]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT DISTINCT ON (g) g, v FROM {table} ORDER BY g, k",
+        lambda rows: [(it[1], it[3]) for group in sorted(groups_of(rows)) for it in by_key(group)[:1]],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT g, arg_max(i, k) FROM {table} GROUP BY g",
+        lambda rows: [(it[1], it[0]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT g, first(v) AS f FROM {table} GROUP BY g",
+        lambda rows: [(group[0][1], group[0][3]) for group in groups_of(rows)],
+    )
+    joined = lambda values: ",".join(str(value) for value in values if value is not None) or None  # noqa: E731
+    yield (
+        every,
+        f"SELECT g, group_concat(v, ',') AS c FROM {table} GROUP BY g",
+        lambda rows: [(group[0][1], joined(row[3] for row in group)) for group in groups_of(rows)],
+    )
+    yield (
+        every,
+        f"SELECT g, group_concat(v, ',') AS c, group_concat(CAST(w AS TEXT), ',') AS d FROM {table} GROUP BY g",
+        lambda rows: [
+            (group[0][1], joined(row[3] for row in group), joined(row[4] for row in group)) for group in groups_of(rows)
+        ],
+    )
+
+
+def open_gold(engine, table, rows, random):
+    """Draw a gold that the engine runs, with all its answers."""
+    drawn = [(query, answer) for engines, query, answer in sorts(table, random) if engine in engines]
+    query, answer = random.choice(drawn)
+    # DISTINCT ON orders its rows by the group; all other answers have no order.
+    answers = {frozenset(Counter(answer(list(order))).items()): answer(list(order)) for order in permutations(rows)}
+    return OpenGold(query, list(answers.values()))
+
+
+def predicted_rows(gold, random):
+    """Draw rows that gold may give, half of the time with one cell changed to another one of its column."""
+    rows = list(random.choice(gold.answers))
+    if rows and random.random() < 0.5:
+        at, place = random.randrange(len(rows)), random.randrange(len(rows[0]))
+        cells = [row[place] for answer in gold.answers for row in answer]
+        rows[at] = tuple(random.choice(cells) if column == place else cell for column, cell in enumerate(rows[at]))
+    return rows
+
+
+def may_give(gold, rows):
+    """Return whether the rows are an answer that gold may give, in any order of rows and columns."""
+    width = len(rows[0]) if rows else 0
+    wanted = Counter(rows)
+    return any(
+        Counter(tuple(row[place] for place in order) for row in answer) == wanted
+        for answer, order in product(gold.answers, permutations(range(width)))
+        if len(answer) == len(rows)
+    )
