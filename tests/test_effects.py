@@ -44,6 +44,9 @@ ANSWERS = {
     "columns: by_name": [(answer((1, 2)), answer((2, 1), columns="ab"))],
     "extra_columns: allow": [(answer((1,)), answer((1, 9)))],
 }
+OF_POLICY = [
+    name for name, metric in METRICS.available().items() if {"policy"} <= metric.injected <= {"policy", "timer"}
+]
 
 
 def suite(metric, setting):
@@ -77,10 +80,13 @@ def refused_key(metric, setting):
     return str(error).removesuffix(said).rpartition("`compare: ")[2].split(":")[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name for name, metric in METRICS.available().items() if {"policy"} <= metric.injected <= {"policy", "timer"}],
-)
+@pytest.mark.parametrize("name", OF_POLICY)
+def test_choices_are_refused_where_no_metric_follows_them(name):
+    follows = name == "execution_accuracy"
+    assert refused_key(name, "choices: first") == ("" if follows else "choices")
+
+
+@pytest.mark.parametrize("name", OF_POLICY)
 def test_a_setting_of_compare_is_refused_if_no_answers_show_that_the_metric_follows_it(name):
     keys = {setting: setting.partition(":")[0] for setting in ANSWERS}
     followed = {key for setting, key in keys.items() if changes_score(name, setting)}

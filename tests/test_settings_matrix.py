@@ -266,6 +266,16 @@ EXAMPLES: dict[str, Example] = {
     "compare.dates": Example({"dates": "strict"}, DATES, ByKind(sql={"source": {"duckdb": {"script": "shop.sql"}}})),
     "compare.duplicates": Example({"duplicates": "ignore"}, tables([[1]], [[1], [1]])),
     "compare.row_order": Example({"row_order": "strict"}, ORDER),
+    "compare.choices": Example(
+        {"choices": "first"},
+        ByKind(
+            WRONG,
+            sql={
+                "gold": "SELECT a FROM (SELECT a FROM t ORDER BY 1 = 1 LIMIT 1)",
+                "predicted": "SELECT a FROM (SELECT a FROM t ORDER BY a DESC LIMIT 1)",
+            },
+        ),
+    ),
     "compare.columns": Example({"columns": "positional"}, tables([[1, 2]], [[2, 1]], width=2)),
     "compare.extra_columns": Example({"extra_columns": "allow"}, tables([[1]], [[1, 9]])),
     "compare.gold_columns": Example({"gold_columns": ["a"]}, tables([[1, 9]], [[1]], width=2)),

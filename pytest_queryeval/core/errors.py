@@ -250,6 +250,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "gold-slow": "warning",
     "gold-unstable": "warning",
     "limit-tie": "warning",
+    "open-choice": "warning",
     "text-order": "warning",
     "constant-result": "warning",
     "unknown-term": "warning",

@@ -7,9 +7,8 @@ from typing import Any
 
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
-from pytest_queryeval.evaluation.scoring import DECIDING_METRIC
 from pytest_queryeval.evaluation.trials import threshold_violations, verdict_of
-from pytest_queryeval.metrics import metric_of
+from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
 
 
 def passes_with(result: CaseResult, **compare: Any) -> bool:

@@ -36,11 +36,10 @@ from pytest_queryeval.evaluation.open_answers import (
 )
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import RequestedMetric
+from pytest_queryeval.metrics import DECIDING_METRIC, RequestedMetric, follows_compare
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
-DECIDING_METRIC = "execution_accuracy"  # of answers of added types
 TWO_SOURCES = "gold and predicted run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
 DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({places}), and predicted's is one that it may give"
@@ -112,10 +111,20 @@ class Scoring:
             if empty is None or metric.input == "executions":
                 return metric.worst_score
             return None if self._score(name, requested, gold.answer, empty) is None else metric.worst_score
-        inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
-        score = self._score(name, requested, *inputs)
-        is_open = name == DECIDING_METRIC and score == 0.0 and self._open_answer is not None
-        return self._score(name, requested, self._open_answer, predicted.answer) if is_open else score
+        return self._compare(name, requested, gold, predicted)
+
+    def _compare(self, name: str, requested: RequestedMetric, gold: Execution, predicted: Execution) -> float | None:
+        """Return the value of a metric of two executions that have answers, or its value for another answer of gold."""
+
+        def score(gold: Execution) -> float | None:
+            of_executions = requested.metric.input == "executions"
+            inputs = (gold, predicted) if of_executions else (gold.answer, predicted.answer)
+            return self._score(name, requested, *inputs)
+
+        value = score(gold)
+        if value != 0.0 or not follows_compare(name, "choices") or self._open_answer is None:
+            return value
+        return score(replace(gold, answer=self._open_answer))
 
     def _inputs(self, name: str, metric: Metric) -> tuple[Execution, Execution]:
         gold = self._whole_gold if metric.published else self.gold

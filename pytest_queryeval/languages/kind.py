@@ -171,6 +171,17 @@ class Kind(ABC):
         """
         return iter(())
 
+    def decided_queries(self, query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
+        """Return a query with its choices decided by all columns, ascending and descending; none without a choice.
+
+        With `first`, one of `deciding_columns`, choices are decided by that before, ascending both times.
+        """
+        return []
+
+    def deciding_columns(self, query: str, dialect: str, schema: Schema) -> list[str]:
+        """Return the texts of the columns by which the choices of a query can be decided."""
+        return []
+
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         """Return the columns of any answer to a query; None if its text does not name them.
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case, Settings
 
 
+DECIDING_METRIC = "execution_accuracy"  # on which other answers depend that gold may give, and answers of added types
 FOLLOW_COMPARE = frozenset({"policy", "states", "challenge"})  # arguments of metrics that follow `compare`
 NUMBERS_FIELDS = frozenset({"rel", "abs", "column_numbers"})  # of `Policy`, for the key `numbers`
 _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
@@ -130,6 +131,8 @@ def follows_compare(name: str, key: str) -> bool:
     key = "numbers" if key in NUMBERS_FIELDS else key
     if metric.published or metric.input in ("queries", "predictions") or key in metric.ignores:
         return False
+    if key == "choices":
+        return name == DECIDING_METRIC or bool(metric.injected & {"states", "challenge"})
     gets_gold_columns = metric.input == "answers" or metric.answers is not None
     return bool(metric.injected & FOLLOW_COMPARE) or (key == "gold_columns" and gets_gold_columns)
 

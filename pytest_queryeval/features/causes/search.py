@@ -22,6 +22,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS, Correction, Edits, Repair
 from pytest_queryeval.features.strength.counterexample import is_refuted
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import DECIDING_METRIC
 from pytest_queryeval.text.formatting import one_line
 
 # For each case: counts, so that reports do not depend on the machine.
@@ -32,7 +33,6 @@ CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode
 MAX_REPAIRS = 12  # of a query that its engine refused
 MAX_CHARACTERS = 4_000  # of a query that is repaired
 MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on the source only
-DECIDING_METRIC = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 _QUERY_LABELS = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
 STILL_WRONG = "; then it runs, but its answer is still wrong"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
 from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Literal, Table
@@ -32,10 +34,13 @@ from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.keys import KEYS
-from pytest_queryeval.text.formatting import format_score, one_line, pluralize
+from pytest_queryeval.text.formatting import cell_text, format_score, one_line, pluralize
 
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RANDOM_RUNS = 10  # of a gold that takes random values
+MAX_TRIED_COLUMNS = 8  # that may decide what a gold leaves open
+PLACE_CHARACTERS = 100
+CELL_CHARACTERS = 30
 ROUND_ROWS = 1_000
 READING_CHARACTERS = 50
 MIN_LETTERS = 6  # of a text in which one letter more, less or other is a misspelling
@@ -257,6 +262,51 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
                 yield f"{part} nothing orders, and any choice is right: add ORDER BY, or take all"
 
 
+def open_choice(gold: GoldRun) -> Iterator[str]:
+    """Find golds that leave their answer open below the top level: two answers that the query may give differ."""
+    if gold.query is None or gold.compared_table is None or gold.writes:
+        return
+    schema = gold.session.schema(gold.case)
+    answers = _decided_answers(gold, schema)
+    if answers is None or (rows := _differing_rows(gold, *answers)) is None:
+        return
+    dialect = gold.case.settings.dialect
+    places = "; ".join(gold.kind.decided_queries(gold.query, dialect, schema)[0].places)
+    remedy = "decide it by further sort keys"
+    for column in gold.kind.deciding_columns(gold.query, dialect, schema)[:MAX_TRIED_COLUMNS]:
+        answers = _decided_answers(gold, schema, column)
+        if answers is not None and _differing_rows(gold, *answers) is None:
+            remedy = f"{column} as a further sort key would decide it"
+            break
+    leaves_open = f"gold leaves its answer open, {one_line(places, PLACE_CHARACTERS)}"
+    yield f"{leaves_open}: it may return {' or '.join(rows)}, and both are right: {remedy}"
+
+
+def _decided_answers(gold: GoldRun, schema: Schema, column: str = "") -> tuple[Table, Table] | None:
+    """Return two answers that the gold may give; None if it has no choice, or cannot be run so."""
+    decided = gold.kind.decided_queries(gold.query or "", gold.case.settings.dialect, schema, first=column)
+    answers = [gold.run(query.text) for query in decided]
+    policy = gold.case.settings.policy
+    tables = [project(answer, policy.gold_columns) for answer in answers if answer is not None]
+    return (tables[0], tables[1]) if len(tables) > 1 else None
+
+
+def _differing_rows(gold: GoldRun, first: Table, second: Table) -> tuple[str, str] | None:
+    """Return a row that each of two answers has alone, as text; None if they are equal."""
+    policy = replace(gold.case.settings.policy, row_order="ignore")
+    if equal_tables(first, second, policy):
+        return None
+    rows = [Counter(canonical_rows(table, policy)) for table in (first, second)]
+    texts = []
+    for own, other, table in ((rows[0], rows[1], first), (rows[1], rows[0], second)):
+        alone = own - other
+        row = next(
+            (row for row, key in zip(table.rows, canonical_rows(table, policy), strict=True) if key in alone), ()
+        )
+        texts.append(f"({', '.join(cell_text(cell, CELL_CHARACTERS) for cell in row)})" if row else "no such row")
+    return texts[0], texts[1]
+
+
 def text_order(gold: GoldRun) -> Iterator[str]:
     """Find ORDER BY on texts that are all numbers and sort in another order: '10' comes before '9'."""
     if gold.table is None or gold.query is None:
@@ -474,6 +524,7 @@ GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-slow": gold_slow,
     "gold-unstable": gold_unstable,
     "limit-tie": limit_tie,
+    "open-choice": open_choice,
     "text-order": text_order,
     "constant-result": constant_result,
     "unknown-term": unknown_term,

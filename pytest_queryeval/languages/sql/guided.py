@@ -40,6 +40,7 @@ Pair: TypeAlias = tuple[
 ]  # an expression of a SELECT, and the output column of the query that has its values
 Way: TypeAlias = Literal["as predicted", "ascending", "descending"]
 WAYS: tuple[Way, ...] = get_args(Way)
+NO_ANSWER = Table(columns=(), rows=())
 MAX_CELLS = 1_000  # of the predicted answer, as literals in a query
 MAX_CHOICES = 20
 _PICK = "queryeval_pick"
@@ -76,6 +77,39 @@ def guided_queries(
             texts.add(text)
             names = tuple(dict.fromkeys(choice.name for choice in choices))
             yield GuidedQuery(text=text, places=names, collections=collections)
+
+
+def decided_queries(query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
+    """Return a query with its choices decided by all columns, ascending and then descending; none without a choice.
+
+    With `first`, the text of a column, choices that can read it are decided by it before, ascending both times.
+    """
+    original = parse_query(query, dialect).whole_tree
+    if not isinstance(original, exp.Query) or not 0 < len(choices_in(original, dialect)) <= MAX_CHOICES:
+        return []
+    decided = []
+    for way in WAYS[1:]:
+        tree = original.copy()
+        choices = choices_in(tree, dialect)
+        guide = _Guide(tree, Columns(schema.tables, dialect), NO_ANSWER, NO_ANSWER, {})
+        keyed_choices = []
+        for choice in choices:
+            keys = guide.keys(choice, way)
+            chosen = [_ordered(key.this) for key in keys if key.this.sql(dialect=dialect) == first]
+            keyed_choices.append((choice, [*chosen[:1], *keys]))
+        _apply(keyed_choices)
+        decided.append(GuidedQuery(text=tree.sql(dialect=dialect), places=tuple(choice.name for choice in choices)))
+    return decided
+
+
+def deciding_columns(query: str, dialect: str, schema: Schema) -> list[str]:
+    """Return the texts of the columns by which the choices of a query can be decided."""
+    tree = parse_query(query, dialect).whole_tree
+    if not isinstance(tree, exp.Query):
+        return []
+    guide = _Guide(tree, Columns(schema.tables, dialect), NO_ANSWER, NO_ANSWER, {})
+    keys = [key for choice in choices_in(tree, dialect) for key in guide.keys(choice, "ascending")]
+    return list(dict.fromkeys(key.this.sql(dialect=dialect) for key in keys))
 
 
 class _Guide:
@@ -395,7 +429,7 @@ def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
                 sorting = _sorting(choice)
                 shared[sorting] += keys
                 windows.append((choice, sorting))
-            case "aggregate":
+            case "aggregate" | "collection":
                 _sort_arguments(choice.node, keys)
             case "distinct on":
                 on = choice.query.args["distinct"].args["on"]
@@ -441,6 +475,8 @@ def _sort_arguments(node: exp.Expr, keys: Sequence[exp.Ordered]) -> None:
     """Put sort keys behind the arguments of an aggregate."""
     arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.args.get("expression") or node.this]
     last = arguments[-1]
+    if isinstance(last, exp.Distinct):  # sorts by itself alone
+        return
     if isinstance(last, exp.Order):
         last.set("expressions", [*last.expressions, *(key.copy() for key in keys)])
     elif keys:
