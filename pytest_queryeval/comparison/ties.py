@@ -71,12 +71,14 @@ class Collection(NamedTuple):
 class GuidedQuery:
     """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
 
-    `places` name the choices for readers. The cells of `collections` are lists of their elements as texts, in JSON
+    `places` name the choices for readers. `fixed_columns` are columns that no choice changes; they are None where a
+    choice may change how many rows there are. The cells of `collections` are lists of their elements as texts, in JSON
     where the database has no lists.
     """
 
     text: str
     places: tuple[str, ...]
+    fixed_columns: tuple[int, ...] | None = None
     collections: tuple[Collection, ...] = ()
 
 

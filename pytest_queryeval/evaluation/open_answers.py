@@ -70,6 +70,16 @@ def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:
     )
 
 
+def agree_in(columns: Sequence[int], gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted has as many rows as gold, and some of gold's columns."""
+    if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
+        return False
+    if not columns or policy.gold_columns:
+        return True
+    in_any_place = replace(policy, columns="any", extra_columns="allow", row_order="ignore")
+    return execution_accuracy(project(gold, columns), predicted, policy=in_any_place) == 1.0
+
+
 def likely_columns(gold: Table, predicted: Table, policy: Policy) -> Mapping[int, int]:
     """Return the columns of predicted, by position, that stand for those of gold although the answers differ.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -11,6 +12,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
+from pytest_queryeval.comparison.ties import GuidedQuery
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -28,6 +30,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.open_answers import (
     MAX_TRIES,
+    agree_in,
     depends_on_tie,
     has_columns_of,
     likely_columns,
@@ -303,29 +306,38 @@ class Scoring:
             schema=self._schema,
         )
         tries = MAX_TRIES if source is not None and is_local(source) else 1
-        tried: tuple[str, ...] = ()
-        number = 0
+        number, tried = 0, ""
         for guided in islice(guided_queries, tries):
-            number, tried = number + 1, guided.places
-            other_answer = self._table_of_gold(guided.text)
-            if isinstance(other_answer, str):
+            fixed = guided.fixed_columns
+            if fixed is not None and not agree_in(fixed, answer, predicted, settings.policy):
+                return None
+            number, tried = number + 1, "; ".join(guided.places)
+            table = self._answer_to(guided, answer, predicted)
+            if table is None:
                 continue
-            if guided.collections:
-                columns = likely_columns(answer, predicted, settings.policy)
-                other_answer = with_collections(other_answer, predicted, guided.collections, columns)
-            read_plan = partial(kind.order_plan, guided.text, other_answer, self._gold_case)
-            table, _ = resolve_row_order(
-                other_answer, predicted, settings.policy, read_plan=read_plan, run=self._table_of_gold
-            )
-            table = project(table, settings.policy.gold_columns)
             if execution_accuracy(table, predicted, policy=settings.policy) == 1.0:
                 self.depends_on_tie = True
-                self.details["choice"] = "; ".join(guided.places)
-                self._note([DEPENDS_ON_CHOICE.format(places="; ".join(guided.places))])
+                self.details["choice"] = tried
+                self._note([DEPENDS_ON_CHOICE.format(places=tried)])
                 return table
+            if fixed is not None and Counter(table.rows) == Counter(project(answer, settings.policy.gold_columns).rows):
+                break  # the choice makes no difference, or none that predicted asks for
         if number:
-            self._note([NO_ANSWER.format(places="; ".join(tried), number=number, was="was" if number == 1 else "were")])
+            self._note([NO_ANSWER.format(places=tried, number=number, was="was" if number == 1 else "were")])
         return None
+
+    def _answer_to(self, guided: GuidedQuery, own_answer: Table, predicted: Table) -> Table | None:
+        """Return another answer of gold, with the columns that count and the order of its rows; None if it fails."""
+        policy, kind = self._case.settings.policy, KINDS[self._case.settings.kind]
+        answer = self._table_of_gold(guided.text)
+        if isinstance(answer, str):
+            return None
+        if guided.collections:
+            columns = likely_columns(own_answer, predicted, policy)
+            answer = with_collections(answer, predicted, guided.collections, columns)
+        read_plan = partial(kind.order_plan, guided.text, answer, self._gold_case)
+        table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)
+        return project(table, policy.gold_columns)
 
     def _schema(self) -> Schema:
         """Return the tables of the gold's source; empty where it cannot list them."""

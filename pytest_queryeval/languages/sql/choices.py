@@ -221,7 +221,7 @@ def is_alias(column: exp.Column, select: exp.Query) -> bool:
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
     if isinstance(one, exp.Column) and isinstance(other, exp.Column) and not (one.table and other.table):
         return one.name.lower() == other.name.lower()
-    return one.sql().lower() == other.sql().lower()
+    return type(one) is type(other) and one.sql().lower() == other.sql().lower()
 
 
 def _around(node: exp.Expr, select: exp.Query) -> Iterator[exp.Expr]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import lru_cache, reduce
 from itertools import chain
 from math import isfinite
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from sqlglot import exp
 
 from pytest_queryeval.comparison.ties import Collection, GuidedQuery
 from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Cell, Row, Table
-from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql import MAX_QUERIES, parse_query
 from pytest_queryeval.languages.sql.choices import (
     Choice,
     bare_columns,
@@ -62,21 +64,52 @@ def guided_queries(
     that leaves open by all columns, ascending and descending; the last one avoids such rows where a query leaves out
     what it selects.
     """
-    original = parse_query(query, dialect).whole_tree
-    if not isinstance(original, exp.Query) or not 0 < len(choices_in(original, dialect)) <= MAX_CHOICES:
+    open_query = _read_open_query(query, dialect)
+    if open_query is None:
         return
     texts = set()
     for way in WAYS:
-        tree = original.copy()
+        tree = open_query.tree.copy()
         choices = choices_in(tree, dialect)
-        guide = _Guide(tree, Columns(schema().tables, dialect), gold, predicted, places())
-        collections = guide.read_collections(choices, dialect)
+        guide = _Guide(tree, dialect, schema(), gold, predicted, places())
+        collections = guide.read_collections(choices)
         _apply([(choice, guide.keys(choice, way)) for choice in choices if choice.kind != "collection"])
         text = tree.sql(dialect=dialect)
         if text not in texts:
             texts.add(text)
             names = tuple(dict.fromkeys(choice.name for choice in choices))
-            yield GuidedQuery(text=text, places=names, collections=collections)
+            yield GuidedQuery(text=text, places=names, fixed_columns=open_query.fixed_columns, collections=collections)
+
+
+class _OpenQuery(NamedTuple):
+    tree: exp.Query
+    fixed_columns: tuple[int, ...] | None
+
+
+@lru_cache(maxsize=MAX_QUERIES)
+def _read_open_query(query: str, dialect: str) -> _OpenQuery | None:
+    """Return the tree of a query that leaves its answer open, and the columns that do not; None of another query."""
+    tree = parse_query(query, dialect).whole_tree
+    if not isinstance(tree, exp.Query) or not 0 < len(choices := choices_in(tree, dialect)) <= MAX_CHOICES:
+        return None
+    return _OpenQuery(tree, _fixed_columns(tree, choices))
+
+
+def _fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
+    """Return output columns that no choice changes; None where choices may change how many rows there are."""
+    select = top_query(tree)
+    if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
+        return None
+    if any(choice.query is not select or choice.kind in ("limit", "distinct on") for choice in choices):
+        return None
+    bare = [id(column) for column in bare_columns(select) if any(choice.node is select for choice in choices)]
+    chosen = {*bare, *(id(choice.node) for choice in choices if choice.node is not select)}
+    changing = [any(id(node) in chosen for node in item.walk()) for item in select.expressions]
+    returned = {id(node) for item in select.expressions for node in item.walk()}
+    if not chosen <= returned:
+        return None
+    is_cut = select.args.get("limit") is not None or select.args.get("offset") is not None
+    return () if is_cut else tuple(place for place, is_changing in enumerate(changing) if not is_changing)
 
 
 def decided_queries(query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
@@ -84,18 +117,18 @@ def decided_queries(query: str, dialect: str, schema: Schema, *, first: str = ""
 
     With `first`, the text of a column, choices that can read it are decided by it before, ascending both times.
     """
-    original = parse_query(query, dialect).whole_tree
-    if not isinstance(original, exp.Query) or not 0 < len(choices_in(original, dialect)) <= MAX_CHOICES:
+    open_query = _read_open_query(query, dialect)
+    if open_query is None:
         return []
     decided = []
     for way in WAYS[1:]:
-        tree = original.copy()
+        tree = open_query.tree.copy()
         choices = choices_in(tree, dialect)
-        guide = _Guide(tree, Columns(schema.tables, dialect), NO_ANSWER, NO_ANSWER, {})
+        guide = _Guide(tree, dialect, schema, NO_ANSWER, NO_ANSWER, {})
         keyed_choices = []
         for choice in choices:
             keys = guide.keys(choice, way)
-            chosen = [_ordered(key.this) for key in keys if key.this.sql(dialect=dialect) == first]
+            chosen = [_ordered(key.this.copy()) for key in keys if key.this.sql(dialect=dialect) == first]
             keyed_choices.append((choice, [*chosen[:1], *keys]))
         _apply(keyed_choices)
         decided.append(GuidedQuery(text=tree.sql(dialect=dialect), places=tuple(choice.name for choice in choices)))
@@ -107,7 +140,7 @@ def deciding_columns(query: str, dialect: str, schema: Schema) -> list[str]:
     tree = parse_query(query, dialect).whole_tree
     if not isinstance(tree, exp.Query):
         return []
-    guide = _Guide(tree, Columns(schema.tables, dialect), NO_ANSWER, NO_ANSWER, {})
+    guide = _Guide(tree, dialect, schema, NO_ANSWER, NO_ANSWER, {})
     keys = [key for choice in choices_in(tree, dialect) for key in guide.keys(choice, "ascending")]
     return list(dict.fromkeys(key.this.sql(dialect=dialect) for key in keys))
 
@@ -116,9 +149,10 @@ class _Guide:
     """The sort keys that make the choices of a query; its tree is still without them."""
 
     def __init__(
-        self, tree: exp.Query, columns: Columns, gold: Table, predicted: Table, places: Mapping[int, int]
+        self, tree: exp.Query, dialect: str, schema: Schema, gold: Table, predicted: Table, places: Mapping[int, int]
     ) -> None:
-        self._columns = columns
+        self._dialect = dialect
+        self._columns = Columns(schema.tables, dialect)
         self._gold = gold
         self._predicted = predicted
         self._places = places
@@ -164,7 +198,7 @@ class _Guide:
         elif (inner := (source.columns or {}).get(name)) is not None:
             self._trace(source.select, inner, output)
 
-    def read_collections(self, choices: Sequence[Choice], dialect: str) -> tuple[Collection, ...]:
+    def read_collections(self, choices: Sequence[Choice]) -> tuple[Collection, ...]:
         """Let collections that are output columns as they stand return their elements; return which these are."""
         found = []
         for number, choice in enumerate(choices):
@@ -177,7 +211,7 @@ class _Guide:
             group = -1 - number if isinstance(node.this, exp.Distinct) else id(choice.query)
             found += [Collection(output, text, group) for output in outputs]
             if text is not None:
-                node.replace(_elements(node.this.copy(), dialect))
+                node.replace(_elements(node.this.copy(), self._dialect))
         return tuple(found)
 
     def keys(self, choice: Choice, way: Way) -> list[exp.Ordered]:
@@ -196,7 +230,7 @@ class _Guide:
             is_left_out = choice.query.find_ancestor(exp.Not, exp.Except) is not None
             keys.append(_ordered(preference, is_descending=is_left_out and way == "descending"))
         if way != "as predicted":
-            return [*keys, *(_ordered(column, is_descending=way == "descending") for column in others)]
+            return [*keys, *(_ordered(column.copy(), is_descending=way == "descending") for column in others)]
         count = self._count(others)
         return keys if count is None else [*keys, _ordered(count, is_descending=True)]
 
@@ -231,12 +265,8 @@ class _Guide:
         places = [self._places[output] for output in outputs]
         limit = MAX_CELLS // len(places)
         rows = dict.fromkeys(tuple([row[place] for place in places]) for row in self._predicted.rows[:limit])
-        return [row for row in rows if all(map(self._is_comparable, outputs, row))]
-
-    def _is_comparable(self, output: int, value: Cell) -> bool:
-        """Return whether a predicted value is of a type that gold's column has, and has a literal."""
-        types = {_type_name(row[output]) for row in self._gold.rows[:MAX_CELLS]}
-        return _literal(value) is not None and (value is None or types == {""} or _type_name(value) in types)
+        types = [{_type_name(row[output]) for row in self._gold.rows[:MAX_CELLS]} for output in outputs]
+        return [row for row in rows if all(map(_is_comparable, row, types))]
 
     def _known(self, pairs: Sequence[Pair]) -> list[Pair]:
         """Return the pairs whose column the predicted answer has, the first of each output."""
@@ -264,15 +294,17 @@ class _Guide:
         """Return how many of a row's cells the predicted answer has anywhere, as texts."""
         cells = chain.from_iterable(self._predicted.rows[:MAX_CELLS])
         texts = dict.fromkeys(str(cell) for cell in cells if _type_name(cell) in ("number", "text", "date"))
-        literals = [_text(text) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
+        literals = [_text(text).sql(dialect=self._dialect) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
+        if not literals or not columns:
+            return None
+        written = exp.Var(this=", ".join(literals))  # as one node, of which each column has a copy
         counts: list[exp.Expr] = [
             exp.Case(default=exp.Literal.number(0)).when(
-                exp.In(this=exp.cast(column.copy(), "text"), expressions=[text.copy() for text in literals]),
-                exp.Literal.number(1),
+                exp.In(this=exp.cast(column.copy(), "text"), expressions=[written.copy()]), exp.Literal.number(1)
             )
             for column in columns
         ]
-        return sum(counts[1:], counts[0]) if literals and counts else None
+        return reduce(lambda total, count: exp.Add(this=total, expression=count), counts)
 
 
 # What a query returns and reads
@@ -352,6 +384,11 @@ def _type_name(value: Cell) -> str:
     return "other"
 
 
+def _is_comparable(value: Cell, types: AbstractSet[str]) -> bool:
+    """Return whether a predicted value is of a type that gold's column has, and has a literal."""
+    return _literal(value) is not None and (value is None or types == {""} or _type_name(value) in types)
+
+
 def _text(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
@@ -401,7 +438,8 @@ def _case(pairs: Sequence[Pair], numbers: Mapping[Row, int], otherwise: int) -> 
 
 
 def _ordered(key: exp.Expr, *, is_descending: bool = False) -> exp.Ordered:
-    return exp.Ordered(this=key.copy(), desc=is_descending)
+    """Return a sort key, whose expression is then part of no other tree."""
+    return exp.Ordered(this=key, desc=is_descending)
 
 
 def _offset(query: exp.Query) -> int:
@@ -433,7 +471,11 @@ def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
                 _sort_arguments(choice.node, keys)
             case "distinct on":
                 on = choice.query.args["distinct"].args["on"]
-                on_keys = [] if choice.query.args.get("order") is not None else [*map(_ordered, on.expressions or [on])]
+                on_keys = (
+                    []
+                    if choice.query.args.get("order") is not None
+                    else [_ordered(key.copy()) for key in on.expressions or [on]]
+                )
                 _append(choice.query, [*on_keys, *keys])
             case "limit" if not _is_wrapped(choice):
                 _append(choice.query, keys)
@@ -511,7 +553,7 @@ def _wrap(query: exp.Query, keys: Sequence[exp.Ordered]) -> None:
     for clause in ("order", "limit", "offset"):
         wrapped.set(clause, query.args.get(clause))
         inner.set(clause, None)
-    wrapped = wrapped.from_(inner.subquery(_ROWS))
+    wrapped = wrapped.from_(inner.subquery(_ROWS, copy=False))
     wrapped.set("order", exp.Order(expressions=[*sorted_keys, *(key.copy() for key in keys)]))
     query.replace(wrapped)
 
@@ -528,7 +570,7 @@ def _pick_rows(select: exp.Query, keys: Sequence[exp.Ordered]) -> None:
     if len(extremes) == 1:
         value = extremes[0].this
         is_null = exp.Is(this=value.copy(), expression=exp.null())
-        order = [_ordered(is_null), _ordered(value, is_descending=isinstance(extremes[0], exp.Max)), *order]
+        order = [_ordered(is_null), _ordered(value.copy(), is_descending=isinstance(extremes[0], exp.Max)), *order]
     partition = [key.copy() for key in group_keys(select)]
     window = exp.Window(
         this=exp.RowNumber(), partition_by=partition, order=exp.Order(expressions=order) if order else None, over="OVER"
@@ -553,4 +595,4 @@ def _pick_rows(select: exp.Query, keys: Sequence[exp.Ordered]) -> None:
     for clause in ("from_", "joins", "where"):
         inner.set(clause, select.args.get(clause))
         select.set(clause, None)
-    select.set("from_", exp.From(this=inner.subquery(_ROWS)))
+    select.set("from_", exp.From(this=inner.subquery(_ROWS, copy=False)))
