@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any
 
 from pytest_queryeval.comparison.equality import project
@@ -296,7 +295,7 @@ class Scoring:
             return None
         if settings.policy.choices == "first" or not has_columns_of(gold.answer, predicted, settings.policy):
             return None
-        kind, source, answer = KINDS[settings.kind], self._gold_case.settings.source, gold.answer
+        kind, answer = KINDS[settings.kind], gold.answer
         guided_queries = kind.guided_queries(
             gold.query,
             answer,
@@ -305,9 +304,10 @@ class Scoring:
             places=lambda: likely_columns(answer, predicted, settings.policy),
             schema=self._schema,
         )
-        tries = MAX_TRIES if source is not None and is_local(source) else 1
         number, tried = 0, ""
-        for guided in islice(guided_queries, tries):
+        for guided in guided_queries:
+            if number and not self._may_try_again(number):
+                break
             fixed = guided.fixed_columns
             if fixed is not None and not agree_in(fixed, answer, predicted, settings.policy):
                 return None
@@ -325,6 +325,11 @@ class Scoring:
         if number:
             self._note([NO_ANSWER.format(places=tried, number=number, was="was" if number == 1 else "were")])
         return None
+
+    def _may_try_again(self, number: int) -> bool:
+        """Return whether gold may run once more after `number` further executions."""
+        source = self._gold_case.settings.source
+        return number < MAX_TRIES and source is not None and is_local(source)
 
     def _answer_to(self, guided: GuidedQuery, own_answer: Table, predicted: Table) -> Table | None:
         """Return another answer of gold, with the columns that count and the order of its rows; None if it fails."""
