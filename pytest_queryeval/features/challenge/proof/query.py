@@ -219,16 +219,23 @@ def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
             yield from columns_of(part)
 
 
-def substituted(block: Block, function: Callable[[Term], Term]) -> Block:
-    """Return a SELECT with a function applied to all expressions, those of nested queries included."""
+def reads_of(query: Query, alias: str) -> set[Term]:
+    """Return the columns of a table of FROM that a query reads anywhere."""
+    return {node for node in nodes_of(query) if node[:2] == ("column", alias)}
+
+
+def substituted(block: Block, new: Mapping[Term, Term]) -> Block:
+    """Return a SELECT with expressions for columns, in nested queries too."""
 
     def of_query(query: Query) -> Query:
         if isinstance(query, Block):
-            return substituted(query, function)
+            return substituted(query, new)
         return replace(query, left=of_query(query.left), right=of_query(query.right))
 
     tables = {alias: of if isinstance(of, str) else of_query(of) for alias, of in block.tables.items()}
-    return replace(block.mapped(lambda term: rewritten(term, function, of_query)), tables=tables)
+    return replace(
+        block.mapped(lambda term: rewritten(term, lambda node: new.get(node, node), of_query)), tables=tables
+    )
 
 
 def require_size(query: Query) -> None:

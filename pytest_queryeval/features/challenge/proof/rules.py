@@ -32,6 +32,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     non_null_columns,
     only_joins,
     operands,
+    reads_of,
     rewritten,
     substituted,
     without_columns,
@@ -254,16 +255,14 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
         if is_distinct or (block.outer_joins and source.outer_joins):
             continue
 
-        def inlined(term: Term, alias: str = alias, items: dict[str, Term] = items) -> Term:
-            return items[term[2]] if term[0] == "column" and term[1] == alias else term
-
-        if any(name not in items for owner, name in columns_of(block) if owner == alias):
+        reads = reads_of(block, alias)
+        if any(column[2] not in items for column in reads):
             continue
         terms = (*block.select, *(key for key, _ in block.order))  # of which columns outside of aggregates count
         is_bare = any(owner == alias for term in terms for owner, _ in bare_columns(term, ()))
         if block.has_aggregates and block.group is None and is_bare:
             continue
-        outer = substituted(block.without(alias), inlined)
+        outer = substituted(block.without(alias), {column: items[column[2]] for column in reads})
         return replace(
             outer,
             tables={**outer.tables, **source.tables},
@@ -298,7 +297,7 @@ def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
     """
     for join in block.outer_joins:
         remaining = block.without(join.alias)
-        if any(alias == join.alias for alias, _ in columns_of(remaining)):
+        if reads_of(remaining, join.alias):
             continue
         joined = Block(tables={join.alias: block.tables[join.alias]}, where=join.conditions, select=(), names=())
         if _ignores_duplicates(block) or Facts(joined, tables).determine_rows(()):  # one match of each row at most
@@ -320,8 +319,7 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
                 continue
             inner = Block(tables={join.alias: source}, where=join.conditions, select=(), names=())
             remaining = replace(block.without(join.alias), where=_without(block.where, place))
-            is_used = any(alias == join.alias for alias, _ in columns_of(remaining))
-            if not is_used and Facts(inner, tables).not_null(condition[1]):
+            if not reads_of(remaining, join.alias) and Facts(inner, tables).not_null(condition[1]):
                 return replace(remaining, where=(*remaining.where, ("not", ("exists", inner))))
     return None
 
@@ -384,14 +382,10 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
                 equalities = {("eq", *sides) for pair in pairs for sides in (pair, pair[::-1])}
                 conditions = tuple(term for term in block.where if term not in equalities)
                 remaining = replace(block.without(alias), where=conditions)
-                named = {key[2]: name for name, key in pairs}
-                if not {name for other, name in columns_of(remaining) if other == alias} <= named.keys():
+                named = {key: name for name, key in pairs}
+                if not reads_of(remaining, alias) <= named.keys():
                     continue
-
-                def referring(term: Term, alias: str = alias, named: dict[str, Term] = named) -> Term:
-                    return named[term[2]] if term[0] == "column" and term[1] == alias else term
-
-                result = substituted(remaining, referring)
+                result = substituted(remaining, named)
                 return replace(result, where=(*result.where, *(("not", ("isnull", name)) for name, _ in pairs)))
     return None
 
@@ -409,11 +403,8 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
             if first >= second or block.tables[first] != block.tables[second]:
                 continue
             if any(all(facts.are_equal((first, name), (second, name)) for name in key) for key in facts.keys(first)):
-
-                def merged(term: Term, first: str = first, second: str = second) -> Term:
-                    return ("column", first, *term[2:]) if term[0] == "column" and term[1] == second else term
-
-                return substituted(block.without(second), merged)
+                reads = reads_of(block, second)
+                return substituted(block.without(second), {read: ("column", first, *read[2:]) for read in reads})
     return None
 
 
@@ -434,12 +425,12 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
         return None
     if len(aliases) != len(left.tables) or len(right_aliases) != len(right.tables):
         return None
-    names = {right_aliases[source]: alias for source, alias in aliases.items()}
-
-    def renamed(term: Term) -> Term:
-        return ("column", names.get(term[1], term[1]), *term[2:]) if term[0] == "column" else term
-
-    right = substituted(replace(right, tables=left.tables), renamed)
+    named = {
+        read: ("column", aliases[source], *read[2:])
+        for source, alias in right_aliases.items()
+        for read in reads_of(right, alias)
+    }
+    right = substituted(replace(right, tables=left.tables), named)
     if right.select != left.select:
         return None
     shared = tuple(term for term in left.where if term in right.where)
