@@ -68,11 +68,16 @@ class JoinedRows:
 
     def are_equal(self, first: Column, second: Column) -> bool:
         """Return whether two columns are equal in each row, by equalities between columns."""
-        equal, size = {first}, 0
-        while len(equal) != size:
-            size = len(equal)
-            equal.update(column for pair in self.equal if not equal.isdisjoint(pair) for column in pair)
-        return second in equal
+        return second in linked(first, self.equal)
 
     def _has_key(self, alias: str, columns: AbstractSet[Column]) -> bool:
         return any(all((alias, name) in columns for name in key) for key in self.keys(alias))
+
+
+def linked(first: Column, pairs: Iterable[tuple[Column, Column]]) -> set[Column]:
+    """Return the columns that pairs link to one, directly or by others; itself included."""
+    columns, pairs, size = {first}, [*pairs], 0
+    while len(columns) != size:
+        size = len(columns)
+        columns.update(column for pair in pairs if not columns.isdisjoint(pair) for column in pair)
+    return columns

@@ -43,6 +43,7 @@ from pytest_queryeval.features.strength.sql.values import (
 )
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
+from pytest_queryeval.languages.sql.facts import linked
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
 
 T = TypeVar("T")
@@ -130,6 +131,8 @@ class CandidateDatabases:
         for referred, of_referred in known_figures.items():
             keys = [key[0] for key in tables[referred].keys if len(key) == 1]
             for key in dict.fromkeys(keys):
+                # Columns that a query compares with the key, directly or by others that it compares with both.
+                compared = linked((referred, key), (pair for query in self._compared for pair in query.pairs))
                 columns = [
                     (name, column)
                     for name, of_table in known_figures.items()
@@ -140,21 +143,11 @@ class CandidateDatabases:
                         for foreign in tables[name].foreign_keys
                     )
                     and of_column.may_refer_to(of_referred.columns[key])
-                    and (isinstance(of_column.least, str) or self._are_compared((name, column), (referred, key)))
+                    and (isinstance(of_column.least, str) or (name, column) in compared)
                 ]
                 for (name, column), refers in zip(columns, self._refer_to(referred, key, columns), strict=True):
                     if refers:
                         yield name, ForeignKey((column,), referred, (key,))
-
-    def _are_compared(self, first: Column, second: Column) -> bool:
-        """Return whether a query compares two columns, directly or by others that it compares with both."""
-        compared = {first}
-        pairs = [pair for of_query in self._compared for pair in of_query.pairs]
-        while size := len(compared):
-            compared.update(column for pair in pairs if not compared.isdisjoint(pair) for column in pair)
-            if len(compared) == size:
-                break
-        return second in compared
 
     def _refer_to(self, referred: str, key: str, columns: Sequence[Column]) -> Sequence[bool]:
         """Return whether the first values of each column all occur in a key, or the source does not say in time."""

@@ -184,6 +184,16 @@ class Facts(JoinedRows):
         group = self.select.args.get("group")
         return [self.item(key) for key in group.expressions] if group is not None else []
 
+    @cached_property
+    def grouped_columns(self) -> set[Column]:
+        """The known columns that the rows are grouped by."""
+        return self.plain(self.group_keys)
+
+    def determines_group(self, columns: Collection[Column], expressions: Collection[exp.Expr]) -> bool:
+        """Return whether no two groups have the same values of these columns and expressions."""
+        keys = self.group_keys
+        return bool(keys) and all(self.is_determined(key, columns) or key in expressions for key in keys)
+
     @property
     def has_one_row(self) -> bool:
         """Whether the SELECT returns one row at most."""
@@ -214,11 +224,7 @@ class Facts(JoinedRows):
                 }
         if self.select.args.get("group") is None:
             return self.determine_rows(names)
-        if not self.group_keys:
-            return False
-        return all(
-            self.is_determined(key, names) or any(item.unalias() == key for item in output) for key in self.group_keys
-        )
+        return self.determines_group(names, [item.unalias() for item in output])
 
     def partner_exists(self, join: exp.Join) -> bool:
         """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""

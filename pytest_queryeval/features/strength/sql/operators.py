@@ -163,8 +163,7 @@ def patterns(site: Site) -> Iterator[Mutation]:
 
 def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
     """Return whether HAVING leaves out every row without a match in a joined table, which is a group by itself."""
-    groups = facts.plain(facts.group_keys)
-    if not facts.group_keys or not facts.determine_rows(groups, ignored=alias):
+    if not facts.group_keys or not facts.determine_rows(facts.grouped_columns, ignored=alias):
         return False
     for condition in conjuncts(site.select.args.get("having")):
         test = _count_test(condition)
@@ -257,7 +256,6 @@ def distinct(site: Site) -> Iterator[Mutation]:
 def counts(site: Site) -> Iterator[Mutation]:
     """Exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
     facts = site.facts
-    groups = facts.plain(facts.group_keys)
     for node in _parts(site):
         if not isinstance(node, exp.Count):
             continue
@@ -269,7 +267,7 @@ def counts(site: Site) -> Iterator[Mutation]:
             continue
         never_null = facts.not_null(column)
         names = facts.plain([column])
-        is_unique = bool(names) and facts.determine_rows(groups | names)
+        is_unique = bool(names) and facts.determine_rows(facts.grouped_columns | names)
         arguments_by_kind: dict[str, exp.Expr] = {
             "rows": exp.Star(),
             "values": column.copy(),
@@ -287,12 +285,11 @@ def counts(site: Site) -> Iterator[Mutation]:
 def aggregates(site: Site) -> Iterator[Mutation]:
     """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of SUM and AVG."""
     facts = site.facts
-    groups = facts.plain(facts.group_keys)
-    single = facts.determine_rows(groups)
+    single = facts.determine_rows(facts.grouped_columns)
     for node in _parts(site):
         if type(node) not in _AGGREGATES or isinstance(node.parent, exp.Window) or node.args.get("expressions"):
             continue
-        fixed = isinstance(node, exp.Min | exp.Max) and facts.is_determined(node.this, groups)
+        fixed = isinstance(node, exp.Min | exp.Max) and facts.is_determined(node.this, facts.grouped_columns)
         same = "there is one value in each group" if single or fixed else ""
         yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate", equivalent=same)
 
@@ -380,12 +377,12 @@ def groups(site: Site) -> Iterator[Mutation]:
         else:
             # Without aggregates, and if each row is a group, nothing is grouped.
             is_plain = not site.select.args.get("having") and not any(isinstance(n, exp.AggFunc) for n in _parts(site))
-            same = NO_DUPLICATES if is_plain and facts.determine_rows(facts.plain(keys)) else ""
+            same = NO_DUPLICATES if is_plain and facts.determine_rows(facts.grouped_columns) else ""
             yield Mutation(group, None, "grouping", equivalent=same)
     for item in site.select.selects:
         column = item.unalias()
         if isinstance(column, exp.Column) and not column.is_star and column not in keys:
-            same = DETERMINED if facts.is_determined(column, facts.plain(keys)) else ""
+            same = DETERMINED if facts.is_determined(column, facts.grouped_columns) else ""
             new = replaced(group, expressions=[*(key.copy() for key in group.expressions), column.copy()])
             yield Mutation(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added", same)
 
@@ -397,8 +394,7 @@ def columns(site: Site) -> Iterator[Mutation]:
         if not isinstance(node, exp.Column) or node.is_star or (name := facts.resolve(node)) is None:
             continue
         source = facts.tables.get(name[0])
-        column_names = [column.name.lower() for column in source.columns] if source is not None else []
-        if source is None or name[1] not in column_names:
+        if source is None or name[1] not in (column_names := [*source.by_name]):
             continue
         place = column_names.index(name[1])
         family = _family(source.columns[place].type)
@@ -482,8 +478,7 @@ def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
         return True
     if facts.select.args.get("group") is None:
         return facts.determine_rows(names) or facts.is_determined(key, names)
-    keys = facts.group_keys
-    return bool(keys) and all(facts.is_determined(group_key, names) or group_key in before for group_key in keys)
+    return facts.determines_group(names, before)
 
 
 def _family(type_: str) -> str:
