@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from pytest_queryeval.core.db_schema import Column, TableDefinition
+
+Node = TypeVar("Node")
+Parts: TypeAlias = Callable[[Node], tuple[str, Sequence[Node]]]
+"""Returns the operator of an expression, `column` for a column, and its operands."""
+_STRICT = frozenset(
+    ("add", "sub", "mul", "div", "mod", "neg", "paren", "cast", "trycast", "upper", "lower", "length", "abs")
+)
+_COMPARISONS = frozenset(("eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "between"))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -81,3 +90,28 @@ def linked(first: Column, pairs: Iterable[tuple[Column, Column]]) -> set[Column]
         size = len(columns)
         columns.update(column for pair in pairs if not columns.isdisjoint(pair) for column in pair)
     return columns
+
+
+def strict_columns(expressions: Iterable[Node], parts: Parts[Node]) -> set[Node]:
+    """Return the columns of which a NULL makes one of the expressions NULL."""
+    columns = set[Node]()
+    for expression in expressions:
+        operator, operands = parts(expression)
+        if operator == "column":
+            columns.add(expression)
+        elif operator in _STRICT:
+            columns |= strict_columns(operands, parts)
+    return columns
+
+
+def non_null_columns(condition: Node, parts: Parts[Node], *, negated: bool = False) -> set[Node]:
+    """Return the columns that are not NULL in rows for which a condition is true; with `negated`, false."""
+    operator, operands = parts(condition)
+    if operator in ("not", "paren"):
+        return non_null_columns(operands[0], parts, negated=negated != (operator == "not"))
+    if operator in ("and", "or"):
+        columns = [non_null_columns(part, parts, negated=negated) for part in operands]
+        return set.union(*columns) if (operator == "and") != negated else set.intersection(*columns)
+    # Nothing is in an empty answer, not even NULL.
+    needs_values = {"isnull": negated, "in": not negated}.get(operator, operator in _COMPARISONS)
+    return strict_columns(operands, parts) if needs_values else set()

@@ -345,11 +345,7 @@ class _Renderer:
             for number, alias in enumerate(of_source)
         }
         aliases = {**aliases, **named}
-        pairs = [
-            (condition[1], condition[2])
-            for condition in block.where
-            if condition[0] == "eq" and have_one_family(condition[1], condition[2])
-        ]
+        facts, pairs = Facts(block, self._tables), block.equalities
         equal = self._with_equal_columns(pairs, aliases, equal)
 
         def text(term: Term) -> str:
@@ -361,7 +357,6 @@ class _Renderer:
                 name = self._column_text(name_of(column), aliases)
                 if equal[name] != name:
                     conditions.add(f"{equal[name]} = {name}")
-        facts = Facts(block, self._tables)
         group = None
         if block.group is not None:
             keyed = facts.closure(name_of(key) for key in block.group if key[0] == "column")

@@ -15,13 +15,11 @@ from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.db_schema import Column, Tables
-from pytest_queryeval.languages.sql.facts import JoinedRows
+from pytest_queryeval.languages.sql.facts import JoinedRows, non_null_columns
 
 Term: TypeAlias = tuple[Any, ...]
 
 MAX_EXPANDED_NODES = 2_000  # of a query in which the queries of WITH stand in the place of their names
-_COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
-_STRICT = frozenset(("add", "sub", "mul", "Div", "Lower", "Upper", "Length", "Abs", "Neg"))
 # Families of columns in which equal values look the same: in SQLite by words of the declared type, in the order in
 # which it looks for them (1 equals 1.0 in columns without a type, BLOB and ANY), elsewhere by the type itself, since
 # equal values of two types, such as DATE and TIMESTAMP, may look different.
@@ -78,6 +76,12 @@ class Block:
     def inner_tables(self) -> set[str]:
         """The aliases of what is joined by inner joins."""
         return self.tables.keys() - {join.alias for join in self.outer_joins}
+
+    @property
+    def equalities(self) -> list[tuple[Term, Term]]:
+        """The columns that WHERE equates, of which equal values are the same."""
+        sides = [condition[1:] for condition in self.where if condition[0] == "eq"]
+        return [(first, second) for first, second in sides if have_one_family(first, second)]
 
     @property
     def has_aggregates(self) -> bool:
@@ -266,19 +270,19 @@ class Facts(JoinedRows):
 
     def __init__(self, block: Block, tables: Tables) -> None:
         self._block = block
-        equalities = [condition[1:] for condition in block.where if condition[0] == "eq"]
-        pairs = [(name_of(first), name_of(second)) for first, second in equalities if have_one_family(first, second)]
+        pairs = [(name_of(first), name_of(second)) for first, second in block.equalities]
         constants = {
             name_of(column)
-            for equality in equalities
-            for column, constant in (equality, equality[::-1])
+            for condition in block.where
+            if condition[0] == "eq"
+            for column, constant in (condition[1:], condition[:0:-1])
             if column[0] == "column" and constant[0] == constant_of(column)
         }
         super().__init__(
             tables={alias: tables[of] if isinstance(of, str) else None for alias, of in block.tables.items()},
             equal=pairs,
             constants=constants.union(name for pair in pairs for name in pair if name[0] not in block.tables),
-            rejected={name for condition in block.where for name in non_null_columns(condition)},
+            rejected={name_of(column) for term in block.where for column in non_null_columns(term, _parts)},
             extended=block.tables.keys() - block.inner_tables,
         )
 
@@ -332,24 +336,5 @@ def have_one_family(first: Term, second: Term) -> bool:
     return first[0] == second[0] == "column" and bool(first[3]) and first[3] == second[3]
 
 
-def non_null_columns(condition: Term) -> set[Column]:
-    """Return the columns that are not NULL in rows for which a condition is true."""
-    if condition[0] == "and":
-        return {name for part in conjuncts(condition) for name in non_null_columns(part)}
-    if condition[0] == "or":
-        return set.intersection(*(non_null_columns(part) for part in operands(condition)))
-    if condition[0] == "not":
-        (inner,) = operands(condition)
-        if inner[0] == "isnull":
-            return strict_columns(next(operands(inner)))
-        return set().union(*map(strict_columns, operands(inner))) if inner[0] in _COMPARISONS else set()
-    if condition[0] in _COMPARISONS:
-        return set().union(*map(strict_columns, operands(condition)))
-    return strict_columns(condition[1]) if condition[0] == "in" else set()
-
-
-def strict_columns(term: Term) -> set[Column]:
-    """Return the columns of which a NULL makes an expression NULL."""
-    if term[0] == "column":
-        return {name_of(term)}
-    return set().union(*map(strict_columns, operands(term))) if term[0] in _STRICT else set()
+def _parts(term: Term) -> tuple[str, Sequence[Term]]:
+    return term[0].lower(), [*operands(term)]

@@ -29,7 +29,6 @@ from pytest_queryeval.features.challenge.proof.query import (
     conjuncts,
     have_one_family,
     name_of,
-    non_null_columns,
     only_joins,
     operands,
     reads_of,
@@ -279,8 +278,7 @@ def outer_joins(block: Block, tables: Tables) -> Block | None:
     first one of a LEFT JOIN [4].
     """
     for place, join in enumerate(block.outer_joins[:1]):
-        names = {name for condition in block.where for name in non_null_columns(condition)}
-        if any(alias == join.alias for alias, _ in names):
+        if any(alias == join.alias for alias, _ in Facts(block, tables).rejected):
             return replace(
                 block,
                 where=(*block.where, *join.conditions),
@@ -479,9 +477,11 @@ def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[
     definition, referred = facts.tables.get(owner), facts.tables.get(alias)
     if definition is None or referred is None:
         return
-    sides = [(term[1], term[2]) for term in block.where if term[0] == "eq" and have_one_family(term[1], term[2])]
-    equated = {(name_of(first), name_of(second)): (first, second) for first, second in sides}
-    equated |= {(name_of(second), name_of(first)): (second, first) for first, second in sides}
+    equated = {
+        (name_of(first), name_of(second)): (first, second)
+        for pair in block.equalities
+        for first, second in (pair, pair[::-1])
+    }
     for key in definition.foreign_keys:
         if key.table != referred.name.lower() or not any({*key.referred} == {*of} for of in facts.keys(alias)):
             continue

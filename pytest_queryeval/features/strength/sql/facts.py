@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,7 +13,7 @@ from sqlglot import exp
 from pytest_queryeval.core.db_schema import Column, ColumnDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
-from pytest_queryeval.languages.sql.facts import JoinedRows
+from pytest_queryeval.languages.sql.facts import JoinedRows, non_null_columns, strict_columns
 from pytest_queryeval.languages.sql.tree_reader import at_position
 
 NodeType: TypeAlias = type[exp.Expr]  # of nodes
@@ -21,8 +21,10 @@ OUTER: Column = ("", "")  # a column of a query around the SELECT: a constant wi
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-_STRICT = (exp.Paren, exp.Neg, exp.Cast, exp.Upper, exp.Lower, exp.Length, exp.Abs)
-_DETERMINISTIC = (*ARITHMETIC, *_STRICT, exp.Column, exp.Identifier, exp.Literal, exp.DataType, exp.DPipe)
+_DETERMINISTIC = (
+    *(*ARITHMETIC, exp.DPipe, exp.Neg, exp.Paren, exp.Cast, exp.Upper, exp.Lower, exp.Length, exp.Abs),
+    *(exp.Column, exp.Identifier, exp.Literal, exp.DataType),
+)
 _INTEGERS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT", "UINT")
 _STRICT_AGGREGATES = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
 
@@ -113,8 +115,7 @@ class Facts(JoinedRows):
             elif keeps_left:
                 filters += conditions
         filters = [condition for condition in filters if condition not in without]
-        non_null = chain.from_iterable(map(non_null_columns, filters))
-        rejected = {name for column in non_null if (name := self.resolve(column))}
+        rejected = self.plain(column for condition in filters for column in non_null_columns(condition, parts_of))
         super().__init__(
             tables=self.tables,
             equal=[*filter(None, map(self._equality, filters))],
@@ -263,7 +264,7 @@ class Facts(JoinedRows):
             for aggregate in aggregates:
                 inner = aggregate.this
                 argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-                tables = {name[0] for column in strict_columns(argument) if (name := self.resolve(column))}
+                tables = {table for table, _ in self.plain(strict_columns([argument], parts_of))}
                 if not isinstance(aggregate, _STRICT_AGGREGATES) or alias not in tables:
                     return False
         return True
@@ -323,32 +324,15 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
         yield node
 
 
-def strict_columns(node: exp.Expr) -> set[exp.Column]:
-    """Return the columns that make an expression NULL when one of them is NULL."""
-    if isinstance(node, exp.Column):
-        return {node}
-    if isinstance(node, ARITHMETIC):
-        return strict_columns(node.this) | strict_columns(node.expression)
-    return strict_columns(node.this) if isinstance(node, _STRICT) else set()
-
-
-def non_null_columns(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
-    """Return the columns that are not NULL in rows for which a condition is true; with `negated`, false."""
-    match condition:
-        case exp.Paren():
-            return non_null_columns(condition.this, negated=negated)
-        case exp.Not():
-            return non_null_columns(condition.this, negated=not negated)
+def parts_of(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
+    """Return the operator and the operands of an expression, for `non_null_columns`."""
+    match node:
         case exp.And() | exp.Or():
-            parts = [non_null_columns(part, negated=negated) for part in condition.flatten()]
-            all_hold = isinstance(condition, exp.And) != negated
-            return set.union(*parts) if all_hold else set.intersection(*parts)
-        case exp.Is() if isinstance(condition.expression, exp.Null):
-            return strict_columns(condition.this) if negated else set()
-        case exp.In() if condition.args.get("query") is not None:  # nothing is in an empty answer, not even NULL
-            return set() if negated else strict_columns(condition.this)
-        case exp.In() | exp.Between() | exp.Like() | exp.ILike():
-            return strict_columns(condition.this)
-        case _ if isinstance(condition, COMPARISONS):
-            return strict_columns(condition.this) | strict_columns(condition.expression)
-    return set()
+            return node.key, [*node.flatten()]
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return "isnull", [node.this]
+        case exp.Between() | exp.Like() | exp.ILike():
+            return "between", [node.this]
+        case exp.In() if node.args.get("query") is None:
+            return "between", [node.this]
+    return node.key, [side for side in (node.this, node.expression) if isinstance(side, exp.Expr)]
