@@ -32,14 +32,15 @@ def groups_of(rows):
     return [[row for row in rows if row[1] == group] for group in dict.fromkeys(row[1] for row in rows)]
 
 
-def sorts(table, random):
+def sorts(engine, table, random):
     """Yield each sort of gold: the engines that run it, its query, and its answer for an order of the table's rows."""
     n, m, down = random.randint(1, 3), random.randint(0, 1), random.random() < 0.5
     way = "DESC" if down else "ASC"
     limited = f"SELECT * FROM {table} ORDER BY k {way} LIMIT {n} OFFSET {m}"
     chosen = lambda rows: by_key(rows, descending=down)[m : m + n]  # noqa: E731
     ranked = lambda rows: [(row, at) for group in groups_of(rows) for at, row in enumerate(by_key(group), 1)]  # noqa: E731
-    every = ("sqlite", "duckdb")
+    every = ("sqlite", "duckdb", "postgres")
+    collect = "group_concat" if engine == "sqlite" else "string_agg"
 
     yield every, f"SELECT g, v FROM ({limited}) AS t", lambda rows: [(row[1], row[3]) for row in chosen(rows)]
     yield every, f"WITH t AS ({limited}) SELECT v, w FROM t", lambda rows: [(row[3], row[4]) for row in chosen(rows)]
@@ -100,7 +101,7 @@ def sorts(table, random):
         lambda rows: [(it[1], it[3], it[2]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
     )
     yield (
-        ("duckdb",),
+        ("duckdb", "postgres"),
         f"SELECT DISTINCT ON (g) g, v FROM {table} ORDER BY g, k",
         lambda rows: [(it[1], it[3]) for group in sorted(groups_of(rows)) for it in by_key(group)[:1]],
     )
@@ -117,12 +118,12 @@ def sorts(table, random):
     joined = lambda values: ",".join(str(value) for value in values if value is not None) or None  # noqa: E731
     yield (
         every,
-        f"SELECT g, group_concat(v, ',') AS c FROM {table} GROUP BY g",
+        f"SELECT g, {collect}(v, ',') AS c FROM {table} GROUP BY g",
         lambda rows: [(group[0][1], joined(row[3] for row in group)) for group in groups_of(rows)],
     )
     yield (
         every,
-        f"SELECT g, group_concat(v, ',') AS c, group_concat(CAST(w AS TEXT), ',') AS d FROM {table} GROUP BY g",
+        f"SELECT g, {collect}(v, ',') AS c, {collect}(CAST(w AS TEXT), ',') AS d FROM {table} GROUP BY g",
         lambda rows: [
             (group[0][1], joined(row[3] for row in group), joined(row[4] for row in group)) for group in groups_of(rows)
         ],
@@ -131,7 +132,7 @@ def sorts(table, random):
 
 def open_gold(engine, table, rows, random):
     """Draw a gold that the engine runs, with all its answers."""
-    drawn = [(query, answer) for engines, query, answer in sorts(table, random) if engine in engines]
+    drawn = [(query, answer) for engines, query, answer in sorts(engine, table, random) if engine in engines]
     query, answer = random.choice(drawn)
     # DISTINCT ON orders its rows by the group; all other answers have no order.
     answers = {frozenset(Counter(answer(list(order))).items()): answer(list(order)) for order in permutations(rows)}
