@@ -103,7 +103,11 @@ def sorts(engine, table, random):
     yield (
         ("duckdb", "postgres"),
         f"SELECT DISTINCT ON (g) g, v FROM {table} ORDER BY g, k",
-        lambda rows: [(it[1], it[3]) for group in sorted(groups_of(rows)) for it in by_key(group)[:1]],
+        lambda rows: [
+            (it[1], it[3])
+            for group in sorted(groups_of(rows), key=lambda group: group[0][1])
+            for it in by_key(group)[:1]
+        ],
     )
     yield (
         ("duckdb",),

@@ -274,6 +274,10 @@ EXAMPLES: dict[str, Example] = {
                 "gold": "SELECT a FROM (SELECT a FROM t ORDER BY 1 = 1 LIMIT 1)",
                 "predicted": "SELECT a FROM (SELECT a FROM t ORDER BY a DESC LIMIT 1)",
             },
+            sparql={
+                "gold": f"{PREFIX}SELECT ?n {{ {{ SELECT ?n {{ ?x :a ?n }} ORDER BY (1 = 1) LIMIT 1 }} }}",
+                "predicted": f"{PREFIX}SELECT ?n {{ {{ SELECT ?n {{ ?x :a ?n }} ORDER BY DESC(?n) LIMIT 1 }} }}",
+            },
         ),
     ),
     "compare.columns": Example({"columns": "positional"}, tables([[1, 2]], [[2, 1]], width=2)),

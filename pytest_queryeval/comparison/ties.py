@@ -59,12 +59,14 @@ class Collection(NamedTuple):
     """An output column whose cells are lists of elements, which gold may return in any order.
 
     Gold joins the elements by `separator` to a text; where it is None, gold returns lists. Columns with one `group`
-    have the same rows in the same order; those of DISTINCT elements have a group of their own.
+    have the same rows in the same order; those of DISTINCT elements have a group of their own. With `picks`, gold
+    returns one of the elements, which are terms as `encoded_term` writes them.
     """
 
     column: int
     separator: str | None
     group: int
+    picks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,8 +89,21 @@ Scalar: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime
 Cell: TypeAlias = "Scalar | tuple[Cell, ...] | FrozenMapping"  # a tuple is a list or an array
 Row: TypeAlias = tuple[Cell, ...]
 _FROZEN = frozenset((type(None), bool, int, float, Decimal, str, bytes, date, datetime, time, tuple, FrozenMapping))
+BETWEEN = "\x1f"  # elements of a collection that is read as one text
+XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 MAX_LEVELS = 50  # of lists and mappings within each other, as in `sandbox.cells`
 DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9  # tolerances of a `Policy`
+
+
+def encoded_term(cell: Cell) -> str:
+    """Return a text of an IRI or a literal that no other one has, as SPARQL can make it too; empty for other cells."""
+    match cell:
+        case IRI(iri):
+            return f'<{iri}"@'
+        case Literal(lexical, datatype, language):
+            return f'"{lexical}"{RDF_LANG_STRING if language else datatype or XSD_STRING}@{language}'
+    return ""
 
 
 def blank_nodes(cell: Hashable) -> Iterator[BlankNode]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import Collection, OrderPlan, ties_of, without_choice
-from pytest_queryeval.core.table import Cell, Policy, Row, Table
+from pytest_queryeval.core.table import BETWEEN, XSD_STRING, Cell, Literal, Policy, Row, Table, encoded_term
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 MAX_COLLECTED_ROWS = 1_000  # each of which is compared with all of predicted
@@ -121,7 +121,7 @@ def with_collections(
             if all(_has_one_order(group, elements, candidate, places) for group in groups.values())
         ]
         best = max(fitting, key=lambda at: sum(free[at][places[it]] == row[it] for it in others), default=None)
-        cells = {it.column: _joined(elements[it.column], it.separator) for it in collections}
+        cells = {it.column: _like(row[it.column], _joined(elements[it.column], it)) for it in collections}
         if best is not None:
             chosen = free.pop(best)
             cells = {column: chosen[places[column]] for column in columns}
@@ -130,18 +130,31 @@ def with_collections(
 
 
 def _elements(cell: Cell) -> tuple[Cell, ...]:
-    """Return the elements in a cell: a list, or one in JSON."""
+    """Return the elements in a cell: a list, one in JSON, or of SPARQL a literal."""
+    if isinstance(cell, Literal):
+        return tuple(cell.lexical.split(BETWEEN)) if cell.lexical else ()
     if isinstance(cell, str):
         cell = tuple(json.loads(cell, parse_int=str, parse_float=str))
     return cell if isinstance(cell, tuple) else ()
 
 
-def _joined(elements: Sequence[Cell], separator: str | None) -> Cell:
+def _joined(elements: Sequence[Cell], collection: Collection) -> Cell:
     """Return elements as gold returns them: as a list, or as a text; without any element there is no text."""
-    if separator is None:
+    if collection.separator is None:
         return tuple(elements)
     texts = [str(element) for element in elements if element is not None]
-    return separator.join(texts) if texts else None
+    return collection.separator.join(texts) if texts else None
+
+
+def _like(read: Cell, value: Cell) -> Cell:
+    """Return a text as a literal where the cell that was read is one."""
+    return replace(read, lexical=value or "") if isinstance(read, Literal) and isinstance(value, str | None) else value
+
+
+def _plain(cell: Cell) -> Cell:
+    """Return a literal that is a text as such."""
+    is_text = isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING) and not cell.language
+    return (cell.lexical or None) if is_text and isinstance(cell, Literal) else cell
 
 
 def _has_one_order(
@@ -149,10 +162,12 @@ def _has_one_order(
 ) -> bool:
     """Return whether the collections of a group have the cells of a predicted row in one and the same order."""
     columns = [elements[collection.column] for collection in group]
-    cells = [row[places[collection.column]] for collection in group]
+    cells = [_plain(row[places[collection.column]]) for collection in group]
+    if group[0].picks:  # and is alone
+        return encoded_term(row[places[group[0].column]]) in columns[0]
     separators = [collection.separator for collection in group]
-    for column, cell, separator in zip(columns, cells, separators, strict=True):
-        joined = _joined(column, separator)
+    for column, cell, collection in zip(columns, cells, group, strict=True):
+        joined = _joined(column, collection)
         if type(cell) is not type(joined) or len(column) != len(columns[0]):
             return False
         if isinstance(cell, str | tuple) and isinstance(joined, str | tuple) and len(cell) != len(joined):

@@ -171,14 +171,14 @@ class Kind(ABC):
         """
         return iter(())
 
-    def decided_queries(self, query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
+    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
         """Return a query with its choices decided by all columns, ascending and descending; none without a choice.
 
         With `first`, one of `deciding_columns`, choices are decided by that before, ascending both times.
         """
         return []
 
-    def deciding_columns(self, query: str, dialect: str, schema: Schema) -> list[str]:
+    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
         """Return the texts of the columns by which the choices of a query can be decided."""
         return []
 

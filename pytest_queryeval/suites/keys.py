@@ -341,7 +341,7 @@ COMPARE: Mapping[str, CompareKey] = {
     "choices": CompareKey(
         "any (default): each answer that gold may return is right; first: below its LIMIT, the one that it returned",
         choice("any", "first"),
-        used_by=lambda kind: kind.name == "sql",
+        used_by=has_tables,
     ),
     "columns": CompareKey(
         "any (default): the best alignment; positional; by_name", choice("any", "positional", "by_name")

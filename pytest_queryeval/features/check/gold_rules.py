@@ -21,8 +21,9 @@ from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
+from pytest_queryeval.core.json_value import display_cell
 from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
-from pytest_queryeval.core.table import Cell, Literal, Table
+from pytest_queryeval.core.table import XSD_STRING, Cell, Literal, Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation import gold_error
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -36,7 +37,6 @@ from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import cell_text, format_score, one_line, pluralize
 
-XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RANDOM_RUNS = 10  # of a gold that takes random values
 MAX_TRIED_COLUMNS = 8  # that may decide what a gold leaves open
 PLACE_CHARACTERS = 100
@@ -270,10 +270,9 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
     answers = _decided_answers(gold, schema)
     if answers is None or (rows := _differing_rows(gold, *answers)) is None:
         return
-    dialect = gold.case.settings.dialect
-    places = "; ".join(gold.kind.decided_queries(gold.query, dialect, schema)[0].places)
+    places = "; ".join(gold.kind.decided_queries(gold.query, gold.case, schema)[0].places)
     remedy = "decide it by further sort keys"
-    for column in gold.kind.deciding_columns(gold.query, dialect, schema)[:MAX_TRIED_COLUMNS]:
+    for column in gold.kind.deciding_columns(gold.query, gold.case, schema)[:MAX_TRIED_COLUMNS]:
         answers = _decided_answers(gold, schema, column)
         if answers is not None and _differing_rows(gold, *answers) is None:
             remedy = f"{column} as a further sort key would decide it"
@@ -284,7 +283,7 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
 
 def _decided_answers(gold: GoldRun, schema: Schema, column: str = "") -> tuple[Table, Table] | None:
     """Return two answers that the gold may give; None if it has no choice, or cannot be run so."""
-    decided = gold.kind.decided_queries(gold.query or "", gold.case.settings.dialect, schema, first=column)
+    decided = gold.kind.decided_queries(gold.query or "", gold.case, schema, first=column)
     answers = [gold.run(query.text) for query in decided]
     policy = gold.case.settings.policy
     tables = [project(answer, policy.gold_columns) for answer in answers if answer is not None]
@@ -303,7 +302,9 @@ def _differing_rows(gold: GoldRun, first: Table, second: Table) -> tuple[str, st
         row = next(
             (row for row, key in zip(table.rows, canonical_rows(table, policy), strict=True) if key in alone), ()
         )
-        texts.append(f"({', '.join(cell_text(cell, CELL_CHARACTERS) for cell in row)})" if row else "no such row")
+        texts.append(
+            f"({', '.join(cell_text(display_cell(cell), CELL_CHARACTERS) for cell in row)})" if row else "no such row"
+        )
     return texts[0], texts[1]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from collections.abc import Callable, Iterator, Mapping
+
+from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
@@ -75,6 +78,30 @@ class Sparql(QueryLanguage):
         plan = self.order_plan(query, table, case)
         return plan.queries[0] if plan is not None and plan.ordered and plan.queries else None
 
+    def guided_queries(
+        self,
+        query: str,
+        gold: Table,
+        predicted: Table,
+        case: Case,
+        *,
+        places: Callable[[], Mapping[int, int]],
+        schema: Callable[[], Schema],
+    ) -> Iterator[GuidedQuery]:
+        from pytest_queryeval.languages.sparql.guided import guided_queries
+
+        return guided_queries(query, _prefixes(case), gold, predicted, places)
+
+    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
+        from pytest_queryeval.languages.sparql.guided import decided_queries
+
+        return decided_queries(query, _prefixes(case), first=first)
+
+    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
+        from pytest_queryeval.languages.sparql.guided import deciding_columns
+
+        return deciding_columns(query, _prefixes(case))
+
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         outline = read_query(query)
         if failure := refusal(outline):
@@ -98,6 +125,10 @@ class Sparql(QueryLanguage):
 
     def without_data(self, query: str, dialect: str) -> str | None:
         return with_empty_dataset(query)
+
+
+def _prefixes(case: Case) -> Mapping[str, str]:
+    return {} if case.settings.source is None else declared_prefixes(case.settings.source.settings)
 
 
 def _rdf_file(file: File) -> QueryOrAnswer:

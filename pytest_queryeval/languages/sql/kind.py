@@ -214,15 +214,15 @@ class Sql(QueryLanguage):
 
         return guided_queries(query, case.settings.dialect, gold, predicted, places, schema)
 
-    def decided_queries(self, query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
+    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
         from pytest_queryeval.languages.sql.guided import decided_queries
 
-        return decided_queries(query, dialect, schema, first=first)
+        return decided_queries(query, case.settings.dialect, schema, first=first)
 
-    def deciding_columns(self, query: str, dialect: str, schema: Schema) -> list[str]:
+    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
         from pytest_queryeval.languages.sql.guided import deciding_columns
 
-        return deciding_columns(query, dialect, schema)
+        return deciding_columns(query, case.settings.dialect, schema)
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table
