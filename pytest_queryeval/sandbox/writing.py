@@ -23,6 +23,7 @@ REFUSED = "only statements that change or read tables are allowed"
 PREPARED = make_answer(("table", "column", "type", "to_table", "to_column"), ())  # in answer to `describe`
 
 Columns: TypeAlias = tuple[str, ...]
+Content: TypeAlias = "tuple[Columns | None, Rows]"  # of a table or a view; None where there is none
 Returned: TypeAlias = "tuple[Columns, Rows] | None"  # by the last statement that returns rows
 
 
@@ -162,36 +163,33 @@ class Transaction(ABC):
         return make_answer(("returned", "tables", "added", "removed"), [(returned, tables, added, removed)])
 
     def _changes(self, old_relations: Relations, new_relations: Relations) -> Iterator[tuple[Any, ...]]:
-        redefined: list[tuple[Relation | None, Relation, Columns | None, Rows, Rows | None]] = []
-        rewritten: list[tuple[Relation, Columns, Rows, Rows]] = []
+        changes: list[tuple[Relation | None, Relation, Content | None, Content, Rows | None]] = []
         for place, relation in {**old_relations, **new_relations}.items():
             old, new = old_relations.get(place), new_relations.get(place)
             if old == new and relation.kind == "table" and (changed := self.changed_rows(relation)):
-                rewritten.append((relation, *changed))
+                names, added, removed = changed
+                changes.append((old, relation, (names, removed), (names, added), None))
             elif old != new and relation.kind in ("table", "view"):
-                redefined.append((old, relation, *((*self.content(new), self.keys(new)) if new else (None, [], None))))
+                after, keys = (self.content(new), self.keys(new)) if new else ((None, []), None)
+                changes.append((old, relation, None, after, keys))
         self.undo()
-        for table, columns, added, removed in rewritten:
-            yield from _change(table, columns, columns, self.keys(table), added, removed)
-        for old, relation, new_columns, added, keys in redefined:
-            # What a view showed that is no more does not count.
-            old_columns, removed = self.content(old) if old and old.kind == "table" else (() if old else None, [])
-            yield from _change(
-                relation, old_columns, new_columns, self.keys(relation) if keys is None else keys, added, removed
-            )
+        for old, relation, before, (columns, added), keys in changes:
+            old_columns, removed = before or self._content_before(old)
+            if old_columns == columns:
+                added, removed = without_common(added, removed)
+            if added or removed or old_columns != columns:
+                keys = self.keys(relation) if keys is None else keys
+                key, generated = (
+                    tuple(column for word, column, *_ in keys if word == part) for part in ("PRIMARY KEY", "GENERATED")
+                )
+                references = [reference for word, *reference in keys if word == "FOREIGN KEY"]
+                yield relation.label, old_columns, columns, key, generated, references, added, removed
 
-
-def _change(
-    relation: Relation, old_columns: Columns | None, columns: Columns | None, keys: Rows, added: Rows, removed: Rows
-) -> Iterator[tuple[Any, ...]]:
-    if old_columns == columns:
-        added, removed = without_common(added, removed)
-    if added or removed or old_columns != columns:
-        key, generated = (
-            tuple(column for word, column, *_ in keys if word == part) for part in ("PRIMARY KEY", "GENERATED")
-        )
-        references = [reference for word, *reference in keys if word == "FOREIGN KEY"]
-        yield relation.label, old_columns, columns, key, generated, references, added, removed
+    def _content_before(self, old: Relation | None) -> Content:
+        """Return the content of what was redefined; columns and rows of a view that is no more do not count."""
+        if old is None:
+            return None, []
+        return self.content(old) if old.kind == "table" else ((), [])
 
 
 def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]:

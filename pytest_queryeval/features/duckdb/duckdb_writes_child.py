@@ -271,12 +271,11 @@ def has_triggers(connection: Connection) -> bool:
 def chunks_of(connection: Connection, table: Relation, columns: Columns) -> dict[int, tuple[int, ...]]:
     """Return how many rows each chunk of row ids has, and a hash of them.
 
-    DuckDB's hash of several columns is made of their hashes by exclusive or, so that changes of two rows, or a column
-    that is equal to the row id, may cancel each other: here the hash of a row is that of a text.
+    The hash of a row ends with an exclusive or of its last column, so that changes of two rows may cancel each other:
+    it is hashed again.
     """
-    hashes = ", ".join(f"hash({quoted(name)})" for name in columns)
     statement = f"""
-        SELECT rowid >> {CHUNK_BITS}, [count(*), bit_xor(hash(concat_ws(' ', rowid, {hashes})))]
+        SELECT rowid >> {CHUNK_BITS}, [count(*), bit_xor(hash(hash(rowid, {", ".join(map(quoted, columns))})))]
         FROM {table.quoted} GROUP BY 1
     """  # noqa: S608 - quoted
     return {number: tuple(digest) for number, digest in connection.execute(statement).fetchall()}

@@ -52,7 +52,7 @@ class Transactions:
     def __init__(self, source: Source, engine: Engine, driver: WriteDriver, host: Host, dialect: str) -> None:
         self._name, self._engine, self._driver, self._host, self._dialect = source.name, engine, driver, host, dialect
         self._settings = driver.settings(source, engine)
-        self._prepared: int | None = 0  # the id of the child that has a copy
+        self._prepared: int | None = None  # the id of the child that has a copy
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run statements for at most `timeout` seconds; `max_rows` limits what they change and return, together.
@@ -64,7 +64,7 @@ class Transactions:
         if isinstance(read, Failure):
             return Execution(query=query, error=read, engine=self._host.name)
         with prefix_source_errors(f"source '{self._name}'"):
-            if self._driver.waits or self._host.pid != self._prepared:
+            if self._driver.waits or self._prepared is None or self._host.pid != self._prepared:
                 self._host.describe(self._settings, timeout=PREPARATION_SECONDS)
                 self._prepared = self._host.pid
             settings = {**self._settings, **read, "max_rows": max_rows}
