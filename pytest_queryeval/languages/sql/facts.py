@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from pytest_queryeval.core.db_schema import Column, TableDefinition
 
+T = TypeVar("T")
 Node = TypeVar("Node")
 Parts: TypeAlias = Callable[[Node], tuple[str, Sequence[Node]]]
 """Returns the operator of an expression, `column` for a column, and its operands."""
@@ -83,13 +84,13 @@ class JoinedRows:
         return any(all((alias, name) in columns for name in key) for key in self.keys(alias))
 
 
-def linked(first: Column, pairs: Iterable[tuple[Column, Column]]) -> set[Column]:
-    """Return the columns that pairs link to one, directly or by others; itself included."""
-    columns, pairs, size = {first}, [*pairs], 0
-    while len(columns) != size:
-        size = len(columns)
-        columns.update(column for pair in pairs if not columns.isdisjoint(pair) for column in pair)
-    return columns
+def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
+    """Return what pairs link to something, directly or by others; itself included."""
+    found, size = {first}, 0
+    while len(found) != size:
+        size = len(found)
+        found.update(item for pair in pairs if not found.isdisjoint(pair) for item in pair)
+    return found
 
 
 def strict_columns(expressions: Iterable[Node], parts: Parts[Node]) -> set[Node]:

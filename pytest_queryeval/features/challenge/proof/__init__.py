@@ -29,6 +29,7 @@ from pytest_queryeval.features.challenge.proof.query import (
     rewritten,
 )
 from pytest_queryeval.features.challenge.proof.reading import read
+from pytest_queryeval.languages.sql.facts import linked
 
 MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times
@@ -345,18 +346,16 @@ class _Renderer:
             for number, alias in enumerate(of_source)
         }
         aliases = {**aliases, **named}
-        facts, pairs = Facts(block, self._tables), block.equalities
-        equal = self._with_equal_columns(pairs, aliases, equal)
+        facts = Facts(block, self._tables)
+        pairs = [(self._column_text(one, aliases), self._column_text(other, aliases)) for one, other in facts.equal]
+        links = [*equal.items(), *pairs]
+        equal = {name: min(linked(name, links)) for pair in links for name in pair}  # the first of equal columns
 
         def text(term: Term) -> str:
             return self._term(term, aliases, equal, depth)
 
-        conditions = {text(term) for term in block.where if term[0] != "eq" or term[1:3] not in pairs}
-        for first, second in pairs:
-            for column in (first, second):
-                name = self._column_text(name_of(column), aliases)
-                if equal[name] != name:
-                    conditions.add(f"{equal[name]} = {name}")
+        conditions = {text(term) for term in block.where if term[0] != "eq" or not have_one_family(*term[1:])}
+        conditions |= {f"{equal[name]} = {name}" for pair in pairs for name in pair if equal[name] != name}
         group = None
         if block.group is not None:
             keyed = facts.closure(name_of(key) for key in block.group if key[0] == "column")
@@ -401,19 +400,6 @@ class _Renderer:
         if isinstance(source, SetOperation):
             raise UnprovableError("a set operation in FROM")
         return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else repr(name)}"
-
-    def _with_equal_columns(
-        self, pairs: Sequence[tuple[Term, Term]], aliases: Mapping[str, str], equal: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Return for each column the first one that is equal to it, by the names with which they are rendered."""
-        first_of = dict(equal)
-        for pair in pairs:
-            names = [self._column_text(name_of(column), aliases) for column in pair]
-            firsts = {first_of.get(name, name) for name in names}
-            least = min(firsts)
-            first_of |= dict.fromkeys(names, least)
-            first_of = {name: least if first in firsts else first for name, first in first_of.items()}
-        return first_of
 
 
 def _same_operands(term: Term, operator: str) -> Iterator[Term]:

@@ -128,11 +128,12 @@ class CandidateDatabases:
         Numbers may do so by chance, as 1 to 10 in many keys: columns of numbers count if a query compares both.
         """
         known_figures = {name: of_table for name, of_table in figures.items() if of_table is not None}
+        pairs = [pair for query in self._compared for pair in query.pairs]
         for referred, of_referred in known_figures.items():
             keys = [key[0] for key in tables[referred].keys if len(key) == 1]
             for key in dict.fromkeys(keys):
                 # Columns that a query compares with the key, directly or by others that it compares with both.
-                compared = linked((referred, key), (pair for query in self._compared for pair in query.pairs))
+                compared = linked((referred, key), pairs)
                 columns = [
                     (name, column)
                     for name, of_table in known_figures.items()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from graphlib import TopologicalSorter
 from itertools import chain, cycle, islice
 from operator import itemgetter
@@ -23,6 +23,7 @@ from pytest_queryeval.features.strength.sql.values import (
     key_values,
     type_held,
 )
+from pytest_queryeval.languages.sql.facts import linked
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
@@ -112,7 +113,6 @@ class RowGenerator:
                 cells = (row[at] for row in samples.get(name, ()))
                 values_type = column.type if self.is_strict else type_held(column.type, cells)
                 columns.append(((name, column.name.lower()), values_type))
-        self._parents: dict[Column, Column] = {}
         self._compared: dict[Column, dict[Cell, None]] = defaultdict(dict)
         self._sampled: dict[Column, dict[Cell, None]] = defaultdict(dict)
         pairs = [pair for query in compared for pair in query.pairs]
@@ -120,9 +120,8 @@ class RowGenerator:
             for places, referred_table, referred in self._constraints[name].references:
                 referred_columns = self._columns[referred_table]
                 pairs += ((columns[at][0], referred_columns[to][0]) for at, to in zip(places, referred, strict=True))
-        for first, second in pairs:
-            if (pool := self._pool_of(first)) != (compared_pool := self._pool_of(second)):
-                self._parents[pool] = compared_pool
+        # The column that represents all columns that share its values.
+        self._pool_of: Callable[[Column], Column] = cache(lambda column: min(linked(column, pairs)))
         for compared_column, literal in chain.from_iterable(query.values for query in compared):
             self._compared[self._pool_of(compared_column)].update(dict.fromkeys(neighbours(literal)))
         for name, columns in self._columns.items():
@@ -177,12 +176,6 @@ class RowGenerator:
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
         return without_orphans(rows_by_table, self._constraints)
-
-    def _pool_of(self, column: Column) -> Column:
-        """Return the column that represents all columns that share its values."""
-        while column in self._parents:
-            column = self._parents[column]
-        return column
 
     def _table(
         self, name: str, pools: Sequence[Sequence[Cell]], earlier: Rows, random: Random, size: int, null_share: float
