@@ -22,7 +22,7 @@ from pytest_queryeval.features.strength import SMALL_DATABASES, Constraints, Sma
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
 MAX_DATABASES = 120  # that a search tries, attempts to leave rows out of one included
-SECONDS = 5.0  # for both queries on the small databases that are tried at once
+SECONDS = 5.0  # for a query on a small database, and for both queries on those that are tried at once
 FIRST_BATCHES = (2, 3, 3)  # small databases that are tried at once, before all others: they tell most queries apart
 
 
@@ -131,6 +131,14 @@ def constraints(case: Case, gold: str, predicted: str, session: Session) -> Cons
     return databases.constraints._replace(text=f"{variants} {databases.constraints.text}")
 
 
+def case_on(case: Case, databases: SmallDatabases[Any], state: Any, session: Session) -> Case:
+    """Return a case on a database with a state, open until the next one is built, on which no query may take long."""
+    settings = case.settings
+    assert settings.source is not None  # or there would be no small databases
+    source = session.build(settings.source, *databases.database(state))
+    return replace(case, settings=replace(settings, source=source, timeout=min(settings.timeout, SECONDS)))
+
+
 class _PairRunner:
     """Two queries, run on one small database after the other."""
 
@@ -172,9 +180,7 @@ class _PairRunner:
             self.ran += 1
             self._ran_on_rows = self._ran_on_rows or has_or_had_rows
             if pair is not None:  # right by the policy of the case, perhaps, which may run gold again for its order
-                assert self._case.settings.source is not None  # or there would be no small databases
-                source = self._session.build(self._case.settings.source, *self.databases.database(state))
-                case = replace(self._case, settings=replace(self._case.settings, source=source))
+                case = case_on(self._case, self.databases, state, self._session)
                 scoring = Scoring(case, *pair, self._prediction, self._session)
                 pair = None if scoring.value("execution_accuracy") == 1.0 else pair
             yield pair

@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -32,7 +32,7 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import Joinable, Mutant, SmallDatabases
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, CaseStrength, is_right, measure_cases
-from pytest_queryeval.features.strength.counterexample import small_databases
+from pytest_queryeval.features.strength.counterexample import case_on, small_databases
 from pytest_queryeval.runs.option_table import whole_number
 from pytest_queryeval.text.formatting import one_line, pluralize
 
@@ -46,7 +46,6 @@ CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
 CASE_CANDIDATES = 100  # of a case, where states are put together
 VAIN_ROUNDS = 3  # consecutive rounds without a kill after which the search ends
 MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
-SECONDS = 5.0  # for a query on a small database
 _tell = notifier("strengthen")
 
 Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of its gold
@@ -304,21 +303,11 @@ class _Search:
 
     def _golds_run(self, state: Any) -> bool:
         """Return whether the golds of all cases run on a state."""
-        source = self._built(state)
-        cases = (self._case_on(source, at) for at in range(len(self.strengths)))
+        cases = (self._case_on(state, at) for at in range(len(self.strengths)))
         return all(self.session.execute(gold, case).error is None for case in cases for gold in case.golds)
 
-    def _built(self, state: Any) -> Source:
-        """Return a database with this state, open until the next call."""
-        source = self.strengths[0].case.settings.source
-        assert source is not None  # or it would have no states
-        return self.session.build(source, *self.databases.database(state))
-
-    def _case_on(self, source: Source, case_index: int) -> Case:
-        """Return a case with another source, on which no query may take long."""
-        settings = self.strengths[case_index].case.settings
-        settings = replace(settings, source=source, timeout=min(settings.timeout, SECONDS))
-        return replace(self.strengths[case_index].case, settings=settings)
+    def _case_on(self, state: Any, at: int) -> Case:
+        return case_on(self.strengths[at].case, self.databases, state, self.session)
 
     def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
         """Return a smaller state that kills the same mutants."""
@@ -336,7 +325,7 @@ class _Search:
         killed = set()
         for at, case_mutants in mutants_by_case.items():
             try:
-                case = self._case_on(self._built(state), at)
+                case = self._case_on(state, at)
                 golds = [self.session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))

@@ -28,7 +28,7 @@ class JoinedRows:
     """
 
     tables: Mapping[str, TableDefinition | None]
-    """By alias; None for what is no table."""
+    """By alias, with keys in lower case; None for what is no table."""
     equal: Sequence[tuple[Column, Column]]
     """The columns that are equal in each row."""
     constants: AbstractSet[Column]

@@ -141,8 +141,7 @@ class _Normalizer:
 
     def _normal(self, query: Query) -> Query:
         if isinstance(query, SetOperation):
-            are_blocks = isinstance(query.left, Block) and isinstance(query.right, Block)
-            for name, rule in SET_RULES.items() if are_blocks else ():
+            for name, rule in SET_RULES.items():
                 if (result := rule(query, self._tables)) is not None:
                     self._used[name] = None
                     return self._normal(result)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.query import (
@@ -357,10 +357,10 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
     most, by a key that is equated with columns outside; or duplicates of rows do not matter [2], [5].
     """
     for place, condition in enumerate(block.where):
-        if condition[0] != "exists" or not only_joins(condition[1]) or block.outer_joins:
+        if condition[0] != "exists" or not _only_inner_joins(condition[1]) or block.outer_joins:
             continue
         nested: Block = condition[1]
-        if nested.outer_joins or not (_ignores_duplicates(block) or Facts(nested, tables).determine_rows(())):
+        if not (_ignores_duplicates(block) or Facts(nested, tables).determine_rows(())):
             continue
         where = _without(block.where, place) + nested.where
         return replace(block, tables={**block.tables, **nested.tables}, where=where)
@@ -413,9 +413,7 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
     their other conditions only [1].
     """
     left, right = query.left, query.right
-    if query.operator != "union" or not (only_joins(left) and only_joins(right)):
-        return None
-    if left.outer_joins or right.outer_joins:
+    if query.operator != "union" or not (_only_inner_joins(left) and _only_inner_joins(right)):
         return None
     aliases = {source: alias for alias, source in left.tables.items() if isinstance(source, str)}
     right_aliases = {source: alias for alias, source in right.tables.items() if isinstance(source, str)}
@@ -446,11 +444,9 @@ def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | N
     rows [1].
     """
     left, right = query.left, query.right
-    if query.operator not in ("intersect", "except") or not (only_joins(left) and only_joins(right)):
+    if query.operator not in ("intersect", "except") or not (_only_inner_joins(left) and _only_inner_joins(right)):
         return None
-    if len(left.select) != 1 or len(right.select) != 1 or left.outer_joins or right.outer_joins:
-        return None
-    if not _selects_like(right, left.select[0]):
+    if len(left.select) != 1 or not _selects_like(right, left.select[0]):
         return None
     if not (Facts(left, tables).not_null(left.select[0]) and Facts(right, tables).not_null(right.select[0])):
         return None
@@ -458,6 +454,10 @@ def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | N
     if query.operator == "except":
         condition = ("not", condition)
     return replace(left, where=(*left.where, condition), is_distinct=True, order=())
+
+
+def _only_inner_joins(query: Query) -> TypeGuard[Block]:
+    return only_joins(query) and not query.outer_joins
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
