@@ -20,6 +20,7 @@ from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS, Correction, Edits, Repair
+from pytest_queryeval.features.strength import SmallDatabases
 from pytest_queryeval.features.strength.counterexample import is_refuted
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import DECIDING_METRIC
@@ -164,7 +165,7 @@ class _Search:
 
     def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session) -> None:
         self._case, self._trial, self._gold, self._session = case, trial, gold, session
-        self._refuting_states: list[Any] = []  # of small databases
+        self._refuting: list[tuple[SmallDatabases[Any], Any]] = []  # small databases, with their states
 
     @cached_property
     def _differences(self) -> Edits:
@@ -212,7 +213,7 @@ class _Search:
         """Return whether a query answers as gold does on small databases, too; None if none can be made."""
         gold, databases = self._gold.query or "", self._differences.databases
         try:
-            return not is_refuted(self._case, gold, query, self._session, databases, self._refuting_states)
+            return not is_refuted(self._case, gold, query, self._session, databases, self._refuting)
         except SourceError:
             return None
 

@@ -56,8 +56,8 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
     one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    trials = _PairRunner(case, gold, predicted, session)
-    databases = trials.databases
+    databases = small_databases(case, session, (gold, predicted))
+    trials = _PairRunner(case, gold, predicted, session, databases)
 
     def answers(state: Any) -> Pair | None:
         """Return both answers in a database with this state if they differ in this order and in reverse."""
@@ -101,23 +101,24 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
 
 
 def is_refuted(
-    case: Case, gold: str, predicted: str, session: Session, databases: int, refuting_states: list[Any]
+    case: Case, gold: str, predicted: str, session: Session, count: int, refuting: list[tuple[SmallDatabases[Any], Any]]
 ) -> bool:
-    """Return whether two queries differ by the policy of the case on one of at most `databases` small databases.
+    """Return whether two queries differ by the policy of the case on one of at most `count` small databases.
 
-    `refuting_states` are of databases that refuted queries like this one: they are tried first, and another one that
-    refutes this query is added. Raise `SourceError` as `find_counterexample` does.
+    `refuting` are those, with their states, on which queries like this one differed from gold: they are tried first. If
+    another one refutes this query, it is added. Raise `SourceError` as `find_counterexample` does.
     """
-    trials = _PairRunner(case, gold, predicted, session)
-    if any(trials.differences(refuting_states)):
+    if any(_PairRunner(case, gold, predicted, session, of).difference(state) for of, state in refuting):
         return True
+    databases = small_databases(case, session, (gold, predicted))
+    trials = _PairRunner(case, gold, predicted, session, databases)
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    candidates = trials.databases.candidates((gold, predicted), random, databases, plain_first=False)
-    for size in (*FIRST_BATCHES, databases):
+    candidates = databases.candidates((gold, predicted), random, count, plain_first=False)
+    for size in (*FIRST_BATCHES, count):
         batch = [*islice(candidates, size)]
-        refuting = (state for state, pair in zip(batch, trials.differences(batch), strict=False) if pair)
-        if (state := next(refuting, None)) is not None:
-            refuting_states.append(state)
+        differing = (state for state, pair in zip(batch, trials.differences(batch), strict=False) if pair)
+        if (state := next(differing, None)) is not None:
+            refuting.append((databases, state))
             return True
     trials.require_a_database()
     return False
@@ -142,8 +143,8 @@ def case_on(case: Case, databases: SmallDatabases[Any], state: Any, session: Ses
 class _PairRunner:
     """Two queries, run on one small database after the other."""
 
-    def __init__(self, case: Case, gold: str, predicted: str, session: Session) -> None:
-        self.databases = small_databases(case, session, (gold, predicted))
+    def __init__(self, case: Case, gold: str, predicted: str, session: Session, databases: SmallDatabases[Any]) -> None:
+        self._databases = databases
         self._case = replace(case, settings=replace(case.settings, timeout=min(case.settings.timeout, SECONDS)))
         self._queries = gold, predicted
         self._prediction = Prediction(predicted, predictor="counterexample")
@@ -163,13 +164,13 @@ class _PairRunner:
         Raise `SourceError` if one timed out, as it would in the next databases.
         """
         states, compared_states = tee(states)
-        databases = map(self.databases.database, compared_states)
+        databases = map(self._databases.database, compared_states)
         for state, pair in zip(states, self._session.compare(self._queries, databases, self._case), strict=False):
             if isinstance(pair, SourceError):
                 self._refusal = self._refusal or str(pair)
                 yield None
                 continue
-            has_or_had_rows = self._ran_on_rows or bool(self.databases.contents(state))
+            has_or_had_rows = self._ran_on_rows or bool(self._databases.contents(state))
             self._has_built_rows = self._has_built_rows or has_or_had_rows
             for execution in pair or ():
                 if execution.error is not None and execution.error.kind == "timeout":
@@ -180,7 +181,7 @@ class _PairRunner:
             self.ran += 1
             self._ran_on_rows = self._ran_on_rows or has_or_had_rows
             if pair is not None:  # right by the policy of the case, perhaps, which may run gold again for its order
-                case = case_on(self._case, self.databases, state, self._session)
+                case = case_on(self._case, self._databases, state, self._session)
                 scoring = Scoring(case, *pair, self._prediction, self._session)
                 pair = None if scoring.value("execution_accuracy") == 1.0 else pair
             yield pair
@@ -191,5 +192,5 @@ class _PairRunner:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
         if self.ran and self._has_built_rows and not self._ran_on_rows:
             raise SourceError("the queries run in no small database but an empty one")
-        if not self._has_built_rows and self.databases.constraints.tables:
+        if not self._has_built_rows and self._databases.constraints.tables:
             raise SourceError("no rows are known that keep the constraints of these tables")
