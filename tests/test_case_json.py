@@ -167,6 +167,19 @@ def test_a_difference_names_the_columns_of_both_sides_in_gold_s_order_and_counts
     assert entry["counts"] == {"missing": 2, "extra": 1}
 
 
+def test_a_difference_by_column_keeps_what_differs_of_long_texts():
+    gold, predicted = (answer((1, f"{'x' * 900}{side}{'y' * 900}", IRI("http://e/a"))) for side in ("gold", "other"))
+
+    (column,) = run(gold, predicted, report_rows=1)["difference"]["by_column"]
+    (hidden,) = run(gold, predicted, report_rows=0)["difference"]["by_column"]
+
+    assert (column["column"], column["rows"], column["of"]) == ("b", 1, 1)
+    (example,) = column["examples"]
+    assert (example["key"], "xgoldy" in example["gold"], "xothery" in example["predicted"]) == ({"a": 1}, True, True)
+    assert max(len(example["gold"]), len(example["predicted"])) <= 200
+    assert hidden == {"column": "b", "rows": 1, "of": 1, "examples": []}
+
+
 def test_what_was_said_before_the_question_is_in_the_report_in_part_where_it_is_long():
     said = (("user", "Flow of the Adda"), ("assistant", "x" * 9_000), ("user", "And the Oglio?"))
     conversation = tuple(Message(role=role, content=content) for role, content in said)

@@ -1,8 +1,10 @@
 """How predicted differs from gold: rows that are missing, extra, changed or repeated, and the summary of it."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime
+from itertools import combinations, product
 
 import pytest
 from samples import make_case, table
@@ -23,6 +25,38 @@ def found(gold, predicted, limit=100, **policy):
     return KINDS["sql"].difference(gold, predicted, make_case(policy=Policy(**policy)), limit=limit)
 
 
+def paired(oracle, sides, missing, extra):
+    """Rows that agree in the columns that identify rows, and in half of all; without any, those that share most."""
+    width = len(oracle.gold.columns)
+
+    def agree(row, other):
+        return [EQUAL(x, y, oracle.policy) for x, y in zip(row, other, strict=True)]
+
+    def is_key(places):
+        return all(
+            not any(all(agree(row, other)[place] for place in places) for row, other in combinations(side, 2))
+            for side in sides
+        )
+
+    best = []
+    for size in range(1, min(width, 4)):
+        for key in filter(is_key, combinations(range(width), size)):
+            fits = [
+                (row, other)
+                for row, other in product(missing, extra)
+                if all((same := agree(row, other))[place] for place in key) and 2 * sum(same) >= width
+            ]
+            best = max(best, fits, key=len)
+        if best:
+            return best
+    free = list(extra)
+    for row in missing:
+        shared = [sum(agree(row, other)) for other in free]
+        if width > 1 and free and 2 * max(shared) >= width:
+            best.append((row, free.pop(shared.index(max(shared)))))
+    return best
+
+
 def expected(oracle, columns):
     """The difference under an alignment where equality is transitive: rows of one value are all that are equal."""
     golds, rows = oracle.gold_rows, [tuple(row[place] for place in columns) for row in oracle.predicted_rows]
@@ -32,22 +66,17 @@ def expected(oracle, columns):
         return sum(all(EQUAL(x, y, oracle.policy) for x, y in zip(row, other, strict=True)) for other in side)
 
     missing, extra = ([row for row in side if not times(row, other)] for side, other in ((golds, rows), (rows, golds)))
-    changed, extra_left = [], list(extra)
-    for row in list(missing):
-        shared = [sum(EQUAL(x, y, oracle.policy) for x, y in zip(row, other, strict=True)) for other in extra_left]
-        if len(row) > 1 and extra_left and 2 * max(shared) >= len(row):
-            changed.append({"gold": row, "predicted": extra_left.pop(shared.index(max(shared)))})
-            missing.remove(row)
+    pairs = paired(oracle, (golds, rows), missing, extra)
+    counts = {"missing": len(missing), "extra": len(extra)}
+    for row, other in pairs:
+        missing.remove(row)
+        extra.remove(other)
     first = {}
     for row in golds:
         if times(row, rows) and times(row, golds) != times(row, rows) and not times(row, first):
             first[row] = (row, times(row, golds), times(row, rows))
-    return {
-        "counts": {"missing": len(missing) + len(changed), "extra": len(extra)},
-        "missing": missing,
-        "extra": extra_left,
-        "changed": changed,
-    }, Counter(first.values())
+    changed = [{"gold": row, "predicted": other} for row, other in pairs]
+    return {"counts": counts, "missing": missing, "extra": extra, "changed": changed}, Counter(first.values())
 
 
 @pytest.mark.parametrize("policy", [{}, {"duplicates": "ignore", "case": "ignore"}, {"columns": "positional"}])
@@ -55,18 +84,27 @@ def test_what_is_missing_extra_changed_and_repeated(policy):
     for pair in pairs(Pool(CELLS, Policy(**policy)), 150, 3, chains=False):
         places = [str(place) for place in range(len(pair.predicted.columns))]
         predicted = replace(pair.predicted, columns=tuple(places))
-        actual, short = (found(pair.gold, predicted, limit, **policy) for limit in (100, 1))
-        oracle = Oracle(pair.gold, predicted, Policy(**policy), EQUAL)
+        gold = replace(pair.gold, columns=tuple(f"c{place}" for place in range(len(pair.gold.columns))))
+        actual, short = (found(gold, predicted, limit, **policy) for limit in (100, 1))
+        oracle = Oracle(gold, predicted, Policy(**policy), EQUAL)
         if not (best := oracle.best()):
             assert actual == {**NO_DIFFERENCE, "summary": actual["summary"]}
             continue
         columns = best[0]
         if actual["columns"]:
             columns = tuple(map(int, actual["predicted_columns"]))
-            assert (actual["columns"], columns in best) == ([*pair.gold.columns], True)
+            assert (actual["columns"], columns in best) == ([*gold.columns], True)
         rows, repeated = expected(oracle, columns)
         shown = {name: actual[name] for name in rows}
         assert (shown, Counter(tuple(of.values()) for of in actual["repeated"])) == (rows, repeated), pair
+        for place in range(len(gold.columns)):
+            parts = [of for of in actual.get("by_column", ()) if re.match(rf"c{place}\b", of["column"])]
+            differing = sum(
+                not EQUAL(of["gold"][place], of["predicted"][place], oracle.policy) for of in rows["changed"]
+            )
+            most = max((of["rows"] for of in parts), default=0)
+            assert most <= differing <= sum(of["rows"] for of in parts), pair
+            assert {len(of["examples"]) for of in parts if of["rows"] >= 3} <= {3}, pair
         assert max(len(short[name]) for name in ("missing", "extra", "changed", "repeated")) <= 1
         assert (short["counts"], short["summary"]) == (actual["counts"], actual["summary"])
 
@@ -94,6 +132,7 @@ def test_rows_are_told_as_they_were_answered_also_where_equality_is_folded():
     assert (changes["missing"], changes["extra"]) == ([("Linz", None)], [("WIEN", 7)])
 
 
+WIDE = ("id", *(f"c{n}" for n in range(60)))
 SEVEN = table(("France",), ("France",), ("Japan",), ("Japan",), ("Japan",), ("Kenya",), ("Peru",))
 SUMMARIES = [
     (table((4,)), table((2,)), "gold 4, predicted 2"),
@@ -117,7 +156,7 @@ SUMMARIES = [
     (table((4,)), table((4,), (5,)), "1 extra row"),
     (table((4,), (5,)), table((4,)), "missing 1 of 2 rows"),
     (table(*((n,) for n in range(40))), table(*((n,) for n in range(12, 40))), "missing 12 of 40 rows"),
-    (table((1, 2)), table(*((n, n) for n in range(2000))), "missing 1 of 1 row, 2,000 extra"),
+    (table((1, 2)), table(*((n, n) for n in range(2000))), "b differs in 1 of 1 row: 2 → 1 (a 1); 1,999 extra rows"),
     (table(*((n,) for n in range(8))), Table(columns=("a",), rows=()), "no rows, gold has 8"),
     (Table(columns=("a",), rows=()), table((1,), (2,)), "2 rows, gold has none"),
     (table((1,), (2,)), table((1, 0), (7, 0)), "missing 1 of 2 rows, 1 extra, 1 further column"),
@@ -136,6 +175,40 @@ SUMMARIES = [
     (GOLD, table(*GOLD.rows), ""),
     (table((1, "a")), table(("a", 1)), "the same rows, with their columns in another order"),
     (table((0.3,)), table((0.1 + 0.2,)), ""),
+    (
+        table(*((n, *(n * at for at in range(60))) for n in range(3)), columns=WIDE),
+        table(*((n, *(n * at + (at == 41) for at in range(60))) for n in range(3)), columns=WIDE),
+        "c41 differs in 3 of 3 rows: 0 → 1 (id 0), …",
+    ),
+    (table((1, [1, 2]), (2, [3])), table((1, [1, 7]), (2, [3])), "b[1] differs in 1 of 2 rows: 2 → 7 (a 1)"),
+    (
+        table((1, {"x": {"y": "k"}}), (2, None)),
+        table((1, {"x": {"y": "m"}}), (2, None)),
+        "b.x.y differs in 1 of 2 rows: k → m (a 1)",
+    ),
+    (table((1, [1, 2])), table((1, [1])), "b differs in 1 of 1 row: [1, 2] → [1] (a 1)"),
+    (
+        table(("x", 1, 5), ("x", 2, 6), ("y", 1, 5), ("y", 2, 5)),
+        table(("x", 1, 5), ("x", 2, 7), ("y", 1, 5), ("y", 2, 8)),
+        "c differs in 2 of 4 rows: 6 → 7 (a x, b 2), …",
+    ),
+    (
+        table((10, 1), (20, 2), (30, 3)),  # all of b agrees, some of a by accident
+        table((20, 1), (30, 2), (40, 3)),
+        "a differs in 3 of 3 rows: 10 → 20 (b 1), …",
+    ),
+    (table((1, "a", "k"), (1, "a", "m")), table((1, "a", "z"), (1, "a", "m")), "c differs in 1 of 2 rows: k → z"),
+    (
+        table((1, "a"), (2, "b")),
+        table((1, "c"), (3, "d")),
+        "b differs in 1 of 1 row: a → c (a 1); missing 1 of 2 rows, 1 extra",
+    ),
+    (table((1, "a", 2)), table((1, "c", 3)), "missing 1 of 1 row, 1 extra"),
+    (
+        table(*((n % 5, n % 3, "old") for n in range(500)), columns=("x", "x", "")),
+        table(*((n % 5, n % 3, "new") for n in range(500)), columns=("x", "x", "")),
+        "column 3 differs in 500 of 500 rows: old → new, …",
+    ),
     (table((1,)), table((1, 2)), "1 further column"),
     (table((1, 2)), table((1,)), "too few columns: gold has 2, predicted 1"),
 ]

@@ -25,15 +25,23 @@ ROWS = [
         "('FR', 'a', 3, 3)",
         "('FR', 'a', '3', 4)",
         {},
-        ["gold | FR · a · 3 (integer) · 3", "instead | FR · a · 3 (text) · 4"],
+        [
+            "changed | col2 differs in 1 of 1 row: 3 (integer) → 3 (text) (col0 FR)",
+            "changed | col3 differs in 1 of 1 row: 3 → 4 (col0 FR)",
+        ],
     ),
-    ("(3, 'x'), (5, 'z')", "(3.0, 'y'), (5, 'z')", {}, ["gold | 3 · x", "instead | 3.0 · y"]),
+    ("(3, 'x'), (5, 'z')", "(3.0, 'y'), (5, 'z')", {}, ["changed | col1 differs in 1 of 2 rows: x → y (col0 3)"]),
     *(
         (
             f"({gold}, 1, 5, 6)",
             f"({text}, 2, 5, 6)",
             {},
-            [f"gold | {shown} · 1 · 5 · 6", f"instead | {other} · 2 · 5 · 6"],
+            [
+                *([f"changed | col0 differs in 1 of 1 row: {shown} → {other} (col2 5)"] if shown != other else []),
+                "changed | col1 differs in 1 of 1 row: 1 → 2 (col2 5)"
+                if shown != other
+                else "changed | col1 differs in 1 of 1 row: 1 → 2 (col0 3)",
+            ],
         )
         for gold, text, shown, other in [
             ("1.5::DECIMAL(9, 1)", "'1.5'", "1.5 (decimal)", "1.5 (text)"),
@@ -46,7 +54,12 @@ ROWS = [
     ),
     # Texts that look the same, by escapes of the characters that differ.
     ("('K\xf6ln'), ('x')", "('Ko\u0308ln'), ('x')", {}, [r"missing | K\xf6ln", r"extra | Ko\u0308ln"]),
-    ("('M\xfcnchen', 3)", "('M\xfcnchen\xa0', 3)", {}, ["gold | M\xfcnchen · 3", "instead | München\\xa0 · 3"]),
+    (
+        "('M\xfcnchen', 3)",
+        "('M\xfcnchen\xa0', 3)",
+        {},
+        ["changed | col0 differs in 1 of 1 row: M\xfcnchen → München\\xa0 (col1 3)"],
+    ),
     # Rows that occur too often.
     (
         "('FR'), ('FR'), ('JP'), ('JP'), ('JP'), ('KE')",
@@ -57,7 +70,7 @@ ROWS = [
     ("(1)", "(1, 2)", {}, [EXTRA]),
     # No setting is named that is there already, or would not help.
     ("('1.10')", "('1.1')", {}, ["missing | 1.10", "extra | 1.1"]),
-    ("(3, 'a')", "('3', 'b')", {"text_numbers": True}, ["gold | 3 · a", "instead | 3 · b"]),
+    ("(3, 'a')", "('3', 'b')", {"text_numbers": True}, ["changed | col1 differs in 1 of 1 row: a → b (col0 3)"]),
     ("(1)", "(2, 2)", {}, []),
     ("(1)", "(1), (1)", {"row_order": "strict"}, []),
     ("('FR'), ('FR'), ('JP')", "('FR', 1), ('JP', 1)", {}, []),
@@ -82,10 +95,9 @@ MORE = {
     "unsafe": {"gold": "SELECT 1", "predicted": "DELETE FROM t"},
     "cause": {"gold": "SELECT a FROM t WHERE a > 30", "predicted": "SELECT a FROM t WHERE a > 40"},
     "colours": {
-        "gold": "VALUES (1, 'a', 2), (5, 'b', 6), (7, 'c', 7)",
-        "predicted": "VALUES (1, 'a', 3), (8, 'd', 9), (0, 'e', 0)",
+        "gold": "VALUES (5, 'b', 6), (7, 'c', 7)",
+        "predicted": "VALUES (8, 'd', 9), (0, 'e', 0)",
     },
-    "separator": {"gold": "VALUES (1, 'a · b')", "predicted": "VALUES (1, 'a')"},
 }
 ASKED = {"question": "q", "gold": "SELECT 1"}
 SAID = """
@@ -129,6 +141,9 @@ def run(shared_pytester):
         "t": {"kind": "sparql", "source": "g.ttl", "compare": {"rdf_terms": "strict"}, "cases": terms},
         "q": {"kind": "sql", "source": {"duckdb": {"script": "t.sql"}}, "cases": "q.csv"},
     }
+    answers = {"colours-json": ({"x": 2}, {"x": 3}), "separator": ({"x": "a · b"}, {"x": "c"})}
+    paths = [{"id": name, "gold": gold, "predicted": predicted} for name, (gold, predicted) in answers.items()]
+    suites["j"] = {"kind": "json", "cases": paths}
     (folder / "q.csv").write_text('id,gold,predicted\nof-table,SELECT 1,"SELECT 1, 2"\n')
     for name, function in (("all-trials", "same"), ("some-trials", "either")):
         trials = {"predictor": f"said.py:{function}", "trials": 2, "trials_rule": "all"}
@@ -151,7 +166,9 @@ def texts(run):
 
 
 def shown(lines):
-    return [line for line in lines if re.match("(missing|extra|gold|instead|repeated) \\|(?! SELECT)|hint", line)]
+    return [
+        line for line in lines if re.match("(changed|missing|extra|gold|instead|repeated) \\|(?! SELECT)|hint", line)
+    ]
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
@@ -196,9 +213,9 @@ def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold
     for name, colour, cells in [
         ("missing", 32, ["5", "b", "6"]),
         ("extra", 31, ["8", "d", "9"]),
-        ("gold", 32, ["1", "a", "\x1b[1m2"]),
-        ("instead", 31, ["1", "a", "\x1b[1m3"]),
-        ("gold", 32, ["1", "a", "b"]),
+        ("gold", 32, ["$.x", "\x1b[1m2"]),
+        ("instead", 31, ["$.x", "\x1b[1m3"]),
+        ("gold", 32, ["$.x", '"a', 'b"']),
     ]:
         coloured = " · ".join(f"\x1b[{colour}m{cell}\x1b[0m" for cell in cells)
         assert any(line.startswith(f"\x1b[{colour}m    {name}") and line.endswith(f"| {coloured}") for line in lines)

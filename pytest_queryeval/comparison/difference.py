@@ -6,16 +6,26 @@ Also cells that differ in their type only, such as text 3 and integer 3, or text
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
-from itertools import chain, islice, product, repeat
+from itertools import chain, islice, product
+from typing import Any, cast
 
 from pytest_queryeval.comparison.canonical import XSD, canonical_rows, canonical_value, is_equal
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.quantities import read_temporal
-from pytest_queryeval.core.case_report import NO_DIFFERENCE, ChangedRow, DifferenceReport
+from pytest_queryeval.comparison.similar_rows import RowPairs, similar_rows
+from pytest_queryeval.core.case_report import (
+    NO_DIFFERENCE,
+    AnyRow,
+    ChangedCell,
+    ChangedRow,
+    ColumnDifference,
+    DifferenceCounts,
+    DifferenceReport,
+)
 from pytest_queryeval.core.json_value import display_cell, to_jsonable
 from pytest_queryeval.core.table import (
     IRI,
@@ -28,9 +38,13 @@ from pytest_queryeval.core.table import (
     Table,
     TripleTerm,
 )
-from pytest_queryeval.text.formatting import cell_text, pluralize, tell_apart
+from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, excerpts, one_line, pluralize, tell_apart
 
 SUMMARY_CELL_CHARACTERS = 40
+KEY_CHARACTERS = 24  # of a cell that identifies a row
+MAX_ELEMENTS = 100  # of a list or a struct that are compared one by one
+EXAMPLES = 3  # of rows in which a column differs
+WIDE = 8  # columns, beyond which only those are shown that identify rows or differ
 TYPE_NAMES = {  # a type stands before those that it is derived from
     bool: "boolean",
     int: "integer",
@@ -49,8 +63,8 @@ TYPE_NAMES = {  # a type stands before those that it is derived from
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
     """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it.
 
-    At most `limit` rows of each kind, predicted's cells in the order of gold's columns. A changed row is paired with
-    the predicted one that shares most of its cells, at least half of them. Without a difference the summary is empty.
+    At most `limit` rows of each kind, predicted's cells in the order of gold's columns. Changed rows are paired by
+    `similar_rows`, and `by_column` says where they differ. Without a difference the summary is empty.
     """
     tables = table_pair(gold, predicted, policy)
     if tables.alignment is None:
@@ -66,19 +80,28 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     gold_counts, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
     unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
     repeated = dict.fromkeys(row for row in unpaired if row in gold_counts and row in predicted_times)
+    equal_rows = len(gold_codes) - len(missing_at)
     missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
     extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
-    missing = [gold_rows[at] for at in missing_at[: 2 * limit]]
-    extra = [tuple([predicted_rows[at][column] for column in columns]) for at in extra_at[: 2 * limit]]
+    counts: DifferenceCounts = {"missing": len(missing_at), "extra": len(extra_at)}
+    pairs = similar_rows(tables, columns, missing_at, extra_at)
+
+    def predicted_row(at: int) -> Row:
+        return tuple([predicted_rows[at][column] for column in columns])
+
+    changed: list[ChangedRow[Row]] = [
+        {"gold": gold_rows[pair.gold], "predicted": predicted_row(pair.predicted)} for pair in pairs.rows
+    ]
+    paired_gold, paired_predicted = {pair.gold for pair in pairs.rows}, {pair.predicted for pair in pairs.rows}
+    missing_at = [at for at in missing_at if at not in paired_gold]
+    extra_at = [at for at in extra_at if at not in paired_predicted]
+    by_column = _by_column(tables, pairs, changed, equal_rows + len(changed), limit)
+    first_missing = [gold_rows[at] for at in missing_at[:limit]]
+    first_extra = [predicted_row(at) for at in extra_at[:limit]]
     are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
-    if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
-        cells = (missing[0][0], extra[0][0])
-        texts = [shown_cell(cell, SUMMARY_CELL_CHARACTERS) for cell in cells]
-        if told := distinguish_cells(*cells, SUMMARY_CELL_CHARACTERS):
-            texts = [*told]
-        elif texts[0] == texts[1] or is_number_text(*cells, policy):  # they differ in their types
-            texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, cells, strict=True)]
-        summary = f"gold {texts[0]}, predicted {texts[1]}"
+    if are_single and limit and not {BlankNode} & {type(first_missing[0][0]), type(first_extra[0][0])}:
+        # Blank nodes are named by engines.
+        summary = "gold {}, predicted {}".format(*change_texts(first_missing[0][0], first_extra[0][0]))
     elif not predicted_rows:
         summary = f"no rows, gold has {len(gold_rows):,}"
     elif not gold_rows:
@@ -93,15 +116,16 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
             often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
             parts += [f"duplicates differ: {' and '.join(often)}"]
         parts += _further(tables, columns)
-        summary = ", ".join(parts)
-    changed = _changed(missing, extra, policy)
-    return {
+        of_columns = [column_text(by_column[0], 1)] if by_column else []
+        of_columns += [pluralize(len(by_column) - 1, "more column")] if by_column[1:] else []
+        summary = "; ".join([*of_columns, *filter(None, [", ".join(parts)])])
+    found: DifferenceReport[Row] = {
         "summary": summary,
         "columns": [*gold.columns],
         "predicted_columns": [predicted.columns[column] for column in columns],
-        "counts": {"missing": len(missing_at), "extra": len(extra_at)},
-        "missing": missing[:limit],
-        "extra": extra[:limit],
+        "counts": counts,
+        "missing": first_missing,
+        "extra": first_extra,
         "changed": changed[:limit],
         "repeated": [
             {
@@ -112,6 +136,140 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
             for row in islice(repeated, limit)
         ],
     }
+    return {**found, "by_column": by_column} if by_column else found
+
+
+def _by_column(
+    tables: TablePair, pairs: RowPairs, changed: Sequence[ChangedRow[Row]], paired_rows: int, limit: int
+) -> list[ColumnDifference]:
+    """Return where the rows of pairs differ, the columns that differ in most rows first."""
+    names = column_labels(tables.gold.columns)
+    policies = [tables.coded.policy_of(place) for place in range(len(names))]
+    differing: dict[tuple[int, str], ColumnDifference] = {}
+    for pair, rows in zip(pairs.rows, changed, strict=True):
+        for place in pair.columns:
+            cells = rows["gold"][place], rows["predicted"][place]
+            is_nested = isinstance(cells[0], tuple | FrozenMapping)
+            elements = _elements(*cells, names[place], policies[place]) if is_nested else ((names[place], *cells),)
+            for name, gold, predicted in elements:
+                if (place, name) not in differing:
+                    differing[place, name] = {"column": name, "rows": 0, "of": paired_rows, "examples": []}
+                found = differing[place, name]
+                found["rows"] += 1
+                if found["rows"] <= min(limit, EXAMPLES):
+                    key: dict[str, Any] = {names[at]: rows["gold"][at] for at in pairs.key}
+                    example: Any = {"key": key, "gold": gold, "predicted": predicted}
+                    found["examples"].append(example)
+    return [differing[at] for at in sorted(differing, key=lambda at: (-differing[at]["rows"], at[0]))]
+
+
+def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterator[tuple[str, Cell, Cell]]:
+    """Yield the elements in which two cells differ, with their paths; the cells if they have other elements."""
+    match gold, predicted:
+        case tuple(), tuple() if len(gold) == len(predicted) <= MAX_ELEMENTS:
+            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=True))]
+        case FrozenMapping(), FrozenMapping() if gold.keys() == predicted.keys() and len(gold) <= MAX_ELEMENTS:
+            parts = [(f"{name}.{key}", item, predicted[key]) for key, item in gold.items()]
+        case _:
+            yield name, gold, predicted
+            return
+    for path, item, other in parts:
+        if not is_equal(canonical_value(item, policy), canonical_value(other, policy), policy):
+            yield from _elements(item, other, path, policy)
+
+
+def column_labels(names: Sequence[str]) -> list[str]:
+    """Return a name for each column that no other one has: its own, or if that is empty or repeated with its place.
+
+    >>> column_labels(["id", "", "id"])
+    ['id', 'column 2', 'id (column 3)']
+    """
+    labels: dict[str, None] = {}
+    for place, name in enumerate(names, start=1):
+        label = name or f"column {place}"
+        labels[label if label not in labels else f"{label} (column {place})"] = None
+    return [*labels]
+
+
+def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
+    """Return the columns to show of rows: of many columns those that identify rows, and those that differ."""
+    names = column_labels(difference.get("columns", ()))
+    by_column = difference.get("by_column", ())
+    named = {name for found in by_column for example in found["examples"] for name in example["key"]}
+    differing = [found["column"] for found in by_column]
+    places = [
+        place
+        for place, name in enumerate(names)
+        if name in named or any(other == name or other.startswith((f"{name}[", f"{name}.")) for other in differing)
+    ]
+    return places if places and len(names) > WIDE else [*range(len(names))]
+
+
+def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyRow]:
+    """Return a difference whose rows have the columns to show."""
+    places = shown_places(difference)
+    if "by_column" not in difference:
+        return difference
+
+    def chosen(row: Any) -> Any:
+        return type(row)(row[place] for place in places)
+
+    return {
+        **difference,
+        "columns": chosen(difference["columns"]),
+        "predicted_columns": chosen(difference["predicted_columns"]),
+        "missing": [*map(chosen, difference["missing"])],
+        "extra": [*map(chosen, difference["extra"])],
+        "changed": [
+            {"gold": chosen(rows["gold"]), "predicted": chosen(rows["predicted"])} for rows in difference["changed"]
+        ],
+        "repeated": [{**repeated, "row": chosen(repeated["row"])} for repeated in difference["repeated"]],
+    }
+
+
+def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characters: int | None = None) -> str:
+    """Return in how many rows a column differs, with at most so many examples; with fewer to keep to `characters`.
+
+    >>> example = {"key": {"id": 1}, "gold": 0, "predicted": 1}
+    >>> column_text({"column": "c", "rows": 3, "of": 4, "examples": [example, example]}, 1)
+    'c differs in 3 of 4 rows: 0 → 1 (id 1), …'
+    """
+    text = f"{one_line(difference['column'], SUMMARY_CELL_CHARACTERS)} differs in {difference['rows']:,} of "
+    text += pluralize(difference["of"], "row")
+    parts = [_example_text(example) for example in difference["examples"][:examples]]
+    more = ["…"] * (difference["rows"] > len(parts) > 0)
+    full_text = ": ".join([text, *([", ".join([*parts, *more])] if parts else [])])
+    if characters is None or len(full_text) <= characters or len(parts) < 2:
+        return full_text
+    return column_text(difference, len(parts) - 1, characters)
+
+
+def _example_text(example: ChangedCell) -> str:
+    change = " → ".join(change_texts(cast("Cell", example["gold"]), cast("Cell", example["predicted"])))
+    key = ", ".join(
+        f"{one_line(name, KEY_CHARACTERS)} {shown_cell(cast('Cell', cell), KEY_CHARACTERS)}"
+        for name, cell in example["key"].items()
+    )
+    return f"{change} ({key})" if key else change
+
+
+def change_texts(gold: Cell, predicted: Cell, characters: int = SUMMARY_CELL_CHARACTERS) -> tuple[str, str]:
+    """Return two different cells in one line, with what differs, and with their types if they look the same."""
+    if told := distinguish_cells(gold, predicted, characters):
+        return told
+    texts = shown_cell(gold, CELL_AHEAD), shown_cell(predicted, CELL_AHEAD)
+    if isinstance(gold, str) and isinstance(predicted, str):  # which may differ far from their beginnings
+        first, second = excerpts(gold, predicted, characters)
+        texts = shown_cell(first, characters), shown_cell(second, characters)
+    else:
+        texts = excerpts(*texts, characters)
+    if texts[0] != texts[1] and not is_number_text(gold, predicted, Policy()):
+        return texts
+    first, second = (
+        text if cell is None else f"{text} ({type_name(cell)})"
+        for text, cell in zip(texts, (gold, predicted), strict=True)
+    )
+    return first, second
 
 
 def _further(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
@@ -137,26 +295,6 @@ def _rows(table: Table, policy: Policy) -> Sequence[Row]:
     for row, value in zip(table.rows, canonical_rows(table, policy), strict=True):
         first.setdefault(value, row)
     return list(first.values())
-
-
-def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[ChangedRow[Row]]:
-    """Take pairs of similar rows out of both lists, and return them."""
-    extra_values = [_values(row, policy) for row in extra]
-    changed: list[ChangedRow[Row]] = []
-    for row in list(missing):
-        values = _values(row, policy)
-        shared = [sum(map(is_equal, values, candidate, repeat(policy))) for candidate in extra_values]
-        most = max(shared, default=0)
-        if 2 * most >= len(row) > 1:
-            place = shared.index(most)
-            del extra_values[place]
-            changed.append({"gold": row, "predicted": extra.pop(place)})
-            missing.remove(row)
-    return changed
-
-
-def _values(row: Row, policy: Policy) -> list[Hashable]:
-    return [canonical_value(cell, policy) for cell in row]
 
 
 def lookalikes(

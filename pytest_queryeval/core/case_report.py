@@ -130,6 +130,27 @@ class DifferenceCounts(TypedDict):
     extra: int
 
 
+class ChangedCell(TypedDict):
+    """A cell of gold, and the predicted one in its place; until a report is made of them as a `Table` has them."""
+
+    key: dict[str, JsonValue]
+    """What identifies the row: its cells in the columns whose values are unique in both answers, if there are any."""
+    gold: JsonValue
+    predicted: JsonValue
+
+
+class ColumnDifference(TypedDict):
+    """In how many paired rows a column differs, or an element of the lists or structs in it."""
+
+    column: str
+    """Its name in gold; of an element with its path, as in `tags[0]` and `address.city`."""
+    rows: int
+    of: int
+    """The number of paired rows, equal ones included."""
+    examples: list[ChangedCell]
+    """The first rows that differ."""
+
+
 class DifferenceReport(TypedDict, Generic[AnyRow]):
     """How the predicted answer differs from gold. Lists of rows have the first ones only."""
 
@@ -144,6 +165,8 @@ class DifferenceReport(TypedDict, Generic[AnyRow]):
     extra: list[AnyRow]
     changed: list[ChangedRow[AnyRow]]
     repeated: list[RepeatedRow[AnyRow]]
+    by_column: NotRequired[list[ColumnDifference]]
+    """Where paired rows of tables differ, the columns that differ in most rows first; present if any do."""
 
 
 NO_DIFFERENCE: DifferenceReport[Any] = {

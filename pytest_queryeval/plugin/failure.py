@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from pytest_queryeval.comparison.difference import (
+    column_text,
     distinguishing_texts,
     has_midnight,
     is_text_and_number,
     lookalikes,
     shown_cell,
+    shown_columns,
     type_name,
 )
 from pytest_queryeval.core.case_report import CaseReport, DifferenceReport
@@ -38,6 +40,7 @@ from pytest_queryeval.text.formatting import (
     format_score,
     one_line,
     one_line_with_end,
+    pluralize,
     terminal_safe,
     truncate,
 )
@@ -136,19 +139,23 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     """
     if (full_difference := result.difference) is None:
         return
+    by_column = full_difference.get("by_column", [])
     difference: DifferenceReport[Row] = {
-        **full_difference,
-        "missing": full_difference["missing"][:ROWS],
-        "extra": full_difference["extra"][:ROWS],
-        "changed": full_difference["changed"][:ROWS],
-        "repeated": full_difference["repeated"][:ROWS],
+        **(shown := shown_columns(full_difference)),
+        "missing": shown["missing"][:ROWS],
+        "extra": shown["extra"][:ROWS],
+        "changed": shown["changed"][:ROWS],
+        "repeated": shown["repeated"][:ROWS],
     }
     policy, labels = result.case.settings.policy, ShortLabels()
     alike = lookalikes(difference, policy, _cell)
     place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     told = distinguishing_texts(difference, _room(len(difference["columns"])))
-    rows = list(differing_rows(difference))
+    yield from (f"    changed  | {column_text(found, characters=LINE_CHARACTERS)}" for found in by_column[:ROWS])
+    if by_column[ROWS:]:
+        yield f"    changed  | {pluralize(len(by_column) - ROWS, 'more column')}"
+    rows = list(differing_rows({**difference, "changed": []} if by_column else difference))
     if rows:
         yield f"    columns  | {_row(difference['columns'])}"
     for differing in rows:

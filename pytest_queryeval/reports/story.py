@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Literal, TypeAlias
 
+from pytest_queryeval.comparison.difference import column_text, shown_columns
 from pytest_queryeval.core.case_report import (
     AnyRow,
     CaseReport,
@@ -120,6 +121,8 @@ class Differences:
     columns: Sequence[str]
     """Their names, as many as the longest row has cells; empty if they have none."""
     rows: Sequence[DifferingRow[Row]]
+    by_column: Sequence[str]
+    """Where paired rows differ, a line for each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +445,13 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
 
 
 def _differences(difference: DifferenceReport[Row], gold: QueryReport | None) -> Differences:
-    rows = list(differing_rows(difference))
+    shown = shown_columns(difference)
+    rows = list(differing_rows(shown))
     width = max((len(differing_row.row) for differing_row in rows), default=0)
-    names = difference.get("columns") or (gold["columns"] if gold is not None else None) or []
-    return Differences(summary=difference["summary"], columns=[*names, *[""] * width][:width], rows=rows)
+    names = shown.get("columns") or (gold["columns"] if gold is not None else None) or []
+    return Differences(
+        summary=difference["summary"],
+        columns=[*names, *[""] * width][:width],
+        rows=rows,
+        by_column=list(map(column_text, difference.get("by_column", ()))),
+    )

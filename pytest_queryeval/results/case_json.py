@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from pytest_queryeval.core import case_report
 from pytest_queryeval.core.case_report import (
@@ -12,6 +12,7 @@ from pytest_queryeval.core.case_report import (
     CaseReport,
     CauseReport,
     ChallengeReport,
+    ChangedCell,
     DifferenceReport,
     FailureReport,
     PredictionReport,
@@ -41,7 +42,7 @@ from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
-from pytest_queryeval.text.formatting import truncate, truncate_middle, utf8_safe
+from pytest_queryeval.text.formatting import CELL_CHARACTERS, excerpts, truncate, truncate_middle, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
 
 QUERY_CHARACTERS = 20_000
@@ -327,7 +328,14 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
 
 
 def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> DifferenceReport[case_report.Row]:
-    """Return a difference with the cells of all rows as reports show them."""
+    """Return a difference with the cells of all rows as reports show them; of changed texts what differs is kept."""
+
+    def changed_cell(example: ChangedCell) -> ChangedCell:
+        gold, predicted = (labels.of(cast("Cell", example[side])) for side in ("gold", "predicted"))
+        if isinstance(gold, str) and isinstance(predicted, str):
+            gold, predicted = excerpts(utf8_safe(gold), utf8_safe(predicted), CELL_CHARACTERS)
+        key = {name: report_cell(labels.of(cast("Cell", cell))) for name, cell in example["key"].items()}
+        return {"key": key, "gold": report_cell(gold), "predicted": report_cell(predicted)}
 
     def shown(value: object) -> object:
         match value:
@@ -339,7 +347,12 @@ def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> Diffe
                 return {name: shown(item) for name, item in value.items()}
         return value
 
-    return cast("DifferenceReport[case_report.Row]", shown(difference))
+    rows: Any = shown({name: value for name, value in difference.items() if name != "by_column"})
+    if "by_column" in difference:
+        rows["by_column"] = [
+            {**column, "examples": [*map(changed_cell, column["examples"])]} for column in difference["by_column"]
+        ]
+    return cast("DifferenceReport[case_report.Row]", rows)
 
 
 def _cause(result: CaseResult) -> CauseReport | None:

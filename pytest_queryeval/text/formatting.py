@@ -270,6 +270,33 @@ def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | 
     return one_line(excerpts[0], characters), one_line(excerpts[1], characters)
 
 
+def excerpts(gold: str, predicted: str, characters: int) -> tuple[str, str]:
+    """Return two texts without secrets, cut where they are longer, with what differs.
+
+    >>> excerpts("a" * 30 + "b" + "c" * 30, "a" * 30 + "d" + "c" * 30, 12)
+    ('…abcccccccc…', '…adcccccccc…')
+    """
+    texts = [redact(gold), redact(predicted)]
+    start = _shared_start(*texts)
+    end = _shared_start(*(text[: start - len(text) - 1 : -1] for text in texts))
+    return _excerpt(texts[0], start, end, characters), _excerpt(texts[1], start, end, characters)
+
+
+def _excerpt(text: str, start: int, end: int, characters: int) -> str:
+    """Return a text cut to what lies between its first `start` and last `end` characters, and what fits around it."""
+    if len(text) <= characters:
+        return text
+    differing = len(text) - end - start
+    before, after = "…" * bool(start), "…" * bool(end)
+    if differing > characters - len(before + after):  # the beginning and the end of what differs
+        room = characters - len(before + after)
+        return f"{before}{cut_middle(text[start : len(text) - end], room)}{after}"
+    first = max(0, min(start - (characters - differing) // 4, len(text) - characters))
+    part = text[first : first + characters]
+    before, after = "…" * (first > 0), "…" * (first + characters < len(text))
+    return f"{before}{part[len(before) : len(part) - len(after)]}{after}"
+
+
 def _shared_start(text: str, further_text: str) -> int:
     """Return how many characters two texts begin with alike."""
     differing = (

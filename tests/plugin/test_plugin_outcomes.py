@@ -276,14 +276,14 @@ def test_all_errors_are_shown_when_asked_for(project, option, number):
 def test_differences_are_coloured_in_the_terminal_and_nowhere_else(project):
     seen = "def pytest_terminal_summary(terminalreporter):\n    print(terminalreporter.stats['failed'][0].longrepr)\n"
     project.write("conftest.py", seen)
-    project.suite(case("bad", WRONG), case("good", GOLD))
+    project.suite(case("bad", "SELECT 'XX', 7"), case("good", GOLD))
 
     plain, shown = project.run_and_parse("--color=no"), project.run_and_parse("--color=yes")
 
     assert "\x1b" not in plain.text
-    assert "\x1b[32m    gold    \x1b[0m | \x1b[32mFR\x1b[0m · \x1b[32m\x1b[1m2\x1b[0m" in shown.text
-    assert "\x1b[31m    instead \x1b[0m | \x1b[31mFR\x1b[0m · \x1b[31m\x1b[1m1\x1b[0m" in shown.text
-    assert "    gold     | FR · 2" in shown.text  # what other plugins see
+    assert "\x1b[32m    missing \x1b[0m | \x1b[32mFR\x1b[0m · \x1b[32m2\x1b[0m" in shown.text
+    assert "\x1b[31m    extra   \x1b[0m | \x1b[31mXX\x1b[0m · \x1b[31m7\x1b[0m" in shown.text
+    assert "    missing  | FR · 2" in shown.text  # what other plugins see
     assert "[32m" not in shown.testcase("bad").find("failure").text
     assert "\x1b" not in shown.case("bad")["message"]
 

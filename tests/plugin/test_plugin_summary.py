@@ -40,7 +40,7 @@ def test_github_appends_the_report_and_annotates_failed_cases_once(
     result.stdout.fnmatch_lines(["report: summary of the step"])
     (command,) = [line for line in result.outlines if line.startswith("::")]
     place = "file=a.queryeval.yaml,line=5,title=failed%3A a.queryeval.yaml%3A%3Abad"
-    finding = "SELECT: 1 → COUNT(*) (wrong-aggregate); missing 1 of 2 rows, 1 extra; execution_accuracy 0.000"
+    finding = "SELECT: 1 → COUNT(*) (wrong-aggregate); count(*) differs in 1 of 2 rows: 2 → 1 (country FR); "
     assert command.startswith(f"::error {place}::{finding}")
     assert result.outlines[-1].startswith("queryeval: FAILED")
 

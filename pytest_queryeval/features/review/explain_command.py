@@ -348,6 +348,7 @@ def _section(
         case Differences(rows=rows):
             yield "difference"
             yield f"{INDENT}{one_line(part.summary, LINE_CHARACTERS)}"
+            yield from (f"{INDENT}{one_line(text, LINE_CHARACTERS)}" for text in part.by_column)
             width_of_rows = len(part.columns)
             header = ["", *map(Untrusted, part.columns)]
             cells = [(row.times or row.label, *_cells(row.row, width_of_rows)) for row in rows]

@@ -54,7 +54,7 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
 
     assert status == 1
     for part in (
-        "s.queryeval.yaml::dear: failed: missing 3 of 3 rows, 3 extra; execution_accuracy 0.000 (needs at least 1)\n",
+        "s.queryeval.yaml::dear: failed: price differs in 3 of 3 rows: 2.0 → 3.0 (name pear), …; ",
         "  question   What is dear?\n  evidence   dear is above 4\n",
         "\ngold\n  | SELECT name, price\n  | FROM product WHERE price > 1\n  3 rows of 2 columns, ",
         "  name  price\n  pear    2.0\n  plum    2.0\n  NULL    5.0\n",
@@ -62,7 +62,8 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
         "\ncause\n  SELECT: price + 1 → price (wrong-expression)\n",
         "  WHERE: nothing → price > 1; no effect on this data (missing-condition)\n",
         "  | SELECT name, price FROM product WHERE price > 1\n",
-        "\ndifference\n  missing 3 of 3 rows, 3 extra\n",
+        "\ndifference\n  price differs in 3 of 3 rows: 2.0 → 3.0 (name pear), …\n",
+        "  price differs in 3 of 3 rows: 2.0 → 3.0 (name pear), 2.0 → 3.0 (name plum), 5.0 → 6.0 (name NULL)\n",
         "  gold     pear    2.0\n  instead  pear    3.0\n",
         "  execution_accuracy  0.000  at least 1\n",
         "  texts      differ in select, where",

@@ -88,8 +88,8 @@ function scrollable(label, ...children) {
 // Columns by how wide the rows of a difference are, in reports that do not name them.
 const TERMS = { 2: ["path", "value"], 3: ["dimension", "code", "name"] };
 
-// The rows that differ: missing ones, extra ones, changed ones in pairs of gold and predicted, and repeated ones.
-function differenceTable(difference, columns, terms) {
+// The rows that differ, in the columns at the places `shown` if those are known: missing ones, extra ones, changed ones in pairs of gold and predicted, and repeated ones.
+function differenceTable(difference, columns, terms, shown) {
   const { missing = [], extra = [], changed = [], repeated = [], counts } = difference;
   const rows = [...missing, ...extra, ...changed.flatMap(({ gold, predicted }) => [gold, predicted]), ...repeated.map(({ row }) => row)];
   if (!rows.length) return null;
@@ -99,7 +99,7 @@ function differenceTable(difference, columns, terms) {
   const others = fitting(difference.predicted_columns) ?? names;
   const differing = new Set(changed.flatMap(({ gold, predicted }) => gold.flatMap((value, place) => (key(value) === key(predicted[place]) ? [] : [place]))));
   const byInterest = [...differing, ...names.keys()].filter((place, at, all) => all.indexOf(place) === at);
-  const places = byInterest.slice(0, width > WIDE ? WIDE : width).sort((one, other) => one - other);
+  const places = shown ?? byInterest.slice(0, width > WIDE ? WIDE : width).sort((one, other) => one - other);
   const chosen = (row) => places.map((place) => row[place]);
   const areNumbers = ofNumbers(width, rows, terms);
   const cells = (row, other, tag) =>

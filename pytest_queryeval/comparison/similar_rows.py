@@ -1,0 +1,136 @@
+"""Pairs of rows that agree in at least half of the columns: by the columns that identify rows, else by best match."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, compress
+from math import prod
+from operator import eq, itemgetter, ne
+from typing import NamedTuple
+
+from pytest_queryeval.comparison.canonical import is_equal
+from pytest_queryeval.comparison.coded_tables import CodedRow
+from pytest_queryeval.comparison.pairing import TablePair
+
+MAX_KEY_COLUMNS = 3
+MAX_KEY_CELLS = 200_000  # that are read to find several columns that identify rows together
+MAX_MATCHED = 100  # rows of each side of which the best match is looked for
+
+
+class SimilarRows(NamedTuple):
+    """Two rows by their positions, and the gold columns in which they differ."""
+
+    gold: int
+    predicted: int
+    columns: list[int]
+
+
+class RowPairs(NamedTuple):
+    """Pairs of rows that differ, and the gold columns that identify rows; none if rows are paired by best match."""
+
+    key: tuple[int, ...]
+    rows: list[SimilarRows]
+
+
+def similar_rows(tables: TablePair, columns: tuple[int, ...], missing: Sequence[int], extra: Sequence[int]) -> RowPairs:
+    """Pair missing with extra rows that agree in at least half of the columns, those that identify a row among them.
+
+    `missing` and `extra` are the positions of gold's and predicted's rows without an equal partner, in tables whose
+    gold column i is aligned with predicted `columns[i]`. These columns identify rows: the fewest, then leftmost ones
+    whose values are unique in both answers; of several such choices the one that pairs most rows.
+    """
+    gold, predicted = tables.coded.project(columns)
+    if not missing or not extra or len(columns) < 2:
+        return RowPairs((), [])
+    difference = _difference_of(tables, columns, gold, predicted)
+    best, fewest = RowPairs((), []), min(len(missing), len(extra))
+    for key in _identifying_columns(tables, columns, gold, predicted):
+        if best.rows and (len(key) > len(best.key) or len(best.rows) == fewest):
+            break
+        cells = itemgetter(*key)
+        partners = {cells(predicted[at]): at for at in extra}
+        shared = [(at, partner) for at in missing if (partner := partners.get(cells(gold[at]))) is not None]
+        if len(shared) > len(best.rows):
+            pairs = [pair for at, partner in shared if (pair := difference(at, partner))]
+            best = max(best, RowPairs(key, pairs), key=lambda found: len(found.rows))
+    return best if best.rows else RowPairs((), _best_match(gold, predicted, missing, extra, difference))
+
+
+def _difference_of(
+    tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
+) -> Callable[[int, int], SimilarRows | None]:
+    """Return a function that compares two rows: it returns None if they differ in more than half of the columns."""
+    coded, places, most = tables.coded, range(len(columns)), len(columns) // 2
+    chained = [bool(coded.pair_of(*place).chains) for place in enumerate(columns)]
+
+    def difference(at: int, partner: int) -> SimilarRows | None:
+        differing = list(compress(places, map(ne, gold[at], predicted[partner])))
+        if any(chained[place] for place in differing):  # equal values may have other codes
+            rows = coded.rows[0][at], coded.rows[1][partner]
+            differing = [
+                place
+                for place in differing
+                if not chained[place] or not is_equal(rows[0][place], rows[1][columns[place]], coded.policy_of(place))
+            ]
+        return SimilarRows(at, partner, differing) if len(differing) <= most else None
+
+    return difference
+
+
+def _identifying_columns(
+    tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
+) -> Iterator[tuple[int, ...]]:
+    """Yield the columns whose values are unique in both answers, the fewest first, then the leftmost."""
+    distinct = tables.coded.distinct_counts
+    sides = [(gold, distinct[0]), ([*predicted.values()], [distinct[1][column] for column in columns])]
+    found: list[tuple[int, ...]] = []
+    cells_left = MAX_KEY_CELLS
+    for size in range(1, min(MAX_KEY_COLUMNS, len(columns) - 1) + 1):
+        for key in combinations(range(len(columns)), size):
+            if any(prod(counts[at] for at in key) < len(rows) for rows, counts in sides):
+                continue
+            if any({*shorter} <= {*key} for shorter in found):
+                continue
+            if size > 1 and (cells_left := cells_left - size * (len(gold) + len(predicted))) < 0:
+                return
+            if all(len({*map(itemgetter(*key), rows)}) == len(rows) for rows, _ in sides):
+                found.append(key)
+                yield key
+
+
+def _best_match(
+    gold: Sequence[CodedRow],
+    predicted: Mapping[int, CodedRow],
+    missing: Sequence[int],
+    extra: Sequence[int],
+    difference: Callable[[int, int], SimilarRows | None],
+) -> list[SimilarRows]:
+    """Pair rows of the same values in the columns that have the same ones on both sides, then those that share most."""
+    free = dict.fromkeys(extra)
+    left = missing
+    pairs: list[SimilarRows] = []
+    if max(len(missing), len(extra)) > MAX_MATCHED:
+        sums = [
+            map(sum, zip(*rows, strict=True))
+            for rows in (map(gold.__getitem__, missing), map(predicted.__getitem__, extra))
+        ]
+        agreeing = [*map(eq, *sums)]
+        groups: defaultdict[CodedRow, list[int]] = defaultdict(list)
+        for at in reversed(extra):
+            groups[tuple(compress(predicted[at], agreeing))].append(at)
+        left = []
+        for at in missing:
+            partners = groups[tuple(compress(gold[at], agreeing))]
+            if partners and (pair := difference(at, partners[-1])):
+                pairs.append(pair)
+                del free[partners.pop()]
+            else:
+                left.append(at)
+    candidates = [*free][:MAX_MATCHED]
+    for at in left[:MAX_MATCHED]:
+        found = (pair for partner in candidates if (pair := difference(at, partner)))
+        if best := min(found, key=lambda pair: len(pair.columns), default=None):
+            candidates.remove(best.predicted)
+            pairs.append(best)
+    return pairs
