@@ -312,6 +312,8 @@ class DetailsReport(TypedDict, total=False):
     cause: JsonValue
     """Of a wrong answer that no small edit repairs: the fields of `SharedPatterns`."""
     empty_gold: bool
+    choice: str
+    """What gold leaves open below its own LIMIT, where predicted has another answer that gold may give."""
     spider: SpiderDetails
     dimensions: JsonValue
     """The `precision` and `recall` of the dimensions of SDMX selections, by name."""
@@ -447,7 +449,7 @@ class CaseReport(ScoresReport):
     predicted: PredictedReport | None
     scoring: ScoringReport | None
     depends_on_tie: bool
-    """Whether the answer is right only because a LIMIT of gold cuts through rows that tie."""
+    """Whether the answer is right only because gold leaves its answer open, as by a LIMIT that cuts through a tie."""
     difference: DifferenceReport[Row] | None
     cause: CauseReport | None
     challenge: NotRequired[ChallengeReport]

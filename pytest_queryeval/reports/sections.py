@@ -379,7 +379,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
         (empty_golds, f"{pluralize(len(empty_golds), 'gold')} without rows, so any empty answer passes"),
         (
             ties,
-            f"{pluralize(len(ties), 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit",
+            f"{pluralize(len(ties), 'right answer')} {verb} on what gold leaves open, which a wrong query may hit",
         ),
         (
             accidents,

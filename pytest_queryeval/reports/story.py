@@ -389,7 +389,8 @@ def notes(case: CaseReport) -> Iterator[Note]:
         if parts:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
-        yield Note("note", "predicted is right only because gold's LIMIT cuts through rows with equal sort values")
+        place = details.get("choice", "its LIMIT cuts through rows that tie")
+        yield Note("note", f"predicted is right only because gold leaves its answer open: {place}")
     patterns: object = details.get("cause")
     if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
         share = f"{patterns['shared']} of gold's {patterns['of']}"
