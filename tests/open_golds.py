@@ -97,7 +97,7 @@ def sorts(engine, table, random):
     )
     yield (
         ("sqlite",),
-        f"SELECT g, v, max(k) FROM {table} GROUP BY g",
+        f"SELECT g, v, max(k) FROM {table} GROUP BY g{random.choice(('', ' HAVING max(k) > 0'))}",
         lambda rows: [(it[1], it[3], it[2]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
     )
     yield (
@@ -113,6 +113,11 @@ def sorts(engine, table, random):
         ("duckdb",),
         f"SELECT g, arg_max(i, k) FROM {table} GROUP BY g",
         lambda rows: [(it[1], it[0]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT g, last(v) AS f FROM {table} GROUP BY g",
+        lambda rows: [(group[-1][1], group[-1][3]) for group in groups_of(rows)],
     )
     yield (
         ("duckdb",),

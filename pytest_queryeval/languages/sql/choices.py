@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
+from pytest_queryeval.languages.sql.columns import find_cte
+
 ChoiceKind: TypeAlias = Literal["limit", "distinct on", "window", "aggregate", "bare columns", "collection"]
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
 _ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -116,8 +118,8 @@ def _is_decided_by_ties(window: exp.Window, select: exp.Select) -> bool:
     if not isinstance(function, _ORDERED_VALUES):
         return False
     frame = window.args.get("spec") or clauses.args.get("spec")
-    if frame is None:  # from the first row on, to the last that ties
-        return isinstance(function, exp.FirstValue)
+    if frame is None:  # from the first row on, to the last that ties, which may have the first value
+        return isinstance(function, exp.FirstValue) and window.find(exp.IgnoreNulls) is None
     return str(frame.args.get("kind")).upper() == "ROWS" and frame.args.get("exclude") is None
 
 
@@ -146,7 +148,9 @@ def _collects(node: exp.Expr, select: exp.Select) -> bool:
     if separator is not None and not (isinstance(separator, exp.Literal) and separator.is_string):
         return False
     from_ = select.args.get("from_")
-    return not (from_ is not None and isinstance(from_.this, exp.Subquery) and from_.this.this.args.get("order"))
+    item = from_.this if from_ is not None else None
+    source = find_cte(item) if isinstance(item, exp.Table) else item
+    return not (isinstance(source, exp.Subquery | exp.CTE) and source.this.args.get("order"))
 
 
 def outside(node: exp.Expr) -> exp.Expr | None:
@@ -163,7 +167,8 @@ def outside(node: exp.Expr) -> exp.Expr | None:
 def bare_columns(select: exp.Query) -> list[exp.Column]:
     """Return the columns of a grouped SELECT that are neither keys nor aggregated: SQLite takes them from any row.
 
-    None of a query whose parts cannot be told apart: with `*`, or with nested queries or windows in what it returns.
+    None of a query whose parts cannot be told apart, with `*`, or with nested queries or windows in what it returns;
+    none next to several minima or maxima, of which one decides.
     """
     group = select.args.get("group")
     parts = [part for part in (*select.expressions, *map(select.args.get, ("having", "order"))) if part is not None]
@@ -171,6 +176,8 @@ def bare_columns(select: exp.Query) -> list[exp.Column]:
     if select.is_star or any(isinstance(node, exp.Query | exp.Window) for node in nodes) or not is_grouped(select):
         return []
     if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
+        return []
+    if len(decisive := extremes(select)) > 1 or any(isinstance(node.parent, exp.Filter) for node in decisive):
         return []
     keys = group_keys(select)
     return [
@@ -180,6 +187,12 @@ def bare_columns(select: exp.Query) -> list[exp.Column]:
         and not is_alias(node, select)
         and not any(is_aggregate(part) or any(_is_same(key, part) for key in keys) for part in _around(node, select))
     ]
+
+
+def extremes(select: exp.Query) -> list[exp.Expr]:
+    """Return the calls of MIN and MAX in a SELECT, each once: bare columns of SQLite are of a row with such a value."""
+    calls = [node for node in own_nodes(select) if isinstance(node, exp.Min | exp.Max) and is_aggregate(node)]
+    return [*{call.sql().lower(): call for call in calls}.values()]
 
 
 def is_grouped(select: exp.Query) -> bool:

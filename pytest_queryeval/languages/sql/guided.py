@@ -27,11 +27,10 @@ from pytest_queryeval.languages.sql.choices import (
     bare_columns,
     call_within,
     choices_in,
+    extremes,
     group_keys,
-    is_aggregate,
     is_alias,
     is_grouped,
-    own_nodes,
     top_query,
     window_clauses,
 )
@@ -228,7 +227,8 @@ class _Guide:
             if choice.kind == "limit" and not _is_wrapped(choice) and (offset := _offset(choice.query)):
                 preference = _reversed_before(offset, choice.query, preference)
             is_left_out = choice.query.find_ancestor(exp.Not, exp.Except) is not None
-            keys.append(_ordered(preference, is_descending=is_left_out and way == "descending"))
+            takes_last = isinstance(call_within(choice.node), exp.Last | exp.LastValue)
+            keys.append(_ordered(preference, is_descending=takes_last or (is_left_out and way == "descending")))
         if way != "as predicted":
             return [*keys, *(_ordered(column.copy(), is_descending=way == "descending") for column in others)]
         count = self._count(others)
@@ -565,12 +565,11 @@ def _pick_rows(select: exp.Query, keys: Sequence[exp.Ordered]) -> None:
     its value come first, as in SQLite.
     """
     bare = {id(column) for column in bare_columns(select)}
-    extremes = [node for node in own_nodes(select) if isinstance(node, exp.Min | exp.Max) and is_aggregate(node)]
     order = list(keys)
-    if len(extremes) == 1:
-        value = extremes[0].this
+    for extreme in extremes(select):
+        value = extreme.this
         is_null = exp.Is(this=value.copy(), expression=exp.null())
-        order = [_ordered(is_null), _ordered(value.copy(), is_descending=isinstance(extremes[0], exp.Max)), *order]
+        order = [_ordered(is_null), _ordered(value.copy(), is_descending=isinstance(extreme, exp.Max)), *order]
     partition = [key.copy() for key in group_keys(select)]
     window = exp.Window(
         this=exp.RowNumber(), partition_by=partition, order=exp.Order(expressions=order) if order else None, over="OVER"
