@@ -35,7 +35,7 @@ class JoinedRows:
     """Columns that have the same value in all rows."""
     rejected: AbstractSet[Column]
     """Columns that are NULL in no row, by the conditions."""
-    extended: Collection[str]
+    extended: AbstractSet[str]
     """The aliases whose columns are all NULL in rows without a match."""
     implied: Sequence[tuple[AbstractSet[Column], AbstractSet[Column]]] = ()
     """Columns, and others that are determined by all of them together."""
@@ -79,6 +79,17 @@ class JoinedRows:
     def are_equal(self, first: Column, second: Column) -> bool:
         """Return whether two columns are equal in each row, by equalities between columns."""
         return second in linked(first, self.equal)
+
+    def references(
+        self, alias: str, referred: str, equated: AbstractSet[tuple[Column, Column]]
+    ) -> Iterator[Sequence[tuple[Column, Column]]]:
+        """Yield the foreign keys of a table to another whose columns are `equated`, as pairs of columns."""
+        table, target = self.tables.get(alias), self.tables.get(referred)
+        for key in table.foreign_keys if table is not None else ():
+            if target is not None and key.table == target.name.lower() and len(key.columns) == len(key.referred):
+                pairs = [((alias, name), (referred, of)) for name, of in zip(key.columns, key.referred, strict=True)]
+                if equated >= {*pairs}:
+                    yield pairs
 
     def _has_key(self, alias: str, columns: AbstractSet[Column]) -> bool:
         return any(all((alias, name) in columns for name in key) for key in self.keys(alias))

@@ -474,21 +474,14 @@ def _ignores_duplicates(block: Block) -> bool:
 
 def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[list[tuple[Term, Term]]]:
     """Yield the foreign keys of one table to a key of another that WHERE equates, as pairs of columns."""
-    definition, referred = facts.tables.get(owner), facts.tables.get(alias)
-    if definition is None or referred is None:
-        return
     equated = {
         (name_of(first), name_of(second)): (first, second)
         for pair in block.equalities
         for first, second in (pair, pair[::-1])
     }
-    for key in definition.foreign_keys:
-        if key.table != referred.name.lower() or not any({*key.referred} == {*of} for of in facts.keys(alias)):
-            continue
-        if len(key.columns) == len(key.referred):
-            names = [((owner, name), (alias, of)) for name, of in zip(key.columns, key.referred, strict=True)]
-            if all(pair in equated for pair in names):
-                yield [equated[pair] for pair in names]
+    for names in facts.references(owner, alias, equated.keys()):
+        if any({of for _, (_, of) in names} == {*key} for key in facts.keys(alias)):
+            yield [equated[pair] for pair in names]
 
 
 def _selects_like(nested: Query, tested: Term) -> bool:

@@ -231,24 +231,17 @@ class Facts(JoinedRows):
         """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""
         conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
         alias = self.names.joined(join)[1]
-        joined = self.tables.get(alias)
-        pairs: set[tuple[Column, str]] = set()
+        pairs = set[tuple[Column, Column]]()
         for condition in conditions:
             name, joined_name = sorted(self._equality(condition) or (OUTER, OUTER), key=lambda name: name[0] == alias)
             if joined_name[0] != alias or name[0] in ("", alias):
                 return False
-            pairs.add((name, joined_name[1]))
-        owners = {name[0] for name, _ in pairs}
-        if joined is None or len(owners) != 1 or (owner := owners.pop()) in self.extended:
-            return False
-        source = self.tables[owner]
-        return source is not None and any(
-            key.table == joined.name
-            and len(key.columns) == len(key.referred)
-            and {((owner, name), joined_name) for name, joined_name in zip(key.columns, key.referred, strict=True)}
-            == pairs
-            and all(self.is_not_null((owner, name)) for name in key.columns)
-            for key in source.foreign_keys
+            pairs.add((name, joined_name))
+        owners = {name[0] for name, _ in pairs} - self.extended
+        return any(
+            {*key} == pairs and all(self.is_not_null(name) for name, _ in key)
+            for owner in owners
+            for key in self.references(owner, alias, pairs)
         )
 
     def aggregates_only(self, alias: str) -> bool:
