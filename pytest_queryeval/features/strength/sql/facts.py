@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from pytest_queryeval.core.db_schema import Column, ColumnDefinition, Tables
+from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
 from pytest_queryeval.languages.sql.facts import JoinedRows, non_null_columns, strict_columns
@@ -162,22 +162,17 @@ class Facts(JoinedRows):
 
     def not_null(self, expression: exp.Expr) -> bool:
         """Return whether a column is NULL in no row."""
-        column = expression.unnest()
-        name = self.resolve(column) if isinstance(column, exp.Column) else None
-        return name is not None and name != OUTER and self.is_not_null(name)
+        return any(name != OUTER and self.is_not_null(name) for name in self.plain([expression]))
 
     def is_integer(self, expression: exp.Expr) -> bool:
         """Return whether all values of an expression are integers by its type."""
         expression = expression.unnest()
         if isinstance(expression, exp.Column):
-            declared = self._declared(self.resolve(expression) or OUTER)
+            alias, name = self.resolve(expression) or OUTER
+            table = self.tables.get(alias)
+            declared = table.by_name.get(name) if table is not None else None
             return declared is not None and declared.type.upper().startswith(_INTEGERS)
         return isinstance(expression, exp.Count | exp.Length)
-
-    def _declared(self, name: Column) -> ColumnDefinition | None:
-        """Return the definition of a column; None if none is known."""
-        table = self.tables.get(name[0])
-        return None if table is None else table.by_name.get(name[1])
 
     @property
     def group_keys(self) -> list[exp.Expr]:
@@ -212,20 +207,14 @@ class Facts(JoinedRows):
         """Whether no two rows that the SELECT returns are equal, also without its DISTINCT."""
         if self.has_one_row:
             return True
-        output = self.select.selects
-        names = self.plain(item.unalias() for item in output)
-        for item in output:
-            core = item.unalias()
-            if core.is_star:
-                names |= {
-                    (alias, name)
-                    for alias, table in self.tables.items()
-                    for name in (table.by_name if table is not None else ())
-                    if not isinstance(core, exp.Column) or core.table.lower() == alias
-                }
-        if self.select.args.get("group") is None:
-            return self.determine_rows(names)
-        return self.determines_group(names, [item.unalias() for item in output])
+        output = [item.unalias() for item in self.select.selects]
+        names = self.plain(output)
+        for star in (item for item in output if item.is_star):
+            for alias, table in self.tables.items():
+                if table is not None and (not isinstance(star, exp.Column) or star.table.lower() == alias):
+                    names.update((alias, name) for name in table.by_name)
+        is_grouped = self.select.args.get("group") is not None
+        return self.determines_group(names, output) if is_grouped else self.determine_rows(names)
 
     def partner_exists(self, join: exp.Join) -> bool:
         """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""
