@@ -165,12 +165,12 @@ def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
     """Return whether HAVING leaves out every row without a match in a joined table, which is a group by itself."""
     if not facts.group_keys or not facts.determine_rows(facts.grouped_columns, ignored=alias):
         return False
-    for condition in conjuncts(site.select.args.get("having")):
-        test = _count_test(condition)
-        counts_rows = isinstance(condition.this, exp.Count) and isinstance(condition.this.this, exp.Star)
-        if test is not None and counts_rows and not test[0](1, test[1]):
-            return True
-    return False
+    return any(
+        (test := _count_test(condition)) is not None
+        and isinstance(condition.this.this, exp.Star)
+        and not test[0](1, test[1])
+        for condition in conjuncts(site.select.args.get("having"))
+    )
 
 
 def _has_fraction(node: exp.Expr) -> bool:
@@ -343,11 +343,10 @@ def set_orders(query: exp.Expr, site: Site) -> Iterator[Mutation]:
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     """Change LIMIT by one, or leave it out."""
-    limit = query.args.get("limit")
-    number = limit.expression if isinstance(limit, exp.Limit) else None
-    if not isinstance(number, exp.Literal) or not number.name.isdigit():
+    limit = query.args.get("limit") or exp.Limit()
+    number = limit.expression
+    if not isinstance(number, exp.Literal) or not number.name.isdigit() or not (size := int(number.name)):
         return
-    size = int(number.name)
     facts = replace(site, select=query).facts if isinstance(query, exp.Select) else None
     one_row = facts is not None and facts.has_one_row and not query.args.get("offset")
     # SQLite takes the first row of a query that is used as a value.
@@ -355,12 +354,11 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     first = (site.dialect == "sqlite" and is_value) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
     for changed_size in (size + 1, size - 1):
-        if size and changed_size:
+        if changed_size:
             yield Mutation(
                 number, exp.Literal.number(str(changed_size)), "limit", f"LIMIT {size} → LIMIT {changed_size}", same
             )
-    if limit is not None and size:
-        yield Mutation(limit, None, "limit", equivalent=same)
+    yield Mutation(limit, None, "limit", equivalent=same)
 
 
 def groups(site: Site) -> Iterator[Mutation]:
