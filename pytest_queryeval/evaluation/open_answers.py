@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from pytest_queryeval.comparison.alignment import Budget, BudgetSpentError
 from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import Collection, OrderPlan, ties_of, without_choice
-from pytest_queryeval.core.table import BETWEEN, XSD_STRING, Cell, Literal, Policy, Row, Table, encoded_term
+from pytest_queryeval.core.table import (
+    BETWEEN,
+    XSD_STRING,
+    Cell,
+    Literal,
+    Policy,
+    Row,
+    Table,
+    encoded_term,
+    freeze_cell,
+)
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
-MAX_COLLECTED_ROWS = 1_000  # each of which is compared with all of predicted
-MAX_STEPS = 10_000  # of the search for the order of the elements in one row
+MAX_STEPS = 100_000  # of the search for the order of elements
 MAX_TRIES = 3  # further executions of a gold that leaves its answer open, towards one predicted answer
 
 
@@ -101,30 +112,30 @@ def with_collections(
 ) -> Table:
     """Return the answer to a `GuidedQuery` with its lists in the order of predicted, where that has such a row.
 
-    Each row takes its cells from a predicted row of its own, preferably one whose other cells are the same. Where there
-    is none, its elements stay in their order.
+    Each row takes its cells from a predicted row of its own: one whose other cells are the same, if there is any. Where
+    none fits, or the search for it takes too long, its elements stay in their order.
     """
     groups: dict[int, list[Collection]] = defaultdict(list)
     for collection in collections:
         groups[collection.group].append(collection)
     columns = {collection.column for collection in collections}
-    if not columns <= places.keys() or len(table.rows) > MAX_COLLECTED_ROWS:
-        return table
     others = [column for column in places if column not in columns]
-    free = list(predicted.rows)
+    free = dict(enumerate(predicted.rows if columns <= places.keys() else ()))
+    by_others: dict[Row, list[int]] = defaultdict(list)
+    for at, row in free.items():
+        by_others[tuple([row[places[column]] for column in others])].append(at)
+    budget = Budget(MAX_STEPS)
     rows = []
     for row in table.rows:
         elements = {column: _elements(row[column]) for column in columns}
-        fitting = [
-            at
-            for at, candidate in enumerate(free)
-            if all(_has_one_order(group, elements, candidate, places) for group in groups.values())
-        ]
-        best = max(fitting, key=lambda at: sum(free[at][places[it]] == row[it] for it in others), default=None)
         cells = {it.column: _like(row[it.column], _joined(elements[it.column], it)) for it in collections}
-        if best is not None:
-            chosen = free.pop(best)
-            cells = {column: chosen[places[column]] for column in columns}
+        with suppress(BudgetSpentError):
+            for at in by_others.get(tuple([row[column] for column in others])) or list(free):
+                fits = (_has_one_order(group, elements, free[at], places, budget) for group in groups.values())
+                if at in free and all(fits):
+                    chosen = free.pop(at)
+                    cells = {column: chosen[places[column]] for column in columns}
+                    break
         rows.append(tuple([cells.get(column, cell) for column, cell in enumerate(row)]))
     return replace(table, rows=tuple(rows))
 
@@ -134,7 +145,7 @@ def _elements(cell: Cell) -> tuple[Cell, ...]:
     if isinstance(cell, Literal):
         return tuple(cell.lexical.split(BETWEEN)) if cell.lexical else ()
     if isinstance(cell, str):
-        cell = tuple(json.loads(cell, parse_int=str, parse_float=str))
+        cell = freeze_cell(json.loads(cell, parse_int=str, parse_float=str))
     return cell if isinstance(cell, tuple) else ()
 
 
@@ -158,46 +169,84 @@ def _plain(cell: Cell) -> Cell:
 
 
 def _has_one_order(
-    group: Sequence[Collection], elements: Mapping[int, Sequence[Cell]], row: Row, places: Mapping[int, int]
+    group: Sequence[Collection],
+    elements: Mapping[int, Sequence[Cell]],
+    row: Row,
+    places: Mapping[int, int],
+    budget: Budget,
 ) -> bool:
-    """Return whether the collections of a group have the cells of a predicted row in one and the same order."""
+    """Return whether the collections of a group have the cells of a predicted row in one and the same order.
+
+    Raise `BudgetSpentError` once the search for the order takes too long.
+    """
+    budget.spend(1)
     columns = [elements[collection.column] for collection in group]
     cells = [_plain(row[places[collection.column]]) for collection in group]
     if group[0].picks:  # and is alone
         return encoded_term(row[places[group[0].column]]) in columns[0]
-    separators = [collection.separator for collection in group]
-    for column, cell, collection in zip(columns, cells, group, strict=True):
-        joined = _joined(column, collection)
-        if type(cell) is not type(joined) or len(column) != len(columns[0]):
-            return False
-        if isinstance(cell, str | tuple) and isinstance(joined, str | tuple) and len(cell) != len(joined):
-            return False
-    free = Counter(zip(*columns, strict=True))
-    steps = 0
-
-    def fits(rest: Sequence[Cell]) -> bool:
-        """Return whether the free elements, in some order, make what is left of all cells."""
-        nonlocal steps
-        steps += 1
-        if not free or steps > MAX_STEPS:
-            return not free and not any(rest)
-        for candidate in list(free):
-            left = [*map(_behind, rest, candidate, separators)]
-            if False in left:
-                continue
-            free[candidate] -= 1
-            free_again = +free
-            free.clear()
-            free.update(free_again)
-            if fits(left):
-                return True
-            free[candidate] += 1
+    if len({*map(len, columns)}) > 1 or not all(map(_is_as_long, cells, map(_joined, columns, group))):
         return False
+    free = Counter(zip(*columns, strict=True))
+    number = free.total()
+    by_first: dict[Cell, list[tuple[Cell, ...]]] = defaultdict(list)
+    for candidate in free:
+        by_first[candidate[0]].append(candidate)
+    longest = max((len(str(text)) for text in by_first), default=0)
+    taken: list[tuple[Cell, ...]] = []
+    left = [cells]  # what follows the elements that were taken so far
+    choices = [_beginnings(cells[0], group[0], by_first, longest)]
+    while len(taken) < number:
+        budget.spend(1)
+        candidate = next(choices[-1], ())
+        if not candidate:
+            if not taken:
+                return False
+            free[taken.pop()] += 1
+            left.pop()
+            choices.pop()
+        elif free[candidate]:
+            rest = [_behind(*pair) for pair in zip(left[-1], candidate, group, strict=True)]
+            if False not in rest:
+                free[candidate] -= 1
+                taken.append(candidate)
+                left.append(rest)
+                choices.append(_beginnings(rest[0], group[0], by_first, longest))
+    return True  # as the lengths are the same, nothing is left
 
-    return fits(cells)
+
+def _is_as_long(cell: Cell, joined: Cell) -> bool:
+    """Return whether both are texts, or both lists, of the same length; or both NULL."""
+    if isinstance(cell, str | tuple) and isinstance(joined, str | tuple):
+        return type(cell) is type(joined) and len(cell) == len(joined)
+    return cell is None and joined is None
 
 
-def _behind(rest: Cell, element: Cell, separator: str | None) -> Cell:
+def _beginnings(
+    rest: Cell, collection: Collection, by_first: Mapping[Cell, Sequence[tuple[Cell, ...]]], longest: int
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the elements with which a list or a joined text may begin.
+
+    `by_first` has them by their value in the first column, whose texts have `longest` characters at most.
+    """
+    if isinstance(rest, tuple):
+        yield from by_first.get(rest[0], ()) if rest else ()
+        return
+    yield from by_first.get(None, ())
+    if not isinstance(rest, str):
+        return
+    if not collection.separator:
+        yield from (
+            row for text, rows in by_first.items() if text is not None and rest.startswith(str(text)) for row in rows
+        )
+        return
+    end = rest.find(collection.separator)
+    while 0 <= end <= longest:
+        yield from by_first.get(rest[:end], ())
+        end = rest.find(collection.separator, end + 1)
+    yield from by_first.get(rest, ())
+
+
+def _behind(rest: Cell, element: Cell, collection: Collection) -> Cell:
     """Return what follows an element in a list or a joined text; False if it does not begin with the element."""
     if isinstance(rest, tuple):
         return rest[1:] if rest and rest[0] == element else False
@@ -205,7 +254,6 @@ def _behind(rest: Cell, element: Cell, separator: str | None) -> Cell:
         return rest
     if not isinstance(rest, str) or not rest.startswith(str(element)):
         return False
+    separator = collection.separator or ""
     behind = rest[len(str(element)) :]
-    if not behind:
-        return behind
-    return behind.removeprefix(separator or "") if behind.startswith(separator or "") else False
+    return behind.removeprefix(separator) if not behind or behind.startswith(separator) else False

@@ -6,6 +6,7 @@ collections, and the values that SAMPLE may take, are read as lists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_
 
 MAX_CELLS = 1_000  # of the predicted answer, as terms in a query
 _WRITER = Writer({})
+_IRI = re.compile(r"""[^\x00-\x20<>"{}|^`\\]*""")
+_LANGUAGE = re.compile(r"[A-Za-z0-9-]*")
 # What `encoded_term` makes of a term, of `?`.
 _ENCODED = (
     "CONCAT",
@@ -231,11 +234,11 @@ def _has_value(variable: str, value: Cell) -> Expr:
 
 
 def _term(cell: Cell) -> str:
-    """Return an IRI or a literal as a part of a query; empty for other cells."""
+    """Return an IRI or a literal as a part of a query; empty for other cells, and for what is no name of IRIs."""
     match cell:
         case IRI(iri):
-            return f"<{iri}>"
-        case RDFLiteral(lexical, datatype, language):
+            return f"<{iri}>" if _IRI.fullmatch(iri) else ""
+        case RDFLiteral(lexical, datatype, language) if _IRI.fullmatch(datatype) and _LANGUAGE.fullmatch(language):
             text = lexical.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
             return f'"{text}"' + (f"@{language}" if language else f"^^<{datatype}>" if datatype else "")
     return ""

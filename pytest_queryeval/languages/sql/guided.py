@@ -87,8 +87,11 @@ class _OpenQuery(NamedTuple):
 
 @lru_cache(maxsize=MAX_QUERIES)
 def _read_open_query(query: str, dialect: str) -> _OpenQuery | None:
-    """Return the tree of a query that leaves its answer open, and the columns that do not; None of another query."""
-    tree = parse_query(query, dialect).whole_tree
+    """Return the tree of a query that leaves its answer open, and the columns that do not; None of another query.
+
+    None without a dialect, too: then nothing is known of how texts are quoted, and those of answers are not trusted.
+    """
+    tree = parse_query(query, dialect).whole_tree if dialect else None
     if not isinstance(tree, exp.Query) or not 0 < len(choices := choices_in(tree, dialect)) <= MAX_CHOICES:
         return None
     return _OpenQuery(tree, _fixed_columns(tree, choices))
