@@ -340,7 +340,10 @@ class _Search:
         return list({self.kinds[j]: j for j in reversed(choices)}.values())
 
     def same_columns(self) -> tuple[int, ...]:
-        """Guess an alignment: each gold column with one of the same cells, else a free one; costs no budget."""
+        """Guess an alignment: each gold column with a predicted one of the same cells, else with one that is left.
+
+        This costs no budget.
+        """
         waiting = defaultdict[tuple[int, ...], list[int]](list)
         for j in reversed(range(self.pinned, len(self.predicted))):
             waiting[tuple(sorted(self.predicted[j]))].append(j)

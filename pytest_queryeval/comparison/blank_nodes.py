@@ -251,7 +251,7 @@ class _Search:
 
 
 def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
-    """Return the part with plain values in place of known nodes."""
+    """Return the part without the known nodes: in its rows, a plain value with the number of a node stands for it."""
     rows = [
         tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
         for row in part.rows

@@ -329,7 +329,10 @@ def _text(text: str, policy: Policy) -> Hashable:
 
 
 def _number(text: str) -> Number:
-    """Return the number that a text reads as: with an exponent a float, as in SQL and SPARQL."""
+    """Return the number that a text spells: an int, a float if it has an exponent, else a Decimal.
+
+    If it is too large for a float, it is a Decimal, too.
+    """
     if text.removeprefix("-").isdigit():
         return int(text)
     number = Decimal(text)

@@ -175,7 +175,10 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
 
 
 def _linked_in_all_places(values: Sequence[Comparable], policy: Policy) -> Iterator[list[Comparable]]:
-    """Yield groups of at least two values of one skeleton: those whose numbers nearness links in all places."""
+    """Yield groups of at least two `values` whose numbers are linked in every place; all have one skeleton.
+
+    Two numbers are linked if they are near each other, or if a chain of near numbers joins them.
+    """
     groups: defaultdict[Hashable, list[Comparable]] = defaultdict(list)
     numbers = zip(*(numbers_in(value, policy) for value in values), strict=True)
     links = [_components(column, policy) for column in numbers] if len(values) > 1 else []

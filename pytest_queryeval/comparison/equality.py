@@ -37,7 +37,7 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
 
 
 def column_place(column: str | int, names: tuple[str, ...]) -> int:
-    """Return the position of a column of gold, by its name or position; raise `GoldColumnError` as `project` does."""
+    """Return the position of a gold column, given its name or position; raise `GoldColumnError` as `project` does."""
     if isinstance(column, int):
         if column >= len(names):
             raise GoldColumnError(

@@ -500,7 +500,10 @@ class TablePair:
         return precision * recall / (precision + recall) if precision else 0.0
 
     def _best_guess(self, *first: tuple[int, ...]) -> Alignment:
-        """Return the guess with the highest row F1, of `first` and others; stop at one that no alignment can exceed."""
+        """Return the alignment with the highest row F1 among `first` and further guesses.
+
+        Stop early at one that no alignment can exceed.
+        """
         all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), is_proven=True)
         highest_f1 = 1.0 if self._may_drop_rows else self.row_f1(all_matched)
         best, best_f1 = all_matched, -1.0

@@ -217,7 +217,10 @@ def _gold_values(pair: TablePair) -> Iterator[tuple[Policy, tuple[Hashable, Comp
 
 
 def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> CodesByValue:
-    """Return the code of each value that may equal others, with its kind, given rows and the codes of their columns."""
+    """Map values that are compared as quantities, each with its tolerance type, to their codes.
+
+    `codes` are those of the columns of `rows`; `texts` replaces texts by the quantities that they spell.
+    """
     coded_values: CodesByValue = {}
     for values, column in zip(columns_of(rows), codes, strict=True):
         read_values = [texts.get(value, value) for value in values] if texts else values

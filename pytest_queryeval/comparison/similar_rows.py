@@ -60,7 +60,10 @@ def similar_rows(tables: TablePair, columns: tuple[int, ...], missing: Sequence[
 def _difference_of(
     tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
 ) -> Callable[[int, int], SimilarRows | None]:
-    """Return a function that compares two rows: it returns None if they differ in more than half of the columns."""
+    """Return a function that compares the rows at two positions: it returns them with the columns in which they differ.
+
+    It returns None if they differ in more than half of the columns.
+    """
     coded, places, most = tables.coded, range(len(columns)), len(columns) // 2
     chained = [bool(coded.pair_of(*place).chains) for place in enumerate(columns)]
 
@@ -106,7 +109,10 @@ def _best_match(
     extra: Sequence[int],
     difference: Callable[[int, int], SimilarRows | None],
 ) -> list[SimilarRows]:
-    """Pair rows of the same values in the columns that have the same ones on both sides, then those that share most."""
+    """Pair missing rows with the extra rows that differ from them in the fewest columns.
+
+    If there are more than MAX_MATCHED, first pair rows that agree in all columns with the same values on both sides.
+    """
     free = dict.fromkeys(extra)
     left = missing
     pairs: list[SimilarRows] = []

@@ -252,7 +252,7 @@ class ChallengeByData(NamedTuple):
 
 
 def by_data(challenge: ChallengeReport) -> ChallengeByData:
-    """Return the verdict and the counterexamples of a challenge, also of an earlier version."""
+    """Return the verdict and the counterexamples of a challenge, which an earlier version may have written."""
     verdict, counterexample, unlike = challenge["verdict"], challenge["counterexample"], challenge["unlike"]
     if unlike is True:
         return ChallengeByData("stands", None, counterexample)

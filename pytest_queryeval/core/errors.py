@@ -154,7 +154,7 @@ def without_advice(error: Exception) -> str:
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
 
-    If the known words are few, one is suggested only if it is much like `word`.
+    If the known words are few, one that begins with another letter is suggested only if it is much like `word`.
 
     >>> did_you_mean("golden", ["gold", "source"])
     ": did you mean 'gold'?"

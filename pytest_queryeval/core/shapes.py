@@ -69,7 +69,7 @@ def either(*shapes: Shape) -> Shape:
 
 
 def mapping_shape(entries: Mapping[str, Shape], *, required: Iterable[str] = ()) -> Shape:
-    """Return the shape of a mapping that has these keys at most, and the `required` ones among them."""
+    """Return the shape of a mapping that may have only these keys, and must have the `required` ones."""
     mapping = {"type": "object", "properties": dict(entries), "additionalProperties": False}
     return {**mapping, "required": list(required)} if required else mapping
 

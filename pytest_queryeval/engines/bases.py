@@ -42,7 +42,7 @@ def file_settings(_: Source, engine: Engine) -> Settings:
 
 
 def next_statement(problem: str) -> str:
-    """Return the word near a syntax error if it begins a statement: a `;` is missing before it; else nothing."""
+    """Return the word near a syntax error if it begins a statement: a `;` is missing before it; else an empty text."""
     near = _NEAR.search(problem)
     return near[1] if near and near[1].upper() in _STATEMENTS else ""
 

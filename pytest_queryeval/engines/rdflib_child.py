@@ -331,7 +331,11 @@ class JoinOrder:
         return order + self._connect(span, bound_terms)
 
     def _connect(self, triples: list[Triple], bound_terms: set[Any]) -> list[Triple]:
-        """Return the triples, each connected with earlier ones where possible; add their variables to `bound_terms`."""
+        """Return the triples in the order in which to match them; add their variables to `bound_terms`.
+
+        If possible, the next triple shares a variable with the bound terms; of several, it has the fewest expected
+        matches.
+        """
 
         def is_fixed(term: Any) -> bool:
             return term in bound_terms or not isinstance(term, Variable | BNode)

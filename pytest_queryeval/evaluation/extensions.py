@@ -58,12 +58,12 @@ class Recording(Protocol):
         """Return a call of a predictor; `schema` lists the schema that the predictor may see."""
 
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """Return the answer of the source to the query in its present state."""
+        """Return the recorded answer to the query from the source in its present state."""
 
     def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Keep the answer of the source to the query."""
+        """Record the answer of the source to the query."""
 
     def load_schema(self, source: Source) -> Schema | None:
         """Return the tables of the source in its present state."""

@@ -66,7 +66,10 @@ class EventLoopThread:
         self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def blocked_seconds(self) -> float:
-        """Return for how long the loop has not reacted, as seen by periodic calls of this method."""
+        """Return for how many seconds the loop has not reacted to a ping.
+
+        To be called periodically: a call sends a ping, and returns 0, unless the last one is not answered yet.
+        """
         pinged_at = self._pinged_at
         if pinged_at is not None:
             return self._clock() - pinged_at
@@ -244,7 +247,7 @@ class PredictorRunner:
             self._loop.shutdown(self._predictor.close)
 
     def join(self, deadline: float) -> None:
-        """Wait until all has ended, to a moment of `time.monotonic`."""
+        """Wait until all has ended, at most until `deadline`, a moment of `time.monotonic`."""
         if self._loop is not None:
             self._loop.join(deadline)
 

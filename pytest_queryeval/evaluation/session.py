@@ -323,7 +323,8 @@ class Session:
     def execute_cached(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
         """Execute a query, or return the cached execution with the same source, timeout and `max_rows`.
 
-        A stated answer is returned as it is. The cache holds at most CACHE_CELLS cells, the last used ones.
+        Content that is an answer is returned as it is. The cache contains at most CACHE_CELLS cells, the most recently
+        used ones.
         Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached, nor are timeouts of an
         analysis.
         """

@@ -109,7 +109,10 @@ class _LeastMean:
 
 
 def distances(room: float, n: int) -> list[float]:
-    """Return distances from a limit up to `room`, in equal ratios; fewer than `n` scores cannot show smaller ones."""
+    """Return ALTERNATIVES distances up to `room`, the ratio of neighbours being the same.
+
+    The first one is at most half of `room`; fewer than `n` scores cannot show smaller ones.
+    """
     smallest_distance = min(0.5 / math.sqrt(n), room / 2.0)
     return [
         smallest_distance * (room / smallest_distance) ** (step / (ALTERNATIVES - 1)) for step in range(ALTERNATIVES)

@@ -97,7 +97,7 @@ def ratios_of(times: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def mean_ratio(ratios: Sequence[float]) -> float:
-    """Return the mean of the ratios that lie within three standard deviations of their mean; of all where none does.
+    """Return the mean of the ratios that lie within three standard deviations of their mean; of all if none does.
 
     >>> mean_ratio([2.0, 2.0])
     2.0

@@ -338,7 +338,7 @@ def _concurrency_remedy(case: Case, workers: int) -> str:
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:
-    """Return whether a marker may skip the item, so that its prediction is not prefetched."""
+    """Return whether a marker may skip the item; if so, its prediction is not prefetched."""
     return any(
         marker.name in ("skip", "skipif") or (marker.name == "xfail" and marker.kwargs.get("run") is False)
         for marker in item.iter_markers()

@@ -62,7 +62,7 @@ def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Predi
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
-    """Return an answer as text: a text as it is, or a value as JSON where the kind's answers are values.
+    """Return an answer as text: text as it is, other values as JSON, unless the answers of the kind are tables.
 
     Raises `PredictorError` for any other answer; `by` is who gave it, for messages.
     """

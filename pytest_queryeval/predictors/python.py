@@ -120,7 +120,7 @@ class SiblingModules:
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make them importable within the `with` statement."""
+        """Make the modules importable within the `with` statement, and hide others of the same names."""
         hidden_names = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
         hidden = _removed(hidden_names)
         sys.modules.update(self._modules)
@@ -134,7 +134,7 @@ class SiblingModules:
             sys.modules.update(hidden)
 
     def keep_importable(self) -> None:
-        """Make them importable until `release`, for functions that run at the same time; nothing is hidden."""
+        """Make the modules importable until `release`, for functions that run at the same time; hide no others."""
         if not self._is_kept:
             self._is_kept = True
             sys.path.append(str(self._folder))

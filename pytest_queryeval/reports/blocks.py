@@ -172,7 +172,7 @@ def abstention_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseR
 
 
 def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], int | None]]:
-    """Return a column for each measure of steps, if some case has steps."""
+    """Return a column for each measure of steps; no columns if no case has steps."""
 
     def count(measure: str) -> Callable[[CaseReport], int | None]:
         def read(case: CaseReport) -> int | None:

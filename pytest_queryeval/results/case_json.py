@@ -287,7 +287,7 @@ def _query(execution: Execution, case: Case) -> str | None:
 
 
 def is_whole(query: str) -> bool:
-    """Return whether a report has a query as it was, neither truncated nor with the mark of a removed secret."""
+    """Return whether a query in a report is as it was: not truncated, and without the mark of a removed secret."""
     return MARK not in query and len(query) < QUERY_CHARACTERS
 
 

@@ -385,7 +385,7 @@ class Dispatcher(Generic[T, R]):
         self._pending[future] = chunk
 
     def _finished_results(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
-        """Yield the results that are ready, after at most `timeout` seconds."""
+        """Wait at most `timeout` seconds for a first result; yield all results that are ready."""
         finished_futures = wait(self._pending, timeout, FIRST_COMPLETED).done
         if self._pending and timeout and not finished_futures:
             self._tell(f"no worker has answered for {timeout:.0f} s")

@@ -421,7 +421,10 @@ def database_uri(path: str) -> str:
 
 
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Connect the virtual tables before the authorizer is set, which would refuse the statements that this prepares."""
+    """Connect the virtual tables while there is no authorizer.
+
+    The authorizer would refuse the statements that this prepares.
+    """
     virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
         with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail

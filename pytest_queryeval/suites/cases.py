@@ -120,7 +120,10 @@ class CaseReader:
         return None
 
     def _settings(self, values: Values, node: Node) -> SuiteSettings:
-        """Return the settings of a case; raise `CaseError`. Cases without settings of their own share one object."""
+        """Return the settings of a case: the shared ones, overridden by its own. Raise `CaseError` if they are invalid.
+
+        Cases without settings of their own share one object.
+        """
         # Tags are left out: adding them needs no new settings.
         inheritable = {
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"

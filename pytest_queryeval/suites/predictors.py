@@ -108,7 +108,7 @@ def _hint(text: str, folder: Path) -> str:
 
 
 def _names_model(text: str) -> bool:
-    """Return whether a text is like openai:gpt-4o, as other tools name models, and not a function."""
+    """Return whether a text names a model, such as openai:gpt-4o, and not a function, such as FILE.py:FUNCTION."""
     module, _, name = text.rpartition(":")
     is_name = re.fullmatch(r"[\w.]+", name) is not None and not re.search(r"\d\.\d", name)
     return not _HOST_AND_PORT.match(text) and not module.endswith(".py") and (module in _PROVIDERS or not is_name)

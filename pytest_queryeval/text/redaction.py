@@ -109,7 +109,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def _credentials(value: str) -> Iterator[str]:
-    """Yield the value of a setting with a secret name, and the part of `Bearer token` or `user:password` behind it."""
+    """Yield what may be secret in the value of a setting with a secret name.
+
+    This is the whole value, the part after its first colon, and the part after `Bearer` or another of SCHEMES.
+    """
     yield value
     yield value.partition(":")[2]
     scheme, _, credentials = value.strip().partition(" ")
@@ -189,7 +192,10 @@ def _environment() -> Mapping[Any, Any]:
 
 @lru_cache(maxsize=10_000)
 def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
-    """Return the secrets in a variable: its whole value if its name is that of a secret, and user info of URLs."""
+    """Return the secrets in a variable: those of a URL with user info, and all of its value if its name is that of one.
+
+    An absolute path that exists, such as that of a key file, is no secret.
+    """
     text = os.fsdecode(value)
     secrets = set(secrets_in_url(text)) if "@" in text else set()
     if _SECRET_NAME.search(_HARMLESS_NAME.sub("", os.fsdecode(name))) and not _is_path(text):

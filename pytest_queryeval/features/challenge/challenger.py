@@ -186,7 +186,7 @@ class ChallengeStore:
         return sha256(content.encode()).hexdigest()
 
     def load(self, key: str) -> ChallengeReport | None:
-        """Return the challenge of that name; None if there is none."""
+        """Return the stored challenge of a key; None if there is none, or if its file is damaged."""
         if self._folder is None:
             return None
         with suppress(OSError, ValueError, TypeError, KeyError):

@@ -176,7 +176,10 @@ class Manifest:
         return sources
 
     def ref(self, name: str, package: str | None, version: str | None) -> Relation:
-        """Return what `ref` names, in the project itself before its packages; raise ValueError with what is wrong."""
+        """Return the relation that `ref` names; the project's own comes before those of its packages.
+
+        Raise ValueError with what is wrong if there is none.
+        """
         relations = [item for item in self._by_name.get(name, ()) if package in (None, item.group)]
         if not relations:
             raise ValueError(self._unknown(name, package))

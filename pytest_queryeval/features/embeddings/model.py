@@ -100,7 +100,10 @@ def _content(model: str) -> str:
 
 
 def _commit(model: str) -> str | None:
-    """Return the name and the commit of the copy that the library would load without asking the hub."""
+    """Return the name and the commit of the cached copy that the library loads without asking the hub.
+
+    None if there is no copy.
+    """
     for name in (f"{_ORGANIZATION}/{model}", model) if "/" not in model else (model,):
         reference = _hub_cache() / f"models--{name.replace('/', '--')}" / "refs" / "main"
         try:

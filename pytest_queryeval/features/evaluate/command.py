@@ -71,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Evaluate, report, sum up; 0 if no case failed and no gate is missed, else 1, 130 after Ctrl-C.
+    """Evaluate, write reports, sum up; 0 if no case failed and no gate is missed, else 1, 130 after Ctrl-C.
 
-    Raise `QueryEvalError` for suites and options that cannot be read or do not fit each other: nothing is run then.
+    If suites or options cannot be read or do not fit each other, raise `QueryEvalError` and run nothing.
     """
     selections = [(Path(path), id_) for path, _, id_ in (text.partition("::") for text in arguments.paths)]
     paths = [path for path, _ in selections]

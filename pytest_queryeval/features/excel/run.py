@@ -287,7 +287,10 @@ def _spread(spread: Spread) -> list[Cell]:
 def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """Return the header and a row for each value of the group, with mean and n of each metric that any value has."""
+    """Return the header, and a row for each value of a group: its cases, those passed, mean and n of each metric.
+
+    Metrics that no value has are left out. A last row counts the values beyond MAX_MEMBERS.
+    """
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [

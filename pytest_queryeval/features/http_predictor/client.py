@@ -238,7 +238,7 @@ class Client:
         return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:
-        """Return the error of a request, temporary where a new connection may work."""
+        """Return the error of a request; it is temporary if a new connection may work."""
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):

@@ -114,7 +114,7 @@ def values_by_path(
 
 
 def _children(values: Values, lists: Lists) -> Mapping[Step, Values]:
-    """Return the values one step below, by that step."""
+    """Map each step that leads down from the values to the values that it reaches."""
     if len(values) == 1:
         return _children_of_one(values[0], lists)
     children: dict[Step, list[JsonValue]] = {}

@@ -272,7 +272,10 @@ def distributions(metrics: Mapping[str, MetricReport], cases: Iterable[CaseRepor
 
 
 def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
-    """Return the scores of a metric in ten bins between 0 and 1, or between the lowest and the highest score."""
+    """Count the scores of a metric in ten equal bins.
+
+    The bins reach from 0 to 1 if all scores are in that range, else from the lowest to the highest score.
+    """
     low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
     width = (high - low) / BINS or 1.0
     # A report from another program may have other limits than those of its cases, or no score of a metric.

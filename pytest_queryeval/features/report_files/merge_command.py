@@ -227,7 +227,10 @@ def _name(reports: Sequence[Report], sources: Sequence[str]) -> str:
 
 
 def _spend(spends: Sequence[SpendReport]) -> SpendReport:
-    """Return what the parts spent together of the number that the first one limits."""
+    """Return the spend of the parts together: limits, sums and calls are added up.
+
+    Parts that limit another number than the first part are left out.
+    """
     name = spends[0]["name"]
     spends = [spend for spend in spends if spend["name"] == name]
     report: SpendReport = {

@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer: str) -> Acceptance:
-    """Return which answer to append where; raise `QueryEvalError` if that is impossible."""
+    """Return the answer to append, and its file; raise `QueryEvalError` if the prediction cannot be accepted."""
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")

@@ -387,7 +387,7 @@ def _rows(columns: Iterable[str], rows: Iterable[Row], width: int) -> Iterator[s
 
 
 def _cells(row: Row, width: int) -> list[str]:
-    """Return the text of exactly so many cells, as tables need it."""
+    """Return the texts of the cells of a row, filled up or cut to `width` cells, as tables need it."""
     return [*(cell_text(cell, CELL_CHARACTERS) for cell in row), *[""] * width][:width]
 
 

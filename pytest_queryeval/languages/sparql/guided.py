@@ -35,11 +35,15 @@ _ENCODED = (
 def guided_queries(
     query: str, prefixes: Mapping[str, str], gold: Table, predicted: Table, places: Callable[[], Mapping[int, int]]
 ) -> Iterator[GuidedQuery]:
-    """Yield up to three queries that make the choices of `query` towards a predicted answer; none without a choice.
+    """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
 
-    `gold` is the answer of `query`; `places` returns the columns of `predicted` by those of gold that they stand for.
-    The first query prefers solutions that the predicted answer has. The others decide by all variables, ascending and
-    descending; the last one avoids what the predicted answer has where OFFSET leaves solutions out.
+    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns the predicted column
+    for each gold column that has one. All three prefer solutions of the predicted answer, and settle the rest:
+
+    1. by how many terms of the predicted answer a solution has,
+    2. by all variables, ascending,
+    3. by all variables, descending. If OFFSET, MINUS or NOT EXISTS leave solutions out, this query avoids those of the
+       predicted answer instead.
     """
     tree = _read(query, prefixes)
     if tree is None:

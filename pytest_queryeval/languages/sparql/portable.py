@@ -153,7 +153,7 @@ def _columns_in_columns(text: str, query_tokens: Sequence[Token]) -> Iterator[Ch
 
 
 def _groups_of_other_forms(text: str, _: Sequence[Token]) -> Iterator[Change]:
-    """Put the groups of ASK, CONSTRUCT and DESCRIBE into a subquery."""
+    """Move the pattern and the modifiers of ASK, CONSTRUCT and DESCRIBE into a subquery if they group or aggregate."""
     outline = read_query(text)
     if outline.form in ("", "SELECT"):
         return

@@ -89,7 +89,7 @@ class Token(NamedTuple):  # a query may have tens of thousands, and a dataclass 
     """The number of open brackets around the token."""
 
     def is_word(self, *words: str) -> bool:
-        """Return whether it is one of these keywords, given in upper case."""
+        """Return whether the token is one of these keywords, which are given in upper case."""
         return self.kind == "word" and self.text.upper() in words
 
     @property
@@ -400,7 +400,11 @@ def _after_prologue(query_tokens: Sequence[Token]) -> int:
 
 
 def _graphs(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the graphs that FROM and FROM NAMED state, as `stated_graphs` does, also where parsers may disagree."""
+    """Yield the graphs of FROM and FROM NAMED, as `stated_graphs` does.
+
+    If parsers may disagree on the text, yield the graphs of all that looks like such a clause, too. If the text has
+    more than MAX_WORDS words FROM, yield a text that says so instead.
+    """
     words = text.upper().count("FROM")
     if words == 0:
         return

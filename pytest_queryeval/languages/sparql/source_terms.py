@@ -132,7 +132,7 @@ class SourceTerms:
         return _Names(names).nearest(term)
 
     def _terms_with_names(self, role: Role) -> Iterable[tuple[str, str]]:
-        """Yield the terms that the source has in a role, with their names: the local one, and labels."""
+        """Yield the terms that the source has in a role, each with its local name and with each of its labels."""
         solutions = f"SELECT ?term {{ {_in_any_graph(_PATTERNS[role])} }} LIMIT {MAX_READ_SOLUTIONS}"
         terms = f"SELECT DISTINCT ?term {{ {{ {solutions} }} FILTER(isIRI(?term)) }} LIMIT {MAX_LISTED_TERMS}"
         label = _in_any_graph(f"?term <{_RDFS}label> ?label")
@@ -158,7 +158,7 @@ def term_roles(tree: Select) -> dict[str, Role]:
 
 
 def local_name(term: str) -> str:
-    """Return the end of an IRI in angle brackets, or of a name behind its prefix."""
+    """Return the last part of an IRI in angle brackets, or what follows the prefix of a name."""
     match = _LOCAL_NAME.search(term.strip("<>").rstrip("#/"))
     return match[0] if match else ""
 

@@ -148,7 +148,7 @@ class Facts:
 
 
 def bound_variables(group: Group) -> set[str]:
-    """Return variables that are bound in all solutions of a group."""
+    """Return the variables of the triples of a group, which are bound in all of its solutions."""
     return {name for element in group.elements if isinstance(element, Triple) for name in variables(element)}
 
 

@@ -44,7 +44,7 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
 
 
 def top_query(tree: exp.Expr) -> exp.Expr:
-    """Return the query within parentheses."""
+    """Return the query without the parentheses around it."""
     while isinstance(tree, exp.Subquery):
         tree = tree.this
     return tree
@@ -132,7 +132,7 @@ def _window_name(window: exp.Window, select: exp.Select, dialect: str) -> str:
 
 
 def _picks(node: exp.Expr) -> bool:
-    """Return whether an aggregate takes its value from one of several rows."""
+    """Return whether an aggregate, such as ANY_VALUE, takes its value from one of several rows."""
     if isinstance(outside(node), exp.Window):
         return False
     return isinstance(node, _PICKING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _PICKING_NAMES)

@@ -63,7 +63,7 @@ class Names:
 
     @cached_property
     def aliases(self) -> Mapping[str, exp.Expr]:
-        """The selected expressions that have an alias, of several with one alias the first."""
+        """The selected expressions by their aliases in lower case; if several have one alias, the first."""
         items = reversed(self.select.expressions)
         return {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
 
@@ -117,9 +117,9 @@ class Names:
         return self.outer._find_unknown(self.outer.sources)
 
     def is_text(self, column: exp.Column) -> bool:
-        """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column.
+        """Return whether a name in double quotes is a text: SQLite reads it as one if there is no such column.
 
-        Where columns are not known, those are texts that are not plain names.
+        If the columns are not known, only a name that is not a plain name is a text.
         """
         name = column.name.lower()
         if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:

@@ -388,7 +388,10 @@ def _type_name(value: Cell) -> str:
 
 
 def _is_comparable(value: Cell, types: AbstractSet[str]) -> bool:
-    """Return whether a predicted value is of a type that gold's column has, and has a literal."""
+    """Return whether a predicted value has a literal, and is NULL or of a type that the gold column has.
+
+    If that column has only NULLs, any type counts.
+    """
     return _literal(value) is not None and (value is None or types == {""} or _type_name(value) in types)
 
 
@@ -429,7 +432,7 @@ def _equals(expression: exp.Expr, value: Cell) -> exp.Expr:
 
 
 def _case(pairs: Sequence[Pair], numbers: Mapping[Row, int], otherwise: int) -> exp.Case:
-    """Return the number of the first row whose values some expressions have."""
+    """Return a CASE: the number of the first row whose values the expressions of `pairs` have, or `otherwise`."""
     case = exp.Case(default=exp.Literal.number(otherwise))
     for row, number in numbers.items():
         conditions = (_equals(expression, value) for (expression, _), value in zip(pairs, row, strict=True))
@@ -498,7 +501,7 @@ def _sorting(choice: Choice) -> tuple[int, str, str]:
 
 
 def _append(node: exp.Expr, keys: Sequence[exp.Ordered]) -> None:
-    """Put sort keys behind those of a query or a window."""
+    """Add sort keys at the end of the ORDER BY of a query or a window."""
     order = node.args.get("order") or exp.Order(expressions=[])
     order.set("expressions", [*order.expressions, *(key.copy() for key in keys)])
     if order.expressions:

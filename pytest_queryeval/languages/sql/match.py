@@ -338,7 +338,7 @@ def spider_table(pairs: Iterable[tuple[SpiderDetails, float | None]]) -> SpiderT
 
 
 def table_lines(table: SpiderTable) -> Iterator[str]:
-    """Yield the lines that the published tool prints; without the row of execution where nothing was executed."""
+    """Yield the lines that the published tool prints, without the row of execution if no query was executed."""
     levels = [table[level] for level in ALL_LEVELS]
     yield _line("", ALL_LEVELS)
     yield _line("count", [level["count"] for level in levels])

@@ -260,7 +260,7 @@ def names_of(schema: Schema | None) -> Names:
 
 
 def _scanned_aliases(tokens: Sequence[str]) -> dict[str, str]:
-    """Return all aliases, whatever their scope: one of a nested query also counts outside of it."""
+    """Map each alias to its name, regardless of scopes: an alias of a nested query also counts outside of it."""
     aliases = {}
     for at, word in enumerate(tokens):
         if word == "as":
@@ -275,9 +275,9 @@ def _is_name(token: str) -> bool:
 
 
 def _representatives(schema: Schema) -> dict[Column, Column]:
-    """Return for each column of a foreign key the first one of the schema among those that equal it.
+    """Map each column of a foreign key to one of the columns that equal it: the first in the order of the schema.
 
-    Sets are built in the order of the keys, and two that a later key connects stay two, as published.
+    Sets of equal columns grow with each key. A key that connects two sets does not merge them, as published.
     """
     groups: list[dict[Column, None]] = []
     for first, second in schema.foreign_keys:

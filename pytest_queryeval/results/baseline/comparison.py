@@ -321,7 +321,7 @@ def _conditions(before: RunResults, after: RunResults) -> Iterator[str]:
 
 
 def compare_reports(before: Report, after: RunResults, *, path: str) -> BaselineReport:
-    """Compare a run with a baseline: plain values, complete, the same for the same reports.
+    """Compare a run with a baseline; the result consists of plain values, and is the same for the same reports.
 
     `path` is the name of the baseline; of an absolute path only the last part is kept.
     """

@@ -162,7 +162,10 @@ def links_of(node: Node) -> list[str]:
 
 
 def readable(tree: Select, names: Mapping[str, str]) -> Select:
-    """Return a query with paths where `normal` made triples of them; `names` are those of the nodes that remain."""
+    """Return a query with the paths that `normal` split into triples, and with variables renamed by `names`.
+
+    If `names` is empty, the query is returned as it is.
+    """
     if not names:
         return tree
     links = [link for link in links_of(tree) if link.startswith(NODE)]
@@ -261,9 +264,9 @@ def _improved(
 
 
 def _uses(tree: Select) -> list[tuple[str, ...]]:
-    """Return the terms of each triple, and of each other part of a query that names variables.
+    """Return, for each part of a query that names variables, its type and its terms.
 
-    A column that is a key of GROUP BY, too, is one part.
+    Parts are triples, filters, BINDs, columns and keys. A column that is also a key of GROUP BY is listed once.
     """
     nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
     columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item))

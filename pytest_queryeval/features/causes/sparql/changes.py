@@ -192,7 +192,10 @@ def chain_likeness(chain: Chain, gold: Chain, *, least: float) -> float | None:
 
 
 def element_likeness(element: Element, gold: Element) -> float | None:
-    """Return the share of common terms of two elements; None for triples and elements of different types."""
+    """Return the share of terms that two elements have in common, from 0 to 1.
+
+    None for triples, for elements of different types, and for blocks with different keywords.
+    """
     if type(element) is not type(gold) or isinstance(element, Triple):
         return None
     if isinstance(element, Block) and isinstance(gold, Block) and element.head[0] != gold.head[0]:

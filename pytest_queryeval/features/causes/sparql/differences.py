@@ -184,7 +184,10 @@ class Differences:
         return [*(step for _, step in needed), *steps], f"{text} with {patterns}" if needed else text
 
     def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[Step]:
-        """Return the steps that drop the superfluous pattern, and the keys of groups, that only a column needs."""
+        """Return the steps that drop the extra patterns and GROUP BY keys that only this column needs.
+
+        There are none if the column is used elsewhere.
+        """
         surplus = {id(node) for edit in self._edits if edit.shown.label == "extra-pattern" for node, _ in edit.steps}
         keys = self._extra_keys(item, predicted, gold)
         elements = () if predicted.where is None else predicted.where.elements

@@ -184,7 +184,7 @@ class _Part:
 def shared_parts(
     predicted: exp.Expr, gold: exp.Expr, write: Callable[[exp.Expr], str], remarks: Remarks
 ) -> SharedPatterns:
-    """Return the parts that only one of two queries has, whose tables have the same aliases.
+    """Return what two queries have in common, and the parts that only one has; their tables have the same aliases.
 
     Parts come first whose texts the queries write in another letter case. `write` returns the text of a tree, which it
     may change.

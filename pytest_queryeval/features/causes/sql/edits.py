@@ -170,7 +170,7 @@ class SqlEdits:
         return tree, dropped_names
 
     def shared_parts(self, remarks: Remarks) -> SharedPatterns:
-        """Return what predicted and gold have in common."""
+        """Return how many parts both queries have in common, and the parts that only one has."""
         return shared_parts(self._root.this, self._gold, self._write, remarks)
 
     def _text(self, side: Side, within: exp.Expr) -> str:
@@ -442,7 +442,10 @@ def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEd
 
 
 def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
-    """Yield the edit that makes two queries of a condition, where gold selects the same from some of its tables."""
+    """Yield the edit that writes a set operation instead of a condition or a table of predicted.
+
+    There is one if gold's first query selects the same as predicted, from all or some of its tables.
+    """
     first = query_within(gold.this)
     if not isinstance(first, exp.Select) or not sources(first).keys() <= sources(predicted).keys():
         return

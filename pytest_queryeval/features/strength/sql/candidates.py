@@ -93,7 +93,7 @@ class CandidateDatabases:
 
     @property
     def constraints(self) -> Constraints:
-        """The tables with the constraints that the rows of the source keep."""
+        """Constraints that all of these databases satisfy, with the tables that have rows."""
         tables = {name: self._tables[name] for name in self._filled}
         return Constraints(f"{self._ddl}\n{tables!r}\n{self._by_data!r}", tables)
 

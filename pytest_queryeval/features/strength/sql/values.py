@@ -45,7 +45,7 @@ class Compared:
 
 
 def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
-    """Return what a query compares, as far as it can be read and its columns are those of `tables`.
+    """Return what a query compares, limited to columns of `tables`; empty if the query cannot be read.
 
     >>> from pytest_queryeval.features.strength.sql.source_tables import read_tables
     >>> tables = read_tables("CREATE TABLE singer (name TEXT, age INT)", "sqlite")
@@ -311,7 +311,7 @@ def key_values(declared: str, first: int = 1) -> Sequence[Cell]:
 
 @lru_cache(maxsize=8_192, typed=True)
 def coerce_value(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return the value as a column of the declared type stores it, or nothing if the column refuses it.
+    """Return a list of the value as a column of the declared type stores it; it is empty if the column refuses it.
 
     >>> coerce_value("31", "INTEGER", is_strict=True), coerce_value(31, "TEXT", is_strict=True)
     ([31], ['31'])

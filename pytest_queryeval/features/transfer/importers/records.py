@@ -433,7 +433,7 @@ class Databases:
             self.settings["sources"] = self._sources
 
     def check_shared(self, kind: str) -> None:
-        """Raise `RecordError` unless cases of a kind that name no source of their own have what they need."""
+        """Raise `RecordError` if `--source` is missing for cases with queries, or is given for cases without."""
         if KINDS[kind].has_queries and "source" not in self.settings:
             raise RecordError("no --source says where its queries run: add it with a path or a URL")
         if not KINDS[kind].has_queries and "source" in self.settings:
@@ -460,7 +460,10 @@ class Databases:
 
 
 def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
-    """Return the path of a file as suites in `output` name it; `otherwise` where there is no such file."""
+    """Return the path of a file relative to `output`, as suites there name it; `otherwise` if there is no such file.
+
+    Raise `QueryEvalError` if suites cannot name it.
+    """
     if otherwise is not None and not os.path.exists(path):  # noqa: PTH110 - as above
         return otherwise
     relative_path = os.path.relpath(os.path.abspath(path), output)  # noqa: PTH100 - links are not followed
