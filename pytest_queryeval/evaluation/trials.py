@@ -109,7 +109,7 @@ class _LeastMean:
 
 
 def distances(room: float, n: int) -> list[float]:
-    """Return ALTERNATIVES distances up to `room`, the ratio of neighbours being the same.
+    """Return the distances of ALTERNATIVES means from a limit, up to `room`, with the same ratio between neighbours.
 
     The first one is at most half of `room`; fewer than `n` scores cannot show smaller ones.
     """

@@ -56,12 +56,15 @@ def guided_queries(
     places: Callable[[], Mapping[int, int]],
     schema: Callable[[], Schema],
 ) -> Iterator[GuidedQuery]:
-    """Yield up to three queries that make the choices of `query` towards a predicted answer; none without a choice.
+    """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
 
-    `gold` is the answer of `query`; `places` returns the columns of `predicted` by those of gold that they stand for,
-    and `schema` the tables. The first query prefers rows whose cells the predicted answer has. The others decide what
-    that leaves open by all columns, ascending and descending; the last one avoids such rows where a query leaves out
-    what it selects.
+    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns the predicted column
+    for each gold column that has one, and `schema` the tables. All three prefer rows of the predicted answer, and
+    settle the rest:
+
+    1. by how many cells of a row the predicted answer has,
+    2. by all columns, ascending,
+    3. by all columns, descending. Within NOT or EXCEPT, this query avoids the rows of the predicted answer instead.
     """
     open_query = _read_open_query(query, dialect)
     if open_query is None:
