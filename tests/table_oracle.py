@@ -43,7 +43,7 @@ def cells_equal(x: Cell, y: Cell, policy: Policy = Policy()) -> bool:  # noqa: B
         if _datatype(x) != _datatype(y):
             return False
         policy = replace(policy, text_numbers=False)
-    x, y = _value(x, policy), _value(y, policy)
+    x, y = (_of_day(_value(cell, policy), policy) for cell in (x, y))
     if x is None or y is None:
         return x is y
     if isinstance(x, NUMBERS) and isinstance(y, NUMBERS):
@@ -74,9 +74,10 @@ def exactly(cell: Cell, policy: Policy = Policy()) -> Hashable:  # noqa: B008 (i
         value = _value(cell, policy)
         if policy.rdf_terms == "strict" and any(_datatype(cell)):
             return exactly(value), _datatype(cell)
-        return ("of a literal", value) if isinstance(value, date) else exactly(value, policy)
+        return ("of a literal", _of_day(value, policy)) if isinstance(value, date) else exactly(value, policy)
     if policy.dates == "strict" and isinstance(cell, date | time):
         return "written", cell.isoformat()
+    cell = _of_day(cell, policy)
     if isinstance(cell, NUMBERS):
         return Fraction(cell) if math.isfinite(cell) else str(float(cell))
     if isinstance(cell, str):
@@ -86,6 +87,14 @@ def exactly(cell: Cell, policy: Policy = Policy()) -> Hashable:  # noqa: B008 (i
     if isinstance(cell, FrozenMapping):
         return frozenset((_key_exactly(key, policy), exactly(value, policy)) for key, value in cell.items())
     return type(cell), cell
+
+
+def _of_day(cell: Cell, policy: Policy) -> Cell:
+    """Return the date in place of a timestamp at its midnight, under `dates: midnight`."""
+    if policy.dates == "midnight" and isinstance(cell, str):
+        return re.sub(r"^(\d{4}-\d\d-\d\d)[ T]00:00(:00(\.0+)?)?$", r"\1", cell)
+    is_naive = policy.dates == "midnight" and isinstance(cell, datetime) and cell.tzinfo is None
+    return cell.date() if is_naive and cell.time() == time() else cell
 
 
 def _key_exactly(key: Cell, policy: Policy) -> Hashable:
@@ -129,7 +138,7 @@ def _text_equals(text: str, value: Cell, policy: Policy) -> bool:
     if isinstance(value, tuple | FrozenMapping):
         return cells_equal(_json(text), value, policy)
     if isinstance(value, date | time):
-        return policy.dates == "by_value" and _reads_as(text, value)
+        return policy.dates != "strict" and _reads_as(text, value)
     if isinstance(value, NUMBERS) and policy.text_numbers and SPELLED_NUMBER.fullmatch(text):
         return _numbers_equal(_number(text), value, policy)
     return False

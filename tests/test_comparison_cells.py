@@ -50,6 +50,7 @@ POLICIES = {
     "numbers in texts": SPARQL,
     "strict terms": STRICT_TERMS,
     "strict dates": STRICT_DATES,
+    "midnight": Policy(dates="midnight"),
     "one": Policy(abs=1),
     "cents": Policy(abs=0.01),
     "cents alone": Policy(rel=0, abs=0.01),

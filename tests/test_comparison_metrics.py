@@ -23,6 +23,7 @@ OF_CELLS = {
     "numbers in texts": Policy(text_numbers=True),
     "numbers in folded texts": Policy(text_numbers=True, case="ignore"),
     "strict dates": Policy(dates="strict"),
+    "midnight": Policy(dates="midnight"),
     "strict terms": Policy(rdf_terms="strict", text_numbers=True),
     "cents": Policy(abs=0.01),
     "a tenth": Policy(rel=0.1),

@@ -1,6 +1,6 @@
 """Settings that a metric cannot use are refused: of `compare`, those that never change its score."""
 
-from datetime import date
+from datetime import date, datetime
 
 import pytest
 from suites import enter, load
@@ -32,6 +32,10 @@ ANSWERS = {
     "case: ignore": [(answer(("A",)), answer(("a",)))],
     "whitespace: ignore": [(answer(("a  b",)), answer(("a b",)))],
     "dates: strict": [(answer((date(2024, 1, 1),)), answer(("2024-01-01",)))],
+    "dates: midnight": [
+        (answer((date(2024, 1, 1),)), answer((datetime(2024, 1, 1),))),
+        (answer(("2024-01-01",)), answer(("2024-01-01 00:00:00",))),
+    ],
     "rdf_terms: strict": [(literal("1", "integer"), literal("1.0", "decimal"))],
     "duplicates: ignore": [
         (answer((1,), (1,), (2,)), answer((1,), (2,))),

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from pytest_queryeval.comparison.graphs import maximum_matching
 from pytest_queryeval.comparison.quantities import (
+    DAY,
     Number,
     Temporal,
     as_float,
@@ -44,6 +45,7 @@ Quantity: TypeAlias = Number | Temporal | Nested
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_MIDNIGHT = re.compile(r"(-?[0-9]{4,12}-[0-9]{2}-[0-9]{2})[ T]00:00(?::00(?:\.0+)?)?", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _PLAIN = frozenset((type(None), int, str, bytes))
 _NUMBERS = frozenset((int, float, Decimal))
@@ -265,7 +267,9 @@ def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...
 
 
 def _may_change(types: set[type], policy: Policy) -> bool:
-    folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
+    folds = (
+        policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore" or policy.dates == "midnight"
+    )
     plain = _PLAIN | _TEMPORAL if policy.dates == "by_value" else _PLAIN
     return not types <= plain or (folds and str in types)
 
@@ -304,14 +308,22 @@ def canonical_value(cell: Cell, policy: Policy) -> Hashable:
             return _literal(cell, policy)
         case TripleTerm():
             return TripleTerm(*(canonical_value(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
-        case date() | time() if policy.dates == "strict":
-            return ("moment", cell.isoformat())
+        case date() | time():
+            return _moment(cell, policy)
         case tuple():
             return Nested(tuple([canonical_value(item, policy) for item in cell]))
         case FrozenMapping():
             return Nested(frozenset((_key(key, policy), canonical_value(item, policy)) for key, item in cell.items()))
         case _:
             return cell
+
+
+def _moment(cell: date | time, policy: Policy) -> Hashable:
+    if policy.dates == "strict":
+        return ("moment", cell.isoformat())
+    if policy.dates == "midnight" and isinstance(cell, datetime) and cell == datetime.combine(cell, time()):
+        return cell.date()
+    return cell
 
 
 def _key(key: Cell, policy: Policy) -> Hashable:
@@ -324,6 +336,8 @@ def _key(key: Cell, policy: Policy) -> Hashable:
 def _text(text: str, policy: Policy) -> Hashable:
     if policy.whitespace == "ignore":
         text = _SPACES.sub(" ", text).strip()
+    if policy.dates == "midnight" and (midnight := _MIDNIGHT.fullmatch(text)):
+        text = midnight[1]
     folded = text.casefold() if policy.case == "ignore" else text
     return QuantityText.of(folded, _number(text)) if policy.text_numbers and _NUMBER.fullmatch(text) else folded
 
@@ -364,8 +378,9 @@ def _literal_value(literal: Literal, policy: Policy) -> Hashable:
         return as_float(number) if literal.datatype in _FLOAT_TYPES else number
     if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
         return int(text in ("true", "1"))
-    if policy.dates == "by_value" and (kind := _TEMPORAL_TYPES.get(literal.datatype)):
+    if policy.dates != "strict" and (kind := _TEMPORAL_TYPES.get(literal.datatype)):
         value = xsd_time(text) if kind == "time" else read_temporal(text)
         if value and value.kind == kind:
-            return value
+            is_midnight = kind == "datetime" and not (value.has_zone or value.fraction or value.seconds % DAY)
+            return value._replace(kind="date") if policy.dates == "midnight" and is_midnight else value
     return _text(literal.lexical, policy)

@@ -36,7 +36,7 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 _END_OF_DAY = re.compile(r"^24:00(?::00(?:\.0+)?)?(?=Z|[+-]|$)", re.IGNORECASE)
-_DAY = 86_400
+DAY = 86_400
 _CYCLE = 146_097  # days of 400 years, after which the calendar repeats itself
 
 
@@ -180,14 +180,14 @@ class Temporal(NamedTuple):
 def temporal_of(value: date | time) -> Temporal:
     """Return the value of a date, a time or a datetime."""
     if isinstance(value, date) and not isinstance(value, datetime):
-        return Temporal("date", value.toordinal() * _DAY)
+        return Temporal("date", value.toordinal() * DAY)
     days = value.toordinal() if isinstance(value, datetime) else 0
     since_start = timedelta(days, value.second, value.microsecond, minutes=value.minute, hours=value.hour)
     offset = value.utcoffset()
     since_start -= offset or timedelta()
     fraction = f"{since_start.microseconds:06d}".rstrip("0")
     kind: OneOf["datetime", "time"] = "datetime" if isinstance(value, datetime) else "time"
-    return Temporal(kind, since_start.days * _DAY + since_start.seconds, fraction, has_zone=offset is not None)
+    return Temporal(kind, since_start.days * DAY + since_start.seconds, fraction, has_zone=offset is not None)
 
 
 def read_temporal(text: str) -> Temporal | None:
@@ -217,7 +217,7 @@ def _moment(match: re.Match[str]) -> Temporal | None:
             cycles, place = divmod(int(year), 400)
             days = date(place + 400, int(match["month"]), int(match["day"])).toordinal() + (cycles - 1) * _CYCLE
         if clock and year and not fraction and _END_OF_DAY.fullmatch(clock):
-            seconds = _DAY
+            seconds = DAY
         elif clock:
             seconds = _seconds(clock)
         if match["offset"]:
@@ -226,7 +226,7 @@ def _moment(match: re.Match[str]) -> Temporal | None:
     except ValueError:
         return None
     kind: OneOf["date", "datetime", "time"] = "time" if not year else "datetime" if clock else "date"
-    return Temporal(kind, days * _DAY + seconds, fraction, has_zone=match["zone"] is not None)
+    return Temporal(kind, days * DAY + seconds, fraction, has_zone=match["zone"] is not None)
 
 
 def _seconds(clock: str) -> int:
@@ -239,7 +239,7 @@ def _seconds(clock: str) -> int:
 def _duration(match: re.Match[str]) -> Temporal:
     amounts = {unit: int(amount or 0) for unit, amount in match.groupdict().items() if unit not in ("sign", "fraction")}
     months = 12 * amounts["years"] + amounts["months"]
-    seconds = amounts["days"] * _DAY + amounts["hours"] * 3600 + amounts["minutes"] * 60 + amounts["seconds"]
+    seconds = amounts["days"] * DAY + amounts["hours"] * 3600 + amounts["minutes"] * 60 + amounts["seconds"]
     fraction = (match["fraction"] or "").rstrip("0")
     negative = match["sign"] is not None and bool(months or seconds or fraction)
     return Temporal("duration", seconds, fraction, months=months, negative=negative)

@@ -21,6 +21,19 @@ ComponentName: TypeAlias = Literal[
     "iuen",
     "keywords",
 ]
+HintKind: TypeAlias = Literal[
+    "rounding",
+    "factor",
+    "midnight",
+    "null-text",
+    "letter-case",
+    "blanks",
+    "text-number",
+    "duplicates",
+    "extra-columns",
+    "missing-column",
+    "joined-columns",
+]
 Row: TypeAlias = list[JsonValue]
 AnyRow = TypeVar("AnyRow")  # a `Row`, or until a report is made of it a row of a `Table`
 # `results/report_schema.py` says what these are limited to.
@@ -179,6 +192,15 @@ NO_DIFFERENCE: DifferenceReport[Any] = {
     "changed": [],
     "repeated": [],
 }
+
+
+class HintReport(TypedDict):
+    """That only the form of a wrong answer differs, and what would accept it, which was tried."""
+
+    kind: HintKind
+    text: str
+    compare: dict[str, JsonValue] | None
+    """The settings of `compare` under which the case would pass; null if the query has to change."""
 
 
 class CausingEditReport(TypedDict):
@@ -451,6 +473,8 @@ class CaseReport(ScoresReport):
     depends_on_tie: bool
     """Whether the answer is right only because gold leaves its answer open, as by a LIMIT that cuts through a tie."""
     difference: DifferenceReport[Row] | None
+    hints: NotRequired[list[HintReport]]
+    """Present if only the form of the answer differs."""
     cause: CauseReport | None
     challenge: NotRequired[ChallengeReport]
     """Present if the answer is right, and a challenge of it was asked for."""

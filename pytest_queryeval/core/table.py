@@ -249,7 +249,7 @@ class Policy:
     text_numbers: bool = False
     case: OneOf["keep", "ignore"] = "keep"
     whitespace: OneOf["keep", "ignore"] = "keep"
-    dates: OneOf["by_value", "strict"] = "by_value"
+    dates: OneOf["by_value", "midnight", "strict"] = "by_value"
     duplicates: OneOf["count", "ignore"] = "count"
     row_order: OneOf["auto", "ignore", "strict"] = "auto"
     columns: OneOf["any", "positional", "by_name"] = "any"

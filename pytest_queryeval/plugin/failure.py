@@ -8,8 +8,6 @@ from typing import Any
 from pytest_queryeval.comparison.difference import (
     column_text,
     distinguishing_texts,
-    has_midnight,
-    is_text_and_number,
     lookalikes,
     shown_cell,
     shown_columns,
@@ -19,7 +17,6 @@ from pytest_queryeval.core.case_report import CaseReport, DifferenceReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.evaluation.other_settings import passes_with
 from pytest_queryeval.reports.story import (
     Differences,
     Notes,
@@ -133,7 +130,7 @@ def _query(label: str, query: str | None) -> Iterator[str]:
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield the first rows that differ, and hints at settings that would make the case pass.
+    """Yield the columns that differ, and the first rows.
 
     The rows come from the answers, whose cells have types, which a report does not keep.
     """
@@ -147,9 +144,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         "changed": shown["changed"][:ROWS],
         "repeated": shown["repeated"][:ROWS],
     }
-    policy, labels = result.case.settings.policy, ShortLabels()
-    alike = lookalikes(difference, policy, _cell)
-    place = "to the suite, for all rows of the table" if result.case.row else "to the case"
+    labels, alike = ShortLabels(), lookalikes(difference, result.case.settings.policy, _cell)
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     told = distinguishing_texts(difference, _room(len(difference["columns"])))
     yield from (f"    changed  | {column_text(found, characters=LINE_CHARACTERS)}" for found in by_column[:ROWS])
@@ -162,17 +157,6 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
-    if has_midnight(difference):
-        yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
-    has_numbers_as_text = any(is_text_and_number(*pair) for _, *pair in alike)
-    rows_agree = not any(difference["counts"].values()) and not difference["repeated"]
-    for may_help, condition, key, value in (
-        (has_numbers_as_text, "a number and its text may be equal", "text_numbers", True),
-        (bool(difference["repeated"]), "duplicates do not matter", "duplicates", "ignore"),
-        (rows_agree, "extra columns do not matter", "extra_columns", "allow"),
-    ):
-        if may_help and passes_with(result, **{key: value}):
-            yield f"  hint       if {condition}, add `compare: {{{key}: {str(value).lower()}}}` {place}"
 
 
 def _row(

@@ -127,9 +127,9 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a metric tells beside its score: a violation of a schema, where texts of queries differ, or a sentence."""
+    """What is said besides scores: a hint, a violation of a schema, where texts of queries differ, or a sentence."""
 
-    name: Literal["violation", "texts", "note"]
+    name: Literal["hint", "violation", "texts", "note"]
     text: str
 
 
@@ -375,6 +375,7 @@ def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRo
 
 def notes(case: CaseReport) -> Iterator[Note]:
     """Yield what metrics report besides scores, and whether predicted is right only because of a tie."""
+    yield from (Note("hint", hint["text"]) for hint in case.get("hints", ()))
     details = case["details"]
     # Their content depends on metrics, and on the program that wrote the report.
     violations: object = details.get("violations")

@@ -38,6 +38,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
 from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
 from pytest_queryeval.evaluation import CaseProgress
+from pytest_queryeval.evaluation.hints import hints
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
@@ -213,6 +214,8 @@ def result_json(
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
+    if found_hints := hints(result):
+        case_report["hints"] = found_hints
     if (challenge := result.shown.challenge) is not None:
         case_report["challenge"] = _challenge(challenge, case.settings.report_rows)
     if result.unreviewed is not None:

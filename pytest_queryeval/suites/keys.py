@@ -331,8 +331,9 @@ COMPARE: Mapping[str, CompareKey] = {
     ),
     "nulls": CompareKey("NULL equals NULL and nothing else", choice("equal")),
     "dates": CompareKey(
-        "by_value (default): dates equal their ISO text, and times the same moment in another zone",
-        choice("by_value", "strict"),
+        "by_value (default): dates equal their ISO text, and times the same moment in another zone; midnight: a date "
+        "also equals the timestamp at its midnight",
+        choice("by_value", "midnight", "strict"),
     ),
     "duplicates": CompareKey("ignore: rows are a set; default: count", choice("count", "ignore")),
     "row_order": CompareKey(

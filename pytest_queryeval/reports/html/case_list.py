@@ -48,7 +48,7 @@ Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", 
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
 NOT_DETAILS = frozenset(
-    {*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie", "unreviewed"}
+    {*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie", "hints", "unreviewed"}
 )
 
 

@@ -324,6 +324,7 @@ function casePage(cases, place, details) {
   return [
     overview(cases, place, details, headline),
     section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", bullets(details.by_column ?? []), differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms, details.places)),
+    section("Hints", bullets(notes("hint"))),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
     isText ? null : section("Answers", answers(details, difference, terms)),

@@ -1,0 +1,367 @@
+"""Hints for a wrong answer of which only the form differs: settings and changes that accept it, all of them tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import chain, permutations, product
+from math import isfinite
+from typing import Any, TypeAlias
+
+from pytest_queryeval.comparison.difference import has_midnight, is_number_text, is_text_and_number
+from pytest_queryeval.comparison.equality import project
+from pytest_queryeval.comparison.pairing import table_pair
+from pytest_queryeval.comparison.quantities import as_float, decimals_of
+from pytest_queryeval.core.case_report import DifferenceReport, HintKind, HintReport
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.metric import Score
+from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
+from pytest_queryeval.core.table import Cell, Literal, Policy, Row, Table
+from pytest_queryeval.evaluation.trials import threshold_violations, verdict_of
+from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
+from pytest_queryeval.text.formatting import one_line
+
+Number: TypeAlias = int | float | Decimal
+Change: TypeAlias = Callable[[Table, Table], tuple[Table, Table]]
+NULL_TEXTS = frozenset(("none", "null"))
+SEPARATORS = (" ", ", ", ",", "", "-", "/", "; ")
+MAX_DECIMALS = 9  # of a number that counts as rounded
+MAX_COLUMNS = 20  # of answers of which missing and joined columns are looked for
+NAME_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remedy:
+    """What may accept an answer: settings of `compare`, or a change of answers that stands for one of the query."""
+
+    kind: HintKind
+    text: str
+    """If what is so; for a change, also what to do."""
+    compare: dict[str, JsonValue] | None = None
+    policy: Mapping[str, Any] | None = None
+    """The fields of a `Policy` that `compare` sets, if they are not the same."""
+    change: Change | None = None
+
+
+def hints(result: CaseResult) -> list[HintReport]:
+    """Return what would make a failed case pass by itself; no query is run again.
+
+    A metric that runs queries again keeps its score.
+    """
+    gold, predicted, difference = result.shown.gold.answer, result.shown.predicted.answer, result.difference
+    if difference is None:
+        return []
+    policy = result.case.settings.policy
+    remedies = [_settings(difference, policy)]
+    if isinstance(gold, Table) and isinstance(predicted, Table):
+        remedies.append(_changes(gold, predicted, difference, policy))
+    return [*_hints(chain.from_iterable(remedies), result)]
+
+
+def _hints(remedies: Iterable[_Remedy], result: CaseResult) -> Iterator[HintReport]:
+    """Yield the first remedy of each kind with which the case passes."""
+    place = "to the suite, for all rows of the table" if result.case.row else "to the case"
+    found = set[HintKind]()
+    for remedy in remedies:
+        if remedy.kind not in found and _passes_with(result, remedy):
+            found.add(remedy.kind)
+            how = f", add `compare: {_flow(remedy.compare)}` {place}" if remedy.compare else ""
+            yield {"kind": remedy.kind, "text": f"{remedy.text}{how}", "compare": remedy.compare}
+
+
+def _flow(value: JsonValue) -> str:
+    """Return a setting as YAML in one line."""
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_flow, value))}]"
+        case str() if re.fullmatch(r"[A-Za-z_]\w*", value) and value.lower() not in (
+            "null",
+            "true",
+            "false",
+            "yes",
+            "no",
+        ):
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+# Settings
+
+
+def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
+    """Yield the settings of `compare` that may help, by the rows of a difference."""
+    columns = _columns(difference)
+    texts = [(_texts(gold), _texts(predicted)) for gold, predicted in columns]
+
+    def meet(fold: Callable[[str], str]) -> bool:
+        return any({*map(fold, gold)} & {*map(fold, predicted)} for gold, predicted in texts)
+
+    unit = _rounded_unit(_number_pairs(difference))
+    # Of numbers without decimals, a whole unit would accept what integer division gives.
+    for tolerance in (unit / 2, *([unit] if unit < 1 else [])) if unit else ():
+        rel: dict[str, JsonValue] = {} if policy.rel is None else {"rel": policy.rel}
+        yield _Remedy(
+            kind="rounding",
+            text="if rounding does not matter",
+            compare={"numbers": {**rel, "abs": float(tolerance)}},
+            policy={"abs": float(tolerance)},
+        )
+    are_numbers_texts = any(
+        is_text_and_number(*cells) and is_number_text(*cells, policy)
+        for gold, predicted in columns
+        for cells in product(gold, predicted)
+    )
+    has_same_rows = not any(difference.get("counts", {"missing": 1}).values()) and not difference["repeated"]
+    settings: tuple[tuple[bool, HintKind, str, dict[str, JsonValue]], ...] = (
+        (has_midnight(difference), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
+        (are_numbers_texts, "text-number", "a number and its text may be equal", {"text_numbers": True}),
+        (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
+        (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
+        (bool(difference["repeated"]), "duplicates", "duplicates do not matter", {"duplicates": "ignore"}),
+        (has_same_rows, "extra-columns", "extra columns do not matter", {"extra_columns": "allow"}),
+    )
+    for may_help, kind, condition, compare in settings:
+        if may_help:
+            yield _Remedy(kind=kind, text=f"if {condition}", compare=compare)
+
+
+def _columns(difference: DifferenceReport[Row]) -> list[tuple[set[Cell], set[Cell]]]:
+    """Return for each column the cells that only gold's or only predicted's rows of a difference have."""
+    golds = [*difference["missing"], *(rows["gold"] for rows in difference["changed"])]
+    others = [*difference["extra"], *(rows["predicted"] for rows in difference["changed"])]
+    sides = ([set(column) for column in zip(*rows, strict=False)] for rows in (golds, others))
+    return [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
+
+
+def _texts(cells: set[Cell]) -> list[str]:
+    return [cell.lexical if isinstance(cell, Literal) else cell for cell in cells if isinstance(cell, str | Literal)]
+
+
+def _number_pairs(difference: DifferenceReport[Row]) -> list[tuple[Number, Number]]:
+    """Return the numbers that stand in the same place of changed rows, else those of a lone column, in their order."""
+    pairs = [
+        cells
+        for rows in difference["changed"]
+        for cells in zip(*(map(_number, rows[side]) for side in ("gold", "predicted")), strict=True)
+    ]
+    if not pairs and len(difference.get("columns", ())) == 1:
+        sides = [
+            [number for (cell,) in rows if (number := _number(cell)) is not None]
+            for rows in (difference["missing"], difference["extra"])
+        ]
+        pairs = list(zip(*map(sorted, sides), strict=False))
+    return [
+        (gold, predicted)
+        for gold, predicted in pairs
+        if gold is not None and predicted is not None and gold != predicted
+    ]
+
+
+def _number(cell: Cell) -> Number | None:
+    """Return a finite number, also of a literal; None for any other cell."""
+    if isinstance(cell, Literal) and re.fullmatch(r"[+-]?\d+\.?\d*", cell.lexical) and cell.datatype:
+        return Decimal(cell.lexical)
+    if isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
+        return None
+    return cell if isfinite(as_float(cell)) else None
+
+
+def _rounded_unit(pairs: Sequence[tuple[Number, Number]]) -> Decimal | None:
+    """Return the unit of the last place to which one number of each pair is rounded, or cut; None for other pairs."""
+    units = set[Decimal]()
+    for pair in pairs:
+        exact = [Decimal(repr(number)) if isinstance(number, float) else Decimal(number) for number in pair]
+        decimals = [decimals_of(number.normalize()) or 0 for number in exact]
+        unit = Decimal(1).scaleb(-min(decimals))
+        if decimals[0] == decimals[1] or min(decimals) > MAX_DECIMALS or abs(exact[0] - exact[1]) > unit:
+            return None
+        units.add(unit)
+    return max(units, default=None)
+
+
+# Changes
+
+
+def _changes(gold: Table, predicted: Table, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
+    """Yield changes of a query that may help."""
+    if gold.is_graph or predicted.is_graph or not gold.rows or not predicted.rows:
+        return
+    nulls = [
+        (None in gold_cells, None in cells, _texts(gold_cells), _texts(cells))
+        for gold_cells, cells in _columns(difference)
+    ]
+    for side, spelled in (
+        ("predicted", [null and _null_texts(texts) for null, _, _, texts in nulls]),
+        ("gold", [null and _null_texts(texts) for _, null, texts, _ in nulls]),
+    ):
+        if text := next(filter(None, spelled), None):
+            yield _Remedy(
+                kind="null-text",
+                text=f"{side} has the text '{text}' instead of NULL: select NULL",
+                change=lambda gold, predicted: (_with_nulls(gold), _with_nulls(predicted)),
+            )
+    yield from _factors(gold, predicted, difference, policy)
+    widths = len(gold.columns), len(predicted.columns)
+    if max(widths) > MAX_COLUMNS or policy.gold_columns:
+        return
+    if widths[0] == widths[1] + 1:
+        yield from _missing_columns(gold)
+    yield from _joined(gold, predicted, policy)
+
+
+def _null_texts(texts: Sequence[str]) -> str:
+    return next((text for text in texts if text.casefold() in NULL_TEXTS), "")
+
+
+def _with_nulls(table: Table) -> Table:
+    def cell(cell: Cell) -> Cell:
+        return None if isinstance(cell, str) and cell.casefold() in NULL_TEXTS else cell
+
+    return _mapped(table, lambda row: tuple(map(cell, row)))
+
+
+def _mapped(table: Table, change: Callable[[Row], Row], columns: Sequence[str] | None = None) -> Table:
+    """Return a table whose rows are changed, those that tie included."""
+    ties = table.ties and tuple(replace(tie, rows=tuple(map(change, tie.rows))) for tie in table.ties)
+    names = table.columns if columns is None else tuple(columns)
+    return Table(columns=names, rows=[change(row) for row in table.rows], ties=ties, has_header=table.has_header)
+
+
+def _factors(gold: Table, predicted: Table, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
+    """Yield a factor of 100 between the numbers of one or several columns."""
+    pairs = _number_pairs(difference)
+    alignment = table_pair(gold, predicted, policy).alignment
+    if alignment is None or all(type(x) is type(y) is int for x, y in pairs):  # no shares, and no percentages
+        return
+    for factor, remedy in ((100, "divide it by 100"), (Decimal("0.01"), "multiply it by 100")):
+        if all(abs(float(y) - float(x) * float(factor)) <= 1e-6 * abs(float(y)) for x, y in pairs):
+            places = [
+                place
+                for place, column in enumerate(alignment.columns)
+                if any(
+                    _number(row[place]) != _number(rows["predicted"][place])
+                    for rows in difference["changed"]
+                    for row in [rows["gold"]]
+                )
+            ] or [0]
+            names = ", ".join(one_line(gold.columns[place], NAME_CHARACTERS) for place in places)
+            scaled = frozenset(alignment.columns[place] for place in places)
+            yield _Remedy(
+                kind="factor",
+                text=f"{names}: predicted is {'100 times' if factor == 100 else 'a hundredth of'} gold: {remedy}",
+                change=lambda gold, predicted, scaled=scaled, factor=factor: (gold, _scaled(predicted, scaled, factor)),  # type: ignore[misc]
+            )
+
+
+def _scaled(table: Table, columns: frozenset[int], factor: Number) -> Table:
+    def scaled(place: int, cell: Cell) -> Cell:
+        number = _number(cell) if place in columns else None
+        if number is None:
+            return cell
+        return number / float(factor) if isinstance(number, float) else Decimal(number) / Decimal(factor)
+
+    return _mapped(table, lambda row: tuple([scaled(place, cell) for place, cell in enumerate(row)]))
+
+
+def _missing_columns(gold: Table) -> Iterator[_Remedy]:
+    """Yield the columns that identify gold's rows, each as one that predicted lacks."""
+    for place, column in enumerate(zip(*gold.rows, strict=True)):
+        if len({*column}) == len(gold.rows):
+            left = [other for other in range(len(gold.columns)) if other != place]
+            names: list[JsonValue] = [gold.columns[other] for other in left]
+            is_clear = len({str(name).casefold() for name in names}) == len(names) and all(names)
+            yield _Remedy(
+                kind="missing-column",
+                text=f"if the column {one_line(gold.columns[place], NAME_CHARACTERS)} of gold does not matter",
+                compare={"gold_columns": names if is_clear else [*left]},
+                policy={},
+                change=lambda gold, predicted, left=left: (project(gold, left), predicted),  # type: ignore[misc]
+            )
+
+
+def _joined(gold: Table, predicted: Table, policy: Policy) -> Iterator[_Remedy]:
+    """Yield two columns of one side that are joined in one of the other side."""
+    if abs(len(gold.columns) - len(predicted.columns)) != 1:
+        return
+    is_gold_split = len(gold.columns) > len(predicted.columns)
+    split, whole = (gold, predicted) if is_gold_split else (predicted, gold)
+    texts = {cell for row in whole.rows for cell in row if isinstance(cell, str)}
+    for first, second in permutations(range(len(split.columns)), 2):
+        for separator in SEPARATORS:
+            if _join(split.rows[0], first, second, separator)[0] not in texts:
+                continue
+
+            def join(table: Table, at: tuple[int, int, str] = (first, second, separator)) -> Table:
+                names = ("joined", *(name for place, name in enumerate(table.columns) if place not in at[:2]))
+                return _mapped(table, lambda row: _join(row, *at), names)
+
+            names = " and ".join(one_line(split.columns[place], NAME_CHARACTERS) for place in (first, second))
+            if is_gold_split:
+                text = f"predicted joins {names} in one column: select both"
+            else:
+                text = f"gold has {names} joined in one column by '{separator}': select them so"
+
+            def change(gold: Table, predicted: Table, join: Callable[[Table], Table] = join) -> tuple[Table, Table]:
+                return (join(gold), predicted) if is_gold_split else (gold, join(predicted))
+
+            yield _Remedy(kind="joined-columns", text=text, change=change)
+            return
+
+
+def _join(row: Row, first: int, second: int, separator: str) -> Row:
+    """Return a row whose first cell joins two cells, followed by the others; None if one of them is NULL."""
+    is_null = row[first] is None or row[second] is None
+    joined = None if is_null else f"{row[first]}{separator}{row[second]}"
+    return (joined, *(cell for place, cell in enumerate(row) if place not in (first, second)))
+
+
+# Scores
+
+
+def _passes_with(result: CaseResult, remedy: _Remedy) -> bool:
+    """Return whether the trials of a case would pass with a remedy; False for settings that would be refused."""
+    fields = remedy.policy if remedy.policy is not None else remedy.compare or {}
+    policy = replace(result.case.settings.policy, **fields)
+    if policy.has_ordered_set or (fields and policy == result.case.settings.policy):
+        return False
+    case = replace(result.case, settings=replace(result.case.settings, policy=policy))
+    trials = [_scored_again(trial, case, remedy.change) for trial in result.trials]
+    return not verdict_of(case, trials)[2]
+
+
+def _scored_again(trial: Trial, case: Case, change: Change | None) -> Trial:
+    gold, predicted = trial.gold.answer, trial.predicted.answer
+    if change is not None and isinstance(gold, Table) and isinstance(predicted, Table):
+        gold, predicted = change(gold, predicted)
+        trial = replace(
+            trial, gold=replace(trial.gold, answer=gold), predicted=replace(trial.predicted, answer=predicted)
+        )
+    scores = {name: _score(name, trial, case) for name in {**trial.scores, **case.settings.thresholds}}
+    violations = threshold_violations(scores, case)
+    passed = not violations and trial.predicted.error is None if case.settings.thresholds else None
+    return replace(trial, scores=scores, violations=violations, passed=passed)
+
+
+def _score(name: str, trial: Trial, case: Case) -> float | None:
+    """Return the score under the settings of `case`; the earlier one of a metric that does not follow them alone."""
+    earlier_score, gold, predicted = trial.scores.get(name), trial.gold, trial.predicted
+    if name not in case.settings.thresholds or gold.answer is None or predicted.answer is None:
+        return earlier_score
+    if isinstance(gold.answer, AddedAnswer):
+        return float(gold.answer.equals(predicted.answer, case)) if name == DECIDING_METRIC else earlier_score
+    metric, options = metric_of(case.settings, name)
+    if metric.published or metric.injected != {"policy"}:
+        return earlier_score
+    inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
+    try:
+        score = metric.function(*inputs, **options, policy=case.settings.policy)
+    except Exception:  # noqa: BLE001 - a metric of the user's may raise anything
+        return earlier_score
+    value = score.value if isinstance(score, Score) else score
+    return earlier_score if value is None else value
