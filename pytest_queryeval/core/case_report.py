@@ -385,6 +385,9 @@ class CaseFingerprint(TypedDict):
     compare: dict[str, JsonValue]
     """The settings of the comparison that differ from the default of the kind."""
     options: dict[str, dict[str, JsonValue]]
+    definitions: NotRequired[dict[str, int]]
+    """The numbers of the definitions of metrics that were defined otherwise before; 1 for others. Baselines do not
+    compare the scores of different ones."""
     source: str | None
     """The state of the source, None if unknown."""
     gold_source: NotRequired[str | None]

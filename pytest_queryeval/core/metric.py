@@ -119,6 +119,9 @@ class Metric:
     count."""
     published: bool = False
     """Whether it follows a published evaluator instead of the case's `compare`; it then gets all columns of gold."""
+    definition: int = 1
+    """The number of its definition: a metric that scores the same answers otherwise than before has a greater one, and
+    no baseline compares the two."""
     counts: tuple[str, Callable[..., Any]] | None = None
     """A name in `details.counts`, which metrics may share, and the function that computes the counts behind the score.
 
@@ -178,6 +181,7 @@ def metric(
     group: MetricGroup = "answers",
     ignores: frozenset[str] = frozenset(),
     published: bool = False,
+    definition: int = 1,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
     """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments."""
@@ -198,6 +202,7 @@ def metric(
         "group": group,
         "ignores": ignores,
         "published": published,
+        "definition": definition,
         "counts": counts,
     }
 

@@ -52,6 +52,12 @@ def case_fingerprint(
         },
         "source": source_states.source,
     }
+    if definitions := {
+        name: METRICS[name].definition
+        for name in reviewed_case.settings.score_names
+        if name in METRICS and METRICS[name].definition > 1
+    }:
+        fingerprint["definitions"] = definitions
     if case.settings.gold_source is not None:
         fingerprint["gold_source"] = source_states.gold_source
     if review is not None and review.decision != "unsure":

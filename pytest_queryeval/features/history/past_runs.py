@@ -24,7 +24,7 @@ from pytest_queryeval.features.history.leaderboard import Mean, mean_of, strip_p
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
-from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
 from pytest_queryeval.results.report_file import moment_of
 from pytest_queryeval.results.verdict import verdict
@@ -222,7 +222,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
 def _step(before: RunResults, after: RunResults, metric: str) -> RunChange:
     difference, pairs = run_difference(before, after), Pairs()
     for old, new in difference.common:
-        pairs.add(score_of(metric, old), score_of(metric, new))
+        pairs.add(*compared_scores(metric, old, new))
     step: RunChange = {
         "common": len(difference.common),
         "change": None,

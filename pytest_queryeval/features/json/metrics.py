@@ -16,13 +16,12 @@ from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score, Similarity, metric
 from pytest_queryeval.documents.json_path import compiled, json_type, selected
+from pytest_queryeval.features.json.alignment import BOUNDED, comparison
 from pytest_queryeval.features.json.values import (
     Depth,
     Lists,
     Values,
     canonical_text,
-    count_equal_leaves,
-    count_leaves,
     equal,
     is_leaf,
     values_by_path,
@@ -58,24 +57,28 @@ def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
 
 
 def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
-    common = count_equal_leaves(gold.value, predicted.value)
-    return Counts(common, count_leaves(predicted.value) - common, count_leaves(gold.value) - common).as_dict()
+    found = comparison(gold, predicted)
+    return Counts(found.shared, found.predicted_leaves - found.shared, found.gold.leaves - found.shared).as_dict()
 
 
-@metric(answers=JsonAnswer, counts=("path", _counts))
-def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
+@metric(answers=JsonAnswer, counts=("path", _counts), definition=2)
+def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> Score | float:
     """Return the F1 of the pairs of a path and the scalar at it, over the whole answers.
 
-    2·common pairs / (gold's + predicted's pairs). Items of lists have their index in the path, scalars are compared as
-    in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is
-    itself a scalar has one pair, with the empty path. In [0, 1].
+    2·common pairs / (gold's + predicted's pairs). Before paths are compared, elements of lists are aligned in their
+    order, so that the two answers share most pairs: a record that is inserted costs its own pairs only. Scalars are
+    compared as in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer
+    that is itself a scalar has one pair, with the empty path. In [0, 1]. Where lists are too long to find their best
+    alignment, the score is at most too low, and a note says so.
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
+    >>> path_f1(JsonAnswer([1, 2, 3, 4]), JsonAnswer([0, 1, 2, 3]))
+    0.75
     """
-    return (
-        2 * count_equal_leaves(gold.value, predicted.value) / (count_leaves(gold.value) + count_leaves(predicted.value))
-    )
+    found = comparison(gold, predicted)
+    f1 = 2 * found.shared / (found.gold.leaves + found.predicted_leaves)
+    return Score(value=f1, details={"notes": [f"path_f1: {BOUNDED}"]}) if found.is_bounded else f1
 
 
 def check_options(options: Mapping[str, JsonValue]) -> None:

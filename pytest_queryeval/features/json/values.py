@@ -132,25 +132,6 @@ def _children_of_one(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
     return {None: value} if lists == "set" else {index: (item,) for index, item in enumerate(value)}
 
 
-def count_leaves(value: JsonValue) -> int:
-    """Return how many paths lead from the value to a leaf; one if it is a leaf itself."""
-    if isinstance(value, dict):
-        return sum(map(count_leaves, value.values())) if value else 1
-    if isinstance(value, list):
-        return sum(map(count_leaves, value)) if value else 1
-    return 1
-
-
-def count_equal_leaves(gold: JsonValue, predicted: JsonValue) -> int:
-    """Return how many paths end in an equal leaf on both sides; items of lists are compared by index."""
-    if isinstance(gold, dict) and isinstance(predicted, dict) and gold and predicted:
-        return sum(count_equal_leaves(item, predicted[key]) for key, item in gold.items() if key in predicted)
-    if isinstance(gold, list) and isinstance(predicted, list) and gold and predicted:
-        return sum(map(count_equal_leaves, gold, predicted))
-    # Here at least one side is a leaf, or they are an object and a list.
-    return equal(gold, predicted)
-
-
 def path_text(steps: Iterable[str | int]) -> str:
     r"""Return the path as a JSONPath (RFC 9535), with quotes around keys that need them, truncated in its middle.
 

@@ -29,7 +29,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, RunDifference, in_scope, run_difference
-from pytest_queryeval.results.baseline.pairs import Pairs, score_of
+from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, is_defined_otherwise
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
 from pytest_queryeval.text.redaction import redact
@@ -252,6 +252,7 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     ),
     "comparison policy edited": _edited("compare"),
     "metric options edited": _edited("options"),
+    "metrics defined otherwise": lambda old, new: any(is_defined_otherwise(name, old, new) for name in new["scores"]),
     "JSON Schema, structure or tables edited": _edited("schemas"),
     METRICS: lambda old, new: bool(new["scores"] and old["scores"].keys() - new["scores"].keys()),
     "tags or difficulty edited": lambda old, new: (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]),
@@ -340,7 +341,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         for case, counts in zip((old, new), labels, strict=True):
             counts.update(cause_labels(case))
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"], *run_metrics)):
-            pairs[name].add(score_of(name, old), score_of(name, new))
+            pairs[name].add(*compared_scores(name, old, new))
         concerned_metrics.update(
             name
             for name, run_metric in run_metrics.items()

@@ -16,6 +16,22 @@ def score_of(metric: str, case: CaseReport) -> float | None:
     return RUN_METRICS[metric].score(case) if metric in RUN_METRICS else case["scores"].get(metric)
 
 
+def compared_scores(metric: str, before: CaseReport, after: CaseReport) -> tuple[float | None, float | None]:
+    """Return the scores of a case in two runs; none where the metric was defined otherwise in one of them."""
+    if is_defined_otherwise(metric, before, after):
+        return None, None
+    return score_of(metric, before), score_of(metric, after)
+
+
+def is_defined_otherwise(metric: str, before: CaseReport, after: CaseReport) -> bool:
+    """Return whether a case has scores of a metric by two definitions."""
+    definitions = [
+        1 if (fingerprint := case["fingerprint"]) is None else fingerprint.get("definitions", {}).get(metric, 1)
+        for case in (before, after)
+    ]
+    return definitions[0] != definitions[1] and metric in before["scores"] and metric in after["scores"]
+
+
 def mean(values: Sequence[float]) -> float:
     """Return the mean, the same in any order; 0 without any value."""
     return math.fsum(values) / len(values) if values else 0.0

@@ -37,7 +37,7 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.metrics import METRICS, better_of, greatest_score
 from pytest_queryeval.results.aggregation import measures_of
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, flip_kind
-from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, mean, score_of
 from pytest_queryeval.text.formatting import format_amount, format_score, pluralize, signed
 
 MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
@@ -169,7 +169,7 @@ class NoRegression(GateRule):
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
         if earlier is None:
             return None
-        before, after = score_of(gate["metric"], earlier), score_of(gate["metric"], case)
+        before, after = compared_scores(gate["metric"], earlier, case)
         if before is None or after is None:
             return None if gate["metric"] == PASS_RATE else {}
         return {"before": before, "after": after}
