@@ -93,6 +93,14 @@ MORE = {
     "both-metrics": SAME | {"thresholds": {EXECUTION: 1, BIRD: 1}},
     "another-metric": SAME | {"thresholds": {"soft_f1": 1}},
     "golds": {"gold_any": [TABLE["other"], TABLE["gold"], TABLE["other"]], "predicted": "SELECT 1 AS a, 7 AS b"},
+    "long-query": {
+        "gold": "\n".join(["SELECT 1", *(f"+ {n}" for n in range(40)), "-- the end"]),
+        "predicted": "\n".join(["SELECT 1", *(f"+ {n + (n in (20, 36))}" for n in range(40)), "-- the end"]),
+    },
+    "long-line": {
+        "gold": f"SELECT {' + '.join(map(str, range(200)))}",
+        "predicted": f"SELECT {' + '.join(map(str, range(200)))}".replace(" 100 ", " 777 "),
+    },
     "unsafe": {"gold": "SELECT 1", "predicted": "DELETE FROM t"},
     "cause": {"gold": "SELECT a FROM t WHERE a > 30", "predicted": "SELECT a FROM t WHERE a > 40"},
     "colours": {
@@ -206,6 +214,22 @@ def test_a_failure_names_the_closest_gold_the_cause_and_where_a_setting_belongs(
     assert "add `compare: {extra_columns: allow}` to the suite, for all rows of the table" in "\n".join(
         texts["of-table"]
     )
+
+
+def test_what_differs_of_long_queries_is_shown(texts):
+    several = texts["long-query"]
+    gold, predicted = (line for line in texts["long-line"] if re.match("(gold|predicted) \\|", line))
+
+    first = several.index("gold | … 19 lines")
+    assert several[first + 1 : first + 15] == [
+        *(f"| + {n}" for n in range(18, 24)),
+        "| … 7 lines",
+        *(f"| + {n}" for n in range(31, 37)),
+        "| … 4 more lines",
+    ]
+    assert {"predicted | … 19 lines", "| + 21", "| + 37"} <= {*several}
+    assert (" 99 + 100 + 101 " in gold, " 99 + 777 + 101 " in predicted) == (True, True)
+    assert max(map(len, (gold, predicted))) < 180
 
 
 def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold(run):

@@ -1,5 +1,6 @@
 import json
 import math
+import random
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -13,6 +14,7 @@ from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
 from pytest_queryeval.text.formatting import (  # white box: texts of every sort, for all surfaces
     escape_invisible,
+    excerpts,
     one_line,
     one_line_with_end,
     terminal_safe,
@@ -205,3 +207,18 @@ def test_a_value_within_itself_ends_in_an_ellipsis():
 
     assert "…" in text
     assert text.startswith('{"name": "ring", "inner": [{"name": "ring"')
+
+
+def test_excerpts_of_two_texts_are_as_short_as_asked_and_show_what_differs():
+    chance = random.Random(3)
+    for _ in range(3_000):
+        characters = chance.randint(12, 40)
+        gold = "".join(chance.choices("abcdefghij", k=chance.randint(0, 80)))
+        predicted = list(gold)
+        for place in chance.choices(range(len(gold) + 1), k=chance.randint(0, 3)):
+            predicted[place : place + chance.randint(0, 2)] = chance.choice(["", "x", "yz"])
+
+        shown = excerpts(gold, "".join(predicted), characters)
+
+        assert max(map(len, shown)) <= characters
+        assert (shown[0] != shown[1]) == (gold != "".join(predicted)), (gold, predicted, characters, shown)

@@ -34,16 +34,19 @@ from pytest_queryeval.results.case_json import ShortLabels
 from pytest_queryeval.results.verdict import LINE_CHARACTERS, headline
 from pytest_queryeval.text.formatting import (
     cell_text,
+    excerpts,
     format_score,
     one_line,
     one_line_with_end,
     pluralize,
+    shared_ends,
     terminal_safe,
     truncate,
 )
 
 ROWS = 8
 QUERY_LINES = 12
+CONTEXT_LINES = 2  # before the first line that differs
 NOTE_CHARACTERS = 400
 CAUSE_CHARACTERS = 500  # of an edit, which a report has up to 400
 CELL_CHARACTERS = 40  # at least
@@ -71,11 +74,12 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
     """Yield the lines of the parts of a story."""
+    queries = {part.name: part.text for part in story if isinstance(part, StoryQuery)}
     shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
     for part in story:
         match part:
             case StoryQuery(name=name, text=text):
-                yield from _query(name, text)
+                yield from _query(name, text, queries.get("predicted" if name == "gold" else "gold"))
             case StoryCause(cause=cause):
                 yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in cause["edits"])
             case StoryChallenge(summary=summary, counterexample=counterexample):
@@ -117,16 +121,35 @@ def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[s
         yield f"{markup(label, **{colour: True})}{bar}{BETWEEN.join(coloured_cells)}"
 
 
-def _query(label: str, query: str | None) -> Iterator[str]:
-    """Yield the first lines of a query behind its label."""
+def _query(label: str, query: str | None, other: str | None) -> Iterator[str]:
+    """Yield the lines of a query behind its label; of a long one those where it differs from the other one."""
     if query is None:
         yield f"  {label:<10} | (a stored answer)"
         return
-    lines = terminal_safe(query).strip("\n").splitlines() or [""]
-    for number, line in enumerate(lines[:QUERY_LINES]):
-        yield f"  {label if number == 0 else '':<10} | {truncate(line, LINE_CHARACTERS)}".rstrip()
-    if len(lines) > QUERY_LINES:
-        yield f"  {'':<10} | … {len(lines) - QUERY_LINES} more lines"
+    lines, others = (terminal_safe(text or "").strip("\n").splitlines() or [""] for text in (query, other))
+    start, end = shared_ends(lines, others)
+    done = 0
+    for block in _blocks(len(lines), start, len(lines) - end):
+        if block.start > done:
+            yield f"  {label if not done else '':<10} | … {pluralize(block.start - done, 'line')}"
+        for number in block:
+            counterpart = others[number] if start <= number < len(others) else ""
+            line = excerpts(lines[number], counterpart, LINE_CHARACTERS)[0]
+            yield f"  {label if number == 0 else '':<10} | {line}".rstrip()
+        done = block.stop
+    if done < len(lines):
+        yield f"  {'':<10} | … {len(lines) - done} more lines"
+
+
+def _blocks(lines: int, start: int, stop: int) -> list[range]:
+    """Return which of so many lines to show: the differing ones from `start` to `stop` as far as there is room."""
+    if lines <= QUERY_LINES:
+        return [range(lines)]
+    first = max(0, min(start - CONTEXT_LINES, lines - QUERY_LINES))
+    if stop <= first + QUERY_LINES:
+        return [range(first, first + QUERY_LINES)]
+    half = QUERY_LINES // 2
+    return [range(first, first + half), range(stop - half, stop)]
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:

@@ -263,8 +263,7 @@ def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | 
     texts = [redact(text[: AHEAD * characters]) for text in (gold, predicted)]
     if texts[0] == texts[1] or len({cut_middle(_look(text), characters) for text in texts}) > 1:
         return None
-    start = _shared_start(*texts)
-    end = _shared_start(*(text[: start - len(text) - 1 : -1] for text in texts))
+    start, end = shared_ends(*texts)
     before = max(start - characters // 4, 0)
     excerpts = ["…" * bool(before) + _with_escapes(text, before, start, len(text) - end) for text in texts]
     return one_line(excerpts[0], characters), one_line(excerpts[1], characters)
@@ -277,32 +276,37 @@ def excerpts(gold: str, predicted: str, characters: int) -> tuple[str, str]:
     ('…abcccccccc…', '…adcccccccc…')
     """
     texts = [redact(gold), redact(predicted)]
-    start = _shared_start(*texts)
-    end = _shared_start(*(text[: start - len(text) - 1 : -1] for text in texts))
-    return _excerpt(texts[0], start, end, characters), _excerpt(texts[1], start, end, characters)
+    start, end = shared_ends(*texts)
+    shorter, longer = sorted(map(len, texts))
+    # The same place in both, so that what differs stands at the same place of both excerpts.
+    first = max(0, min(start - max(1, (characters - (longer - start - end)) // 4), shorter - characters))
+    return _excerpt(texts[0], start, end, first, characters), _excerpt(texts[1], start, end, first, characters)
 
 
-def _excerpt(text: str, start: int, end: int, characters: int) -> str:
-    """Return a text cut to what lies between its first `start` and last `end` characters, and what fits around it."""
+def _excerpt(text: str, start: int, end: int, first: int, characters: int) -> str:
+    """Return a text from `first` on, or cut to what lies between its `start` first and `end` last characters."""
     if len(text) <= characters:
         return text
-    differing = len(text) - end - start
-    before, after = "…" * bool(start), "…" * bool(end)
-    if differing > characters - len(before + after):  # the beginning and the end of what differs
-        room = characters - len(before + after)
-        return f"{before}{cut_middle(text[start : len(text) - end], room)}{after}"
-    first = max(0, min(start - (characters - differing) // 4, len(text) - characters))
+    if len(text) - end - start > characters - 2:  # the beginning and the end of what differs
+        start, end = (0 if alike <= characters // 4 else alike for alike in (start, end))
+        before, after = "…" * bool(start), "…" * bool(end)
+        return f"{before}{cut_middle(text[start : len(text) - end], characters - len(before + after))}{after}"
+    first = max(first, len(text) - end - characters + 1) if first else first
     part = text[first : first + characters]
     before, after = "…" * (first > 0), "…" * (first + characters < len(text))
     return f"{before}{part[len(before) : len(part) - len(after)]}{after}"
 
 
-def _shared_start(text: str, further_text: str) -> int:
-    """Return how many characters two texts begin with alike."""
-    differing = (
-        place for place, (first, second) in enumerate(zip(text, further_text, strict=False)) if first != second
-    )
-    return next(differing, min(len(text), len(further_text)))
+def shared_ends(first: Sequence[object], second: Sequence[object]) -> tuple[int, int]:
+    """Return how many members two sequences begin with alike, and how many of the others they end with alike.
+
+    >>> shared_ends("abcbc", "abc"), shared_ends("ab", "ab")
+    ((3, 0), (2, 0))
+    """
+    shortest = min(len(first), len(second))
+    start = next((at for at in range(shortest) if first[at] != second[at]), shortest)
+    most = shortest - start
+    return start, next((at for at in range(most) if first[-1 - at] != second[-1 - at]), most)
 
 
 def _look(text: str) -> str:
