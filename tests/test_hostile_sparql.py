@@ -75,7 +75,6 @@ class TestOxigraph(EngineContract):
     }
     rows = "SELECT ?s { ?s ?p ?o } LIMIT {count}"
     state = COUNT
-    late_seconds = 0.3
     seconds = 30.0
     max_rows = 10_000
 
