@@ -84,7 +84,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
     extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
     counts: DifferenceCounts = {"missing": len(missing_at), "extra": len(extra_at)}
-    pairs = similar_rows(tables, columns, missing_at, extra_at)
+    pairs = similar_rows(tables, columns, gold_codes, predicted_codes, missing_at, extra_at)
 
     def predicted_row(at: int) -> Row:
         return tuple([predicted_rows[at][column] for column in columns])

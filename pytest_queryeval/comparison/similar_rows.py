@@ -14,7 +14,7 @@ from pytest_queryeval.comparison.coded_tables import CodedRow
 from pytest_queryeval.comparison.pairing import TablePair
 
 MAX_KEY_COLUMNS = 3
-MAX_KEY_CELLS = 200_000  # that are read to find several columns that identify rows together
+MAX_KEY_CELLS = 100_000  # that are read to find several columns that identify rows together
 MAX_MATCHED = 100  # rows of each side of which the best match is looked for
 
 
@@ -33,14 +33,20 @@ class RowPairs(NamedTuple):
     rows: list[SimilarRows]
 
 
-def similar_rows(tables: TablePair, columns: tuple[int, ...], missing: Sequence[int], extra: Sequence[int]) -> RowPairs:
+def similar_rows(
+    tables: TablePair,
+    columns: tuple[int, ...],
+    gold: Sequence[CodedRow],
+    predicted: Mapping[int, CodedRow],
+    missing: Sequence[int],
+    extra: Sequence[int],
+) -> RowPairs:
     """Pair missing with extra rows that agree in at least half of the columns, those that identify a row among them.
 
-    `missing` and `extra` are the positions of gold's and predicted's rows without an equal partner, in tables whose
-    gold column i is aligned with predicted `columns[i]`. These columns identify rows: the fewest, then leftmost ones
+    `gold` and `predicted` are the rows as `CodedTables.project` returns them for the alignment `columns`, `missing` and
+    `extra` the positions of those without an equal partner. These columns identify rows: the fewest, then leftmost ones
     whose values are unique in both answers; of several such choices the one that pairs most rows.
     """
-    gold, predicted = tables.coded.project(columns)
     if not missing or not extra or len(columns) < 2:
         return RowPairs((), [])
     difference = _difference_of(tables, columns, gold, predicted)

@@ -138,7 +138,7 @@ def _without_answers(case: CaseReport) -> CaseReport:
     if case["predicted"] is not None:
         case["predicted"]["sample"] = []
     if case["difference"] is not None:
-        case["difference"] |= {"missing": [], "extra": [], "changed": [], "repeated": []}
+        case["difference"] |= {"missing": [], "extra": [], "changed": [], "repeated": [], "by_column": []}
     return case
 
 
