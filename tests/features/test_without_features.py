@@ -37,10 +37,10 @@ def test_every_feature_says_what_it_is_for():
 
 def test_the_documentation_links_to_every_feature():
     architecture, included = ((ROOT / "docs" / f"{page}.md").read_text() for page in ("architecture", "features"))
-    pages = [f"../pytest_queryeval/features/{name}/README.md" for name in FEATURES]
+    pages = [f"{{include}} ../pytest_queryeval/features/{name}/README.md\n" for name in FEATURES]
 
-    assert [page for page in pages if f"]({page})" not in architecture] == []
-    assert [page for page in pages if f"{{include}} {page}\n" not in included] == []
+    assert "](features.md)" in architecture
+    assert [page for page in pages if page not in included] == []
 
 
 @pytest.mark.parametrize(
