@@ -91,20 +91,25 @@ def agree_in(columns: Sequence[int], gold: Table, predicted: Table, policy: Poli
     return execution_accuracy(project(gold, columns), predicted, policy=in_any_place) == 1.0
 
 
-def likely_columns(gold: Table, predicted: Table, policy: Policy) -> Mapping[int, int]:
-    """Return the columns of predicted, by position, that stand for those of gold although the answers differ.
+def likely_columns(gold: Table, predicted: Table, policy: Policy) -> list[Mapping[int, int]]:
+    """Return which columns of predicted, by position, may stand for those of gold although the answers differ.
 
-    They have the same names, or are those of the best alignment, or stand in the same places.
+    They have the same names, or else are those of the best alignment, or stand in the same places: the likeliest first.
     """
     chosen = [column_place(column, gold.columns) for column in policy.gold_columns] or [*range(len(gold.columns))]
     names = [gold.columns[place].lower() for place in chosen]
     predicted_names = [name.lower() for name in predicted.columns]
     if policy.columns != "positional" and len({*names}) == len(names) and {*names} <= {*predicted_names}:
-        return {place: predicted_names.index(name) for place, name in zip(chosen, names, strict=True)}
+        return [{place: predicted_names.index(name) for place, name in zip(chosen, names, strict=True)}]
+    in_place: Mapping[int, int] = dict(zip(chosen, range(len(predicted.columns)), strict=False))
     alignment = table_pair(project(gold, policy.gold_columns), predicted, policy).alignment
-    if alignment is not None and alignment.matched:
-        return {place: column for place, column in zip(chosen, alignment.columns, strict=True) if column >= 0}
-    return dict(zip(chosen, range(len(predicted.columns)), strict=False))
+    if alignment is None or not alignment.matched or policy.columns == "positional":
+        return [in_place]
+    aligned: Mapping[int, int] = {
+        place: column for place, column in zip(chosen, alignment.columns, strict=True) if column >= 0
+    }
+    both = [aligned, in_place] if 2 * alignment.matched >= len(gold.rows) else [in_place, aligned]
+    return both if aligned != in_place else [aligned]
 
 
 def with_collections(

@@ -338,7 +338,7 @@ class Scoring:
         if isinstance(answer, str):
             return None
         if guided.collections:
-            columns = likely_columns(own_answer, predicted, policy)
+            columns = likely_columns(own_answer, predicted, policy)[0]
             answer = with_collections(answer, predicted, guided.collections, columns)
         read_plan = partial(kind.order_plan, guided.text, answer, self._gold_case)
         table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)

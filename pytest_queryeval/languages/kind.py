@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
@@ -161,13 +161,13 @@ class Kind(ABC):
         predicted: Table,
         case: Case,
         *,
-        places: Callable[[], Mapping[int, int]],
+        places: Callable[[], Sequence[Mapping[int, int]]],
         schema: Callable[[], Schema],
     ) -> Iterator[GuidedQuery]:
         """Yield gold's query with its choices made towards `predicted`, another way each time; none without a choice.
 
-        `gold` is its answer; `places` returns the columns of `predicted` by those of gold that they stand for, and
-        `schema` the tables that the query is about.
+        `gold` is its answer; `places` returns ways in which columns of `predicted` may stand for those of gold, the
+        likeliest first, and `schema` the tables that the query is about.
         """
         return iter(())
 

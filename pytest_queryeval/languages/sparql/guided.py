@@ -13,7 +13,18 @@ from dataclasses import replace
 from pytest_queryeval.comparison.ties import Collection, GuidedQuery
 from pytest_queryeval.core.table import BETWEEN, IRI, Cell, Row, Table
 from pytest_queryeval.core.table import Literal as RDFLiteral
-from pytest_queryeval.languages.sparql.tree import Block, Expr, Node, Select, SortKey, Writer, changed, variables, walk
+from pytest_queryeval.languages.sparql.tree import (
+    Block,
+    Expr,
+    Item,
+    Node,
+    Select,
+    SortKey,
+    Writer,
+    changed,
+    variables,
+    walk,
+)
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
 MAX_CELLS = 1_000  # of the predicted answer, as terms in a query
@@ -33,12 +44,17 @@ _ENCODED = (
 
 
 def guided_queries(
-    query: str, prefixes: Mapping[str, str], gold: Table, predicted: Table, places: Callable[[], Mapping[int, int]]
+    query: str,
+    prefixes: Mapping[str, str],
+    gold: Table,
+    predicted: Table,
+    places: Callable[[], Sequence[Mapping[int, int]]],
 ) -> Iterator[GuidedQuery]:
     """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
 
-    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns the predicted column
-    for each gold column that has one. All three prefer solutions of the predicted answer, and settle the rest:
+    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns ways in which
+    predicted columns may stand for those of gold, of which each query takes one. All three prefer solutions of the
+    predicted answer, and settle the rest:
 
     1. by how many terms of the predicted answer a solution has,
     2. by all variables, ascending,
@@ -51,18 +67,18 @@ def guided_queries(
     limited, collections = _limited(tree), _collections(tree)
     if not limited and not collections:
         return
-    column_of = {f"?{name}": column for name, column in zip(gold.columns, range(len(gold.columns)), strict=True)}
-    predicted_columns = {name: places()[column] for name, column in column_of.items() if column in places()}
     names = (
         *(f"{' '.join(_clauses(select))} in a subquery" for select in limited),
         *(_WRITER.line(tree.items[collection.column].value) for collection in collections),
     )
     fixed = None if limited or tree.modifier else tuple({*range(len(tree.items))} - {it.column for it in collections})
     texts = set()
-    for way in ("as predicted", "ascending", "descending"):
+    for number, way in enumerate(("as predicted", "ascending", "descending")):
+        chosen = places()[number % len(places())]
+        columns = {f"?{name}": chosen[at] for at, name in enumerate(gold.columns) if at in chosen}
         avoided = _left_out(tree) if way == "descending" else set()
         keys = {
-            id(select): _keys(select, predicted_columns, predicted.rows, way, is_avoided=id(select) in avoided)
+            id(select): _keys(select, columns, predicted.rows, way, is_avoided=id(select) in avoided)
             for select in limited
         }
         text = _WRITER.query(_with_keys(_with_lists(tree, collections), keys))
@@ -121,19 +137,31 @@ def _clauses(select: Select) -> Iterator[str]:
 
 
 def _collections(tree: Select) -> tuple[Collection, ...]:
-    """Return the output columns that are a SAMPLE or a GROUP_CONCAT as it stands."""
+    """Return the output columns that are a SAMPLE or a GROUP_CONCAT as it stands, and are used for nothing else."""
+    if tree.modifier:
+        return ()
     found = []
     for column, item in enumerate(tree.items):
         arguments = item.value.arguments
+        if item.value.head not in ("SAMPLE", "GROUP_CONCAT") or not _is_only_returned(item, tree):
+            continue
         separator = next((it for it in arguments if isinstance(it, Expr) and it.head == "SEPARATOR"), None)
         text = _WRITER.line(separator.arguments[0]) if separator is not None else '" "'
         if item.value.head == "SAMPLE":
             found.append(Collection(column, None, -1 - column, picks=True))
-        elif item.value.head == "GROUP_CONCAT" and "\\" not in text:
+        elif "\\" not in text:
             first = arguments[0]
             is_distinct = isinstance(first, Expr) and first.head == "DISTINCT"
             found.append(Collection(column, text[1:-1], -1 - column if is_distinct else 0))
     return tuple(found)
+
+
+def _is_only_returned(item: Item, tree: Select) -> bool:
+    """Return whether no other part of a query has an aggregate, or the variable that stands for it."""
+    others: list[Node] = [it for it in tree.items if it is not item]
+    others += [*tree.having, *tree.order]
+    used = [node for other in others for node in walk(other)]
+    return not any(node == item.value or (isinstance(node, Expr) and node.head == item.alias) for node in used)
 
 
 def _with_lists(tree: Select, collections: Sequence[Collection]) -> Select:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.db_schema import Schema
@@ -85,7 +85,7 @@ class Sparql(QueryLanguage):
         predicted: Table,
         case: Case,
         *,
-        places: Callable[[], Mapping[int, int]],
+        places: Callable[[], Sequence[Mapping[int, int]]],
         schema: Callable[[], Schema],
     ) -> Iterator[GuidedQuery]:
         from pytest_queryeval.languages.sparql.guided import guided_queries

@@ -6,6 +6,7 @@ that take any of several values, SQLite's bare columns, and collections without 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from pytest_queryeval.languages.sql.columns import find_cte
 ChoiceKind: TypeAlias = Literal["limit", "distinct on", "window", "aggregate", "bare columns", "collection"]
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
 _ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
+_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 _PICKING = (exp.AnyValue, exp.First, exp.Last, exp.ArgMax, exp.ArgMin)
 _PICKING_NAMES = frozenset(("arbitrary", "arg_max_null", "arg_min_null"))
 _COLLECTING_DIALECTS = frozenset(("sqlite", "duckdb", "postgres"))
@@ -60,13 +62,15 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         yield Choice("distinct on", query, query, f"DISTINCT ON {distinct.args['on'].sql(dialect=dialect)}")
+    decided = _decided_windows(query)
+    calls = Counter(node.sql().lower() for node in own_nodes(query) if isinstance(node, exp.Func))
     for node in own_nodes(query):
         text = node.sql(dialect=dialect) if isinstance(node, exp.Func) else ""
-        if isinstance(node, exp.Window) and _is_decided_by_ties(node, query):
+        if isinstance(node, exp.Window) and any(node is window for window in decided):
             yield Choice("window", query, node, _window_name(node, query, dialect))
-        elif dialect in _COLLECTING_DIALECTS and _collects(node, query):
+        elif dialect in _COLLECTING_DIALECTS and _collects(node, query) and _is_only_returned(node, query):
             yield Choice("collection", query, node, f"{text} without ORDER BY")
-        elif dialect in _SORTING_DIALECTS and _picks(node):
+        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[node.sql().lower()] == 1:  # else they are one
             yield Choice("aggregate", query, node, text)
     if dialect == "sqlite" and (bare := bare_columns(query)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
@@ -110,14 +114,52 @@ def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
     return next(named, window)
 
 
-def _is_decided_by_ties(window: exp.Window, select: exp.Select) -> bool:
-    """Return whether further sort keys of a window decide between values that it may give, and change nothing else."""
-    function, clauses = call_within(window), window_clauses(window, select)
+def sorting_of(window: exp.Expr, select: exp.Query) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the same value for windows of one SELECT that sort the same rows by the same keys, however written."""
+
+    def text(node: exp.Expr) -> str:
+        plain = node.copy()
+        for column in plain.find_all(exp.Column):
+            column.set("table", None)
+        return plain.sql(comments=False).lower()
+
+    clauses = window_clauses(window, select)
+    order = clauses.args.get("order")
+    keys = (
+        f"{text(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
+        for key in (order.expressions if order is not None else ())
+    )
+    return frozenset(map(text, clauses.args.get("partition_by") or ())), tuple(keys)
+
+
+def _decided_windows(select: exp.Select) -> list[exp.Window]:
+    """Return the windows that further sort keys decide, and change nothing else.
+
+    Windows that sort alike have the same order of rows: if keys cannot decide one of them, they decide none.
+    """
+    windows = [node for node in own_nodes(select) if isinstance(node, exp.Window) and node.arg_key != "windows"]
+    sensitive = [window for window in windows if _depends_on_ties(window, select)]
+    undecidable = {sorting_of(window, select) for window in sensitive if not _is_decidable(window, select)}
+    return [window for window in sensitive if sorting_of(window, select) not in undecidable]
+
+
+def _depends_on_ties(window: exp.Window, select: exp.Select) -> bool:
+    """Return whether the value of a window depends on the order of rows that tie."""
+    if isinstance(call_within(window), _RANKS):
+        return False
+    frame = window.args.get("spec") or window_clauses(window, select).args.get("spec")
+    is_sum = isinstance(call_within(window), exp.Sum | exp.Avg | exp.Min | exp.Max | exp.Count)
+    return not is_sum or (frame is not None and str(frame.args.get("kind")).upper() == "ROWS")
+
+
+def _is_decidable(window: exp.Window, select: exp.Select) -> bool:
+    """Return whether further sort keys of a window only decide between values that it may give."""
+    function = call_within(window)
     if isinstance(function, exp.RowNumber):
         return True
     if not isinstance(function, _ORDERED_VALUES):
         return False
-    frame = window.args.get("spec") or clauses.args.get("spec")
+    frame = window.args.get("spec") or window_clauses(window, select).args.get("spec")
     if frame is None:  # from the first row on, to the last that ties, which may have the first value
         return isinstance(function, exp.FirstValue) and window.find(exp.IgnoreNulls) is None
     return str(frame.args.get("kind")).upper() == "ROWS" and frame.args.get("exclude") is None
@@ -151,6 +193,40 @@ def _collects(node: exp.Expr, select: exp.Select) -> bool:
     item = from_.this if from_ is not None else None
     source = find_cte(item) if isinstance(item, exp.Table) else item
     return not (isinstance(source, exp.Subquery | exp.CTE) and source.this.args.get("order"))
+
+
+def _is_only_returned(call: exp.Expr, select: exp.Select) -> bool:
+    """Return whether the value of a call is an output column of the whole query, and is used for nothing else.
+
+    So the SELECT is the query itself, an arm of UNION ALL in it, or all that queries around it read and pass on.
+    """
+    if not _passes_on(select, call):
+        return False
+    query: exp.Expr = select
+    while (around := query.parent) is not None:
+        if isinstance(around, exp.SetOperation) and (not isinstance(around, exp.Union) or around.args.get("distinct")):
+            return False
+        if isinstance(around, exp.Select | exp.CTE | exp.With | exp.From | exp.Join):
+            return False
+        query = around
+    return True
+
+
+def _passes_on(select: exp.Select, call: exp.Expr) -> bool:
+    """Return whether a SELECT has a call as one of its items, and no other part that depends on its value."""
+    place, item = next(((at, it) for at, it in enumerate(select.expressions, 1) if it.unalias() is call), (0, call))
+    if not place or select.args.get("distinct"):
+        return False
+    text, names = call.sql().lower(), {item.alias_or_name.lower()} - {""}
+    others = [it for it in select.expressions if it is not item]
+    others += [clause for name in ("having", "order", "qualify") if (clause := select.args.get(name)) is not None]
+    order = select.args.get("order")
+    keys = [key.this for key in order.expressions] if order is not None else []
+    return not (
+        any(node is not call and node.sql().lower() == text for node in own_nodes(select))
+        or any(column.name.lower() in names for other in others for column in other.find_all(exp.Column))
+        or any(isinstance(key, exp.Literal) and key.name == str(place) for key in keys)
+    )
 
 
 def outside(node: exp.Expr) -> exp.Expr | None:

@@ -31,6 +31,7 @@ from pytest_queryeval.languages.sql.choices import (
     group_keys,
     is_alias,
     is_grouped,
+    sorting_of,
     top_query,
     window_clauses,
 )
@@ -53,14 +54,14 @@ def guided_queries(
     dialect: str,
     gold: Table,
     predicted: Table,
-    places: Callable[[], Mapping[int, int]],
+    places: Callable[[], Sequence[Mapping[int, int]]],
     schema: Callable[[], Schema],
 ) -> Iterator[GuidedQuery]:
     """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
 
-    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns the predicted column
-    for each gold column that has one, and `schema` the tables. All three prefer rows of the predicted answer, and
-    settle the rest:
+    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns ways in which
+    predicted columns may stand for those of gold, of which each query takes one, and `schema` the tables. All three
+    prefer rows of the predicted answer, and settle the rest:
 
     1. by how many cells of a row the predicted answer has,
     2. by all columns, ascending,
@@ -70,10 +71,10 @@ def guided_queries(
     if open_query is None:
         return
     texts = set()
-    for way in WAYS:
+    for number, way in enumerate(WAYS):
         tree = open_query.tree.copy()
         choices = choices_in(tree, dialect)
-        guide = _Guide(tree, dialect, schema(), gold, predicted, places())
+        guide = _Guide(tree, dialect, schema(), gold, predicted, places()[number % len(places())])
         collections = guide.read_collections(choices)
         _apply([(choice, guide.keys(choice, way)) for choice in choices if choice.kind != "collection"])
         text = tree.sql(dialect=dialect)
@@ -209,7 +210,7 @@ class _Guide:
         for number, choice in enumerate(choices):
             node = choice.node
             outputs = [output for item, output in self._pairs[id(choice.query)] if item is node]
-            if choice.kind != "collection" or not outputs:
+            if choice.kind != "collection" or len(outputs) != 1:
                 continue
             separator = node.args.get("separator")
             text = None if isinstance(node, exp.ArrayAgg) else "," if separator is None else separator.name
@@ -391,11 +392,11 @@ def _type_name(value: Cell) -> str:
 
 
 def _is_comparable(value: Cell, types: AbstractSet[str]) -> bool:
-    """Return whether a predicted value has a literal, and is NULL or of a type that the gold column has.
-
-    If that column has only NULLs, any type counts.
-    """
-    return _literal(value) is not None and (value is None or types == {""} or _type_name(value) in types)
+    """Return whether a query can compare a predicted value with a column that has values of these types."""
+    if _literal(value) is None:
+        return False
+    is_date_as_text = _type_name(value) == "text" and not types.isdisjoint({"date", "time"})
+    return value is None or types == {""} or _type_name(value) in types or is_date_as_text
 
 
 def _text(value: str) -> exp.Literal:
@@ -468,12 +469,12 @@ def _reversed_before(offset: int, query: exp.Query, key: exp.Expr) -> exp.Expr:
 
 def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
     """Write keys into the tree of their choices; windows of one SELECT that sort alike choose alike."""
-    shared: defaultdict[tuple[int, str, str], list[exp.Ordered]] = defaultdict(list)
+    shared: defaultdict[object, list[exp.Ordered]] = defaultdict(list)
     windows = []
     for choice, keys in keyed_choices:
         match choice.kind:
             case "window":
-                sorting = _sorting(choice)
+                sorting = id(choice.query), sorting_of(choice.node, choice.query)
                 shared[sorting] += keys
                 windows.append((choice, sorting))
             case "aggregate" | "collection":
@@ -495,12 +496,6 @@ def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
             _pick_rows(choice.query, keys)
         elif _is_wrapped(choice):
             _wrap(choice.query, keys)
-
-
-def _sorting(choice: Choice) -> tuple[int, str, str]:
-    """Return the same value for windows of one SELECT that sort the same rows by the same keys."""
-    clauses = window_clauses(choice.node, choice.query)
-    return id(choice.query), str(clauses.args.get("partition_by")), str(clauses.args.get("order"))
 
 
 def _append(node: exp.Expr, keys: Sequence[exp.Ordered]) -> None:

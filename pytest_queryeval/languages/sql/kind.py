@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
@@ -207,7 +207,7 @@ class Sql(QueryLanguage):
         predicted: Table,
         case: Case,
         *,
-        places: Callable[[], Mapping[int, int]],
+        places: Callable[[], Sequence[Mapping[int, int]]],
         schema: Callable[[], Schema],
     ) -> Iterator[GuidedQuery]:
         from pytest_queryeval.languages.sql.guided import guided_queries
