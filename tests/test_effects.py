@@ -49,7 +49,9 @@ ANSWERS = {
     "extra_columns: allow": [(answer((1,)), answer((1, 9)))],
 }
 OF_POLICY = [
-    name for name, metric in METRICS.available().items() if {"policy"} <= metric.injected <= {"policy", "timer"}
+    name
+    for name, metric in METRICS.available().items()
+    if {"policy"} <= metric.injected <= {"policy", "timer"} and metric.applies_to("sql", Table)
 ]
 
 

@@ -101,14 +101,15 @@ class Example(NamedTuple):
     """The value without the setting; None leaves it out."""
 
 
-def tables(gold: list, predicted: list, width: int = 1) -> ByKind:
-    """Stated answers of the kinds that have tables; the others are right."""
+def tables(gold: list, predicted: list, width: int = 1, *, are_documents: bool = False) -> ByKind:
+    """Stated answers of the kinds that have tables, as documents too; the others are right."""
     columns = [["a", "b", "c"][:width]]
     case = {
         "gold_table": {"columns": columns[0], "rows": gold},
         "predicted_table": {"columns": ["a", "b", "c"][: len(predicted[0])], "rows": predicted},
     }
-    return ByKind(sql=case, sparql=case, json=RIGHT["json"], sdmx=RIGHT["sdmx"])
+    documents = {"gold": gold, "predicted": predicted} if are_documents else RIGHT["json"]
+    return ByKind(sql=case, sparql=case, json=documents, sdmx=RIGHT["sdmx"])
 
 
 def asked(function: str, **more: Any) -> dict[str, Any]:
@@ -257,12 +258,12 @@ EXAMPLES: dict[str, Example] = {
     ),
     "reviews": Example("r.jsonl"),
     "writes": Example(True, ByKind(WRONG, sql={"gold": "DELETE FROM t", "predicted": "DELETE FROM t"})),
-    "compare.numbers": Example({"numbers": {"abs": 1}}, tables([[1.0]], [[1.5]])),
+    "compare.numbers": Example({"numbers": {"abs": 1}}, tables([[1.0]], [[1.5]], are_documents=True)),
     "compare.text_numbers": Example(
         ByKind(sparql={"text_numbers": False}, **{"": {"text_numbers": True}}), tables([[5]], [["5"]])
     ),
-    "compare.case": Example({"case": "ignore"}, tables([["A"]], [["a"]])),
-    "compare.whitespace": Example({"whitespace": "ignore"}, tables([["a  b"]], [["a b"]])),
+    "compare.case": Example({"case": "ignore"}, tables([["A"]], [["a"]], are_documents=True)),
+    "compare.whitespace": Example({"whitespace": "ignore"}, tables([["a  b"]], [["a b"]], are_documents=True)),
     "compare.dates": Example({"dates": "strict"}, DATES, ByKind(sql={"source": {"duckdb": {"script": "shop.sql"}}})),
     "compare.duplicates": Example({"duplicates": "ignore"}, tables([[1]], [[1], [1]])),
     "compare.row_order": Example({"row_order": "strict"}, ORDER),
@@ -284,6 +285,11 @@ EXAMPLES: dict[str, Example] = {
     "compare.extra_columns": Example({"extra_columns": "allow"}, tables([[1]], [[1, 9]])),
     "compare.gold_columns": Example({"gold_columns": ["a"]}, tables([[1, 9]], [[1]], width=2)),
     "compare.rdf_terms": Example({"rdf_terms": "strict"}, RDF_TYPES),
+    "compare.lists": Example({"lists": "any"}),
+    "compare.extra_keys": Example({"extra_keys": "allow"}),
+    "compare.ignore": Example({"ignore": ["$.x"]}),
+    "compare.paths": Example({"paths": {"$.x": {"lists": "any"}}}),
+    "compare.json": Example({"json": {"lists": "any"}}),
     **options(),
 }
 ONLY_DEFAULT = {"compare.nulls"}  # has one value, which states the rule

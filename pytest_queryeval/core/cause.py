@@ -49,6 +49,8 @@ CauseLabel: TypeAlias = Literal[
     "missing-member",
     "extra-member",
     "wrong-type",
+    "wrong-key",
+    "moved",
     "missing-dimension",
     "extra-dimension",
     "wrong-code",

@@ -93,6 +93,7 @@ BETWEEN = "\x1f"  # elements of a collection that is read as one text
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 MAX_LEVELS = 50  # of lists and mappings within each other, as in `sandbox.cells`
+NO_PATHS = FrozenMapping({})
 DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9  # tolerances of a `Policy`
 
 
@@ -242,6 +243,9 @@ class Policy:
     Where they are set, they hold for Decimals too, which are exact otherwise; two integers are always exact.
     `column_numbers`: the tolerances of gold columns that have one of their own.
     `gold_columns`: the columns of gold that count, by name or 0-based position; empty for all of them.
+
+    Of JSON answers, whose numbers are exact by default: `lists`, the order of their elements, or `{"by": NAME}`;
+    `ignore`, the JSONPaths of what does not count; `paths`, by JSONPath other settings for a value and all below it.
     """
 
     rel: float | None = None
@@ -256,6 +260,10 @@ class Policy:
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
     choices: OneOf["any", "first"] = "any"
+    lists: OneOf["ordered", "any"] | FrozenMapping = "ordered"
+    extra_keys: OneOf["reject", "allow"] = "reject"
+    ignore: tuple[str, ...] = ()
+    paths: FrozenMapping = NO_PATHS
     gold_columns: tuple[str | int, ...] = ()
     column_numbers: tuple[ColumnTolerance, ...] = ()
 

@@ -130,7 +130,7 @@ class Kind(ABC):
         """Return the label of a failed prediction in causes."""
         return FAILURE_LABELS[failure.kind]
 
-    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+    def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
         """Return why an answer without a query is wrong; None if that is unknown."""
         return None
 

@@ -148,7 +148,7 @@ def load_suite(
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
     shared: Values = {}
     for folder in chain:
-        shared = inherit_values(shared, folder.values)
+        shared = inherit_values(shared, folder.values, is_folder=True)
     problems = Problems()
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
     gated = metrics_of_gates(chain)

@@ -219,7 +219,7 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
     )
     values = read_keys(node, "file", problems)
     problems.raise_any()
-    settings = resolve({**values, "thresholds": ({},)})
+    settings = resolve({**inherit_values({}, values), "thresholds": ({},)})
     check_effects(node, values, KINDS[values["kind"]], problems, computed=settings.settings.requested_metrics)
     problems.raise_any()
     return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)

@@ -14,11 +14,11 @@ from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to, follows_compare, metric_of
-from pytest_queryeval.suites.keys import COMPARE, KEYS
+from pytest_queryeval.suites.keys import COMPARE, KEYS, has_tables
 
 SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
 UNFOLLOWED = "no metric that uses it is computed"
-_MERGED = ("compare", "numbers"), ("compare", "numbers", "columns")
+_MERGED = ("compare", "numbers"), ("compare", "numbers", "columns"), ("compare", "json"), ("compare", "json", "numbers")
 
 
 def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
@@ -96,7 +96,9 @@ def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, comput
             return _why_unused_option(owner, option, kind, computed)
         case ("compare", name, *_) if not (KEYS["compare"].used_by(kind) and COMPARE[name].used_by(kind)):
             return _not_of(kind)
-        case ("compare", name, *_):
+        case ("compare", "numbers", "columns", *_) if not has_tables(kind):
+            return _not_of(kind)
+        case ("compare", "json", name, *_) | ("compare", name, *_):
             is_followed = any(follows_compare(metric, name) for metric in computed)
             return "" if is_followed else UNFOLLOWED
         case _:

@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import (
     did_you_mean,
 )
 from pytest_queryeval.core.groups import PYTEST_MARKERS, as_marker
+from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import MAX_TRIALS, Case, QueryOrAnswer, TrialsRule
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import (
@@ -26,8 +27,9 @@ from pytest_queryeval.core.shapes import (
     shape,
     shape_of,
 )
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import FrozenMapping, Table
 from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.plain_paths import segments
 from pytest_queryeval.documents.values import (
     Reader,
     choice,
@@ -305,6 +307,16 @@ def has_tables(kind: Kind) -> bool:
     return issubclass(kind.answer_type, Table)
 
 
+def has_documents(kind: Kind) -> bool:
+    """Return whether answers of a kind are JSON documents."""
+    return issubclass(kind.answer_type, JsonAnswer)
+
+
+def is_compared(kind: Kind) -> bool:
+    """Return whether answers of a kind are compared by settings."""
+    return has_tables(kind) or has_documents(kind)
+
+
 def has_queries(kind: Kind) -> bool:
     """Return whether sources run the queries of a kind."""
     return kind.has_queries
@@ -320,15 +332,105 @@ class CompareKey(NamedTuple):
     """As of a `Key`."""
 
 
+@shape(lambda: shape_of(mapping_of(TOLERANCE)))
+def _document_numbers(node: Node) -> dict[str, Any]:
+    return _limits(node, TOLERANCE)
+
+
+@shape(either(enum_shape(("ordered", "any")), mapping_shape({"by": TEXT}, required=["by"])))
+def _lists(node: Node) -> str | FrozenMapping:
+    """Read `ordered`, `any`, or `{by: NAME}`."""
+    if node.value in ("ordered", "any"):
+        return text(node)
+    name = known_entries(node, {"by": required_text}).get("by") if isinstance(node.value, dict) else None
+    if name is None:
+        raise unexpected(node, "ordered, any or {by: NAME}")
+    return FrozenMapping({"by": name})
+
+
+_PATH_SHAPE: Shape = {"type": "string", "pattern": r"^\$"}
+
+
+@shape(_PATH_SHAPE)
+def _path(node: Node) -> str:
+    """Read a JSONPath below the whole document."""
+    value = required_text(node)
+    _check_path(value, node)
+    if value == "$":
+        raise node.problem("`$` is the whole answer: name a part of it")
+    return value
+
+
+def _check_path(path: str, node: Node) -> None:
+    try:
+        segments(path)
+    except ValueError as error:
+        raise node.problem(str(error)) from error
+
+
+_CASE = CompareKey("ignore: upper and lower case are equal; default: keep", choice("keep", "ignore"), is_compared)
+_WHITESPACE = CompareKey(
+    "ignore: runs of white space equal one space, and none at the ends; default: keep",
+    choice("keep", "ignore"),
+    is_compared,
+)
+# What values of JSON answers may have of their own, below a path.
+_OF_VALUES: Mapping[str, CompareKey] = {
+    "numbers": CompareKey("the tolerance of numbers; default: none", _document_numbers, has_documents),
+    "case": _CASE,
+    "whitespace": _WHITESPACE,
+    "lists": CompareKey(
+        "the order of elements: ordered (default), any, or {by: NAME}, where this member tells which is which",
+        _lists,
+        has_documents,
+    ),
+    "extra_keys": CompareKey(
+        "allow: predicted may have keys that gold does not have; default: reject",
+        choice("reject", "allow"),
+        has_documents,
+    ),
+}
+_VALUE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in _OF_VALUES.items()}
+
+
+@shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(_VALUE_READERS))})
+def _paths(node: Node) -> FrozenMapping:
+    """Read settings by JSONPath."""
+
+    def read(path: str, value: Node) -> FrozenMapping:
+        _check_path(path, value)
+        fields: dict[Any, Any] = known_entries(value, _VALUE_READERS)
+        if "numbers" in fields:
+            fields |= {"abs": 0.0, "rel": 0.0} | fields.pop("numbers")
+        return FrozenMapping(fields)
+
+    settings: dict[Any, Any] = each_entry(node, read)
+    return FrozenMapping(settings)
+
+
+_OF_DOCUMENTS: Mapping[str, CompareKey] = {
+    **_OF_VALUES,
+    "ignore": CompareKey("the JSONPaths of what does not count", or_else((), list_of(_path)), has_documents),
+    "paths": CompareKey("by JSONPath, other settings for a value and all below it", _paths, has_documents),
+}
+_DOCUMENT_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in _OF_DOCUMENTS.items()}
+
+
+@shape(lambda: shape_of(mapping_of(_DOCUMENT_READERS, {name: key.description for name, key in _OF_DOCUMENTS.items()})))
+def _json_compare(node: Node) -> dict[str, Any]:
+    fields = known_entries(node, _DOCUMENT_READERS)
+    return {**fields.pop("numbers", {}), **fields}
+
+
 COMPARE: Mapping[str, CompareKey] = {
     "numbers": CompareKey(
-        "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)", _numbers
+        "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
+        _numbers,
+        is_compared,
     ),
     "text_numbers": CompareKey('true: the text "5" equals the number 5; default: false, for sparql true', flag),
-    "case": CompareKey("ignore: upper and lower case are equal; default: keep", choice("keep", "ignore")),
-    "whitespace": CompareKey(
-        "ignore: runs of white space equal one space, and none at the ends; default: keep", choice("keep", "ignore")
-    ),
+    "case": _CASE,
+    "whitespace": _WHITESPACE,
     "nulls": CompareKey("NULL equals NULL and nothing else", choice("equal")),
     "dates": CompareKey(
         "by_value (default): dates equal their ISO text, and times the same moment in another zone; midnight: a date "
@@ -358,6 +460,8 @@ COMPARE: Mapping[str, CompareKey] = {
         choice("value", "strict"),
         used_by=lambda kind: has_tables(kind) and kind.name != "sql",
     ),
+    **{name: key for name, key in _OF_DOCUMENTS.items() if name not in ("numbers", "case", "whitespace")},
+    "json": CompareKey("settings for cases of kind json, such as those below a folder", _json_compare, has_documents),
 }
 _COMPARE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in COMPARE.items()}
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
@@ -464,10 +568,10 @@ _KEYS = (
     Key(
         "compare",
         _ALL,
-        "when cells, rows and columns are equal",
+        "when cells, rows and columns are equal, or the values of JSON answers",
         read_compare,
         inheritance="merged",
-        used_by=has_tables,
+        used_by=is_compared,
     ),
     _setting(
         "check",

@@ -25,7 +25,7 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, GOLD_SYNONYMS, PREDICTED_FORMS
-from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, filled_fields
+from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, filled_fields, has_documents
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
@@ -236,13 +236,21 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
         values = problems.attempt(read_keys, document.root, "folder", problems) or {}
     if problems:
         return problems.error()
-    return Folder(path=path, values=inherit_values({}, values), gates=values.get("gates", ()))
+    return Folder(path=path, values=inherit_values({}, values, is_folder=True), gates=values.get("gates", ()))
 
 
-def inherit_values(above: Values, level_values: Values) -> dict[str, Any]:
-    """Return the values that apply below a level with the values `level_values`, where `above` applies above it."""
+def inherit_values(above: Values, level_values: Values, *, is_folder: bool = False) -> dict[str, Any]:
+    """Return the values that apply below a level with the values `level_values`, where `above` applies above it.
+
+    What JSON answers are compared by stands below `json` in the value of `compare`: in a folder as written, in a suite
+    or a case of that kind all of it.
+    """
     values = dict(above)
     for name, value in level_values.items():
+        if name == "compare":
+            of_kind = {} if is_folder or level_values.get("kind", above.get("kind")) != "json" else value
+            of_json = {**values.get(name, {}).get("json", {}), **of_kind, **value.get("json", {})}
+            value = {**value, "json": {key: setting for key, setting in of_json.items() if key != "json"}}
         inheritance = KEYS[name].inheritance
         if inheritance == "merged":
             values[name] = {**values.get(name, {}), **value}
@@ -289,6 +297,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     kind = KINDS[values["kind"]]
     values = {name: value for name, value in values.items() if KEYS[name].used_by(kind)}
     compare = values.get("compare", {})
+    compare = compare.get("json", {}) if has_documents(kind) else compare
     compare = {name: value for name, value in compare.items() if name not in COMPARE or COMPARE[name].used_by(kind)}
     is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
     source, gold_source = (
@@ -333,6 +342,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
 def with_compare(policy: Policy, compare: Values) -> Policy:
     """Return a policy with values of the key `compare` in place of its own."""
     fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
+    fields |= fields.pop("json", {})
     column_limits = fields.pop("column_numbers", {})
     for place in ("gold_columns_location", "order_location"):
         fields.pop(place, None)

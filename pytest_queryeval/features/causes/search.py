@@ -92,7 +92,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     if gold.answer is None or predicted.answer is None:
         return None
     if not kind.has_queries:
-        return kind.difference_cause(gold.answer, predicted.answer)
+        return kind.difference_cause(gold.answer, predicted.answer, case)
     if gold.query is None or predicted.query is None or not has_search:
         return None
     return _recorded(case, trial, gold.query, predicted.query, session)

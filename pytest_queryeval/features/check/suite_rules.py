@@ -28,7 +28,8 @@ from pytest_queryeval.results.gates.reach import (
 )
 from pytest_queryeval.suites import CaseLevels, Suite, ignored_rules
 from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_idle_option, why_unused
-from pytest_queryeval.suites.keys import KEYS
+from pytest_queryeval.suites.keys import KEYS, has_documents
+from pytest_queryeval.suites.settings import FOLDER_FILE
 from pytest_queryeval.text.formatting import pluralize
 
 
@@ -105,7 +106,7 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
             reasons: dict[str, None] = {}
             for case in level.cases:
                 is_gone = is_replaced(path, case.case, level.nearer(case))
-                reason = "a nearer value applies" if is_gone else _why_stale(path, case)
+                reason = "a nearer value applies" if is_gone else _why_stale(path, case, level.node)
                 reasons[reason] = None
                 if not reason:
                     break
@@ -127,12 +128,15 @@ def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collect
                 yield level.finding("stale-setting", node, message)
 
 
-def _why_stale(path: SettingPath, levels: CaseLevels) -> str:
-    """Return why a setting has no effect on a case; empty if it has one."""
+def _why_stale(path: SettingPath, levels: CaseLevels, level: Node) -> str:
+    """Return why a setting of a level has no effect on a case; empty if it has one."""
     case, kind = levels.case, KINDS[levels.case.settings.kind]
     computed = {*case.settings.requested_metrics, *levels.gated}
     if why := why_unused(path, kind, answerable=case.answerable, computed=computed):
         return why
+    is_of_tables = path[0] == "compare" and path[1] != "json"
+    if is_of_tables and has_documents(kind) and level.file.path.name == FOLDER_FILE:
+        return "in a folder, cases of kind json follow `compare: {json: …}`"
     if path[0] == "options":
         return why_idle_option(path[2], path[1], case, computed)
     return KEYS[path[0]].idle(case, computed)

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.features.json.rules import DEFAULT, Place, Rules, RuleSet, is_number
+from pytest_queryeval.features.json.rules import Place, Rules, RuleSet, is_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -277,12 +277,17 @@ class Comparison:
         return True
 
 
+def answer_value(answer: JsonAnswer, rules: RuleSet) -> Value:
+    """Return an answer as it is compared."""
+    return _Reader(rules).read(answer.value, rules.root)
+
+
 @lru_cache(maxsize=2)
 def _comparison(gold: _Shared, predicted: _Shared, rules: RuleSet) -> Comparison:
     return Comparison(gold.answer.value, predicted.answer.value, rules)
 
 
-def comparison(gold: JsonAnswer, predicted: JsonAnswer, rules: RuleSet = DEFAULT) -> Comparison:
+def comparison(gold: JsonAnswer, predicted: JsonAnswer, rules: RuleSet) -> Comparison:
     """Return the comparison of two answers, shared by the metrics and the difference of one case."""
     return _comparison(_Shared(gold), _Shared(predicted), rules)
 

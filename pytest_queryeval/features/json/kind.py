@@ -15,9 +15,9 @@ from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryO
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.documents.document import File, Node, json_within, read_json
 from pytest_queryeval.documents.values import json_value
+from pytest_queryeval.features.json.difference import difference, difference_cause, member_problem
 from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
-from pytest_queryeval.features.json.values import difference, difference_cause
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
@@ -66,6 +66,8 @@ class Json(Kind):
                 raise ValueError(f"gold cannot be read: {execution.error.message}")
             gold = replace(gold, answer=execution.answer)
         assert isinstance(gold.answer, JsonAnswer)
+        if problem := member_problem(gold.answer, case.settings.policy):
+            raise ValueError(problem)
         schema = schema_of(case)
         if schema is not None and (problems := violations(gold.answer, schema)):
             raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}: correct the gold answer, or the schema")
@@ -89,12 +91,12 @@ class Json(Kind):
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
-        return difference(gold, predicted, limit=limit)
+        return difference(gold, predicted, case.settings.policy, limit=limit)
 
-    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+    def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
-        return difference_cause(gold, predicted)
+        return difference_cause(gold, predicted, case.settings.policy)
 
     def text(self, answer: Answer) -> str | None:
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None

@@ -15,8 +15,10 @@ from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score, Similarity, metric
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.documents.json_path import compiled, json_type, selected
-from pytest_queryeval.features.json.alignment import BOUNDED, comparison
+from pytest_queryeval.features.json.alignment import BOUNDED, Comparison, comparison
+from pytest_queryeval.features.json.rules import rules_of
 from pytest_queryeval.features.json.values import (
     Depth,
     Lists,
@@ -33,6 +35,7 @@ MAX_SHOWN = 80  # characters
 _POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 ValueText: TypeAlias = Literal["python", "json"]
+DEFAULT = Policy()
 ALPHA = 0.5
 BETA = 0.1
 EMBEDDING_MODEL = "paraphrase-TinyBERT-L6-v2"
@@ -41,8 +44,8 @@ _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("
 
 
 @metric(answers=JsonAnswer)
-def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
-    """Return 1 if both answers are equal as JSON values, else 0.
+def json_equal(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> Score | float:
+    """Return 1 if both answers are equal as JSON values, else 0; `policy` may let more values be equal.
 
     The order of keys is ignored, that of lists counts. Numbers are compared by value however they are written, so 1
     equals 1.0 and 1e0; true is not 1, "1" is not 1, and null is not a missing key. A number that is written with a
@@ -53,32 +56,41 @@ def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     >>> json_equal(JsonAnswer({"a": 1, "b": []}), JsonAnswer({"b": [], "a": 1.0}))
     1.0
     """
-    return float(equal(gold.value, predicted.value))
+    rules = rules_of(policy)
+    if rules.is_default or equal(gold.value, predicted.value):
+        return float(equal(gold.value, predicted.value))
+    found = comparison(gold, predicted, rules)
+    return _bounded("json_equal", float(found.are_equal), found)
 
 
-def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
-    found = comparison(gold, predicted)
+def _bounded(name: str, score: float, found: Comparison) -> Score | float:
+    """Return a score, with a note where a bound ended the search for a better one."""
+    return Score(value=score, details={"notes": [f"{name}: {BOUNDED}"]}) if found.is_bounded else score
+
+
+def _counts(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> dict[str, float]:
+    found = comparison(gold, predicted, rules_of(policy))
     return Counts(found.shared, found.predicted_leaves - found.shared, found.gold.leaves - found.shared).as_dict()
 
 
 @metric(answers=JsonAnswer, counts=("path", _counts), definition=2)
-def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> Score | float:
+def path_f1(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> Score | float:
     """Return the F1 of the pairs of a path and the scalar at it, over the whole answers.
 
     2·common pairs / (gold's + predicted's pairs). Before paths are compared, elements of lists are aligned in their
-    order, so that the two answers share most pairs: a record that is inserted costs its own pairs only. Scalars are
-    compared as in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer
-    that is itself a scalar has one pair, with the empty path. In [0, 1]. Where lists are too long to find their best
-    alignment, the score is at most too low, and a note says so.
+    order, so that the two answers share most pairs: a record that is inserted costs its own pairs only; `policy` may
+    align them otherwise. Pairs of extra keys that it allows do not count. Scalars are compared as in `json_equal`. An
+    empty object or list counts as a scalar, so that every answer has a pair; an answer that is itself a scalar has one
+    pair, with the empty path. In [0, 1]. Where lists are too long to find their best alignment, the score may be too
+    low, and a note says so.
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
     >>> path_f1(JsonAnswer([1, 2, 3, 4]), JsonAnswer([0, 1, 2, 3]))
     0.75
     """
-    found = comparison(gold, predicted)
-    f1 = 2 * found.shared / (found.gold.leaves + found.predicted_leaves)
-    return Score(value=f1, details={"notes": [f"path_f1: {BOUNDED}"]}) if found.is_bounded else f1
+    found = comparison(gold, predicted, rules_of(policy))
+    return _bounded("path_f1", 2 * found.shared / (found.gold.leaves + found.predicted_leaves), found)
 
 
 def check_options(options: Mapping[str, JsonValue]) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.table import Policy
+from pytest_queryeval.documents.plain_paths import segments
 
 Number: TypeAlias = "int | float"
-_SEGMENT = re.compile(
-    r"(?P<descend>\.\.(?=[\w*\[])|\.(?=[\w*])|(?=\[))"
-    r"(?:(?P<name>[^\W\d]\w*)|(?P<wild>\*|\[\*\])|\[(?P<index>-?\d{1,9})\]"
-    r"|\['(?P<single>(?:[^'\\]|\\['\\])*)'\]|\[\"(?P<double>(?:[^\"\\]|\\[\"\\])*)\"\])"
-)
-_ESCAPE = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +45,6 @@ class Rules:
             return abs(gold - predicted) <= max(self.rel * max(abs(gold), abs(predicted)), self.abs)
         except OverflowError:  # of an integer beyond the numbers of a double
             return False
-
-
-class Segment(NamedTuple):
-    """A step of a path: a key, an index, or None for any of them; with `descends` at any depth."""
-
-    step: str | int | None
-    descends: bool
-
-    def fits(self, step: str | int | None, length: int) -> bool:
-        """Return whether the step leads where the segment does, in a list of that length or an object."""
-        if self.step is None:
-            return True
-        if isinstance(self.step, int) and isinstance(step, int):
-            return step == (self.step if self.step >= 0 else length + self.step)
-        return self.step == step
-
-
-def segments(path: str) -> tuple[Segment, ...]:
-    """Return the segments of a JSONPath of names, indexes, `*` and `..`; raise ValueError for any other one."""
-    if not path.startswith("$"):
-        raise ValueError(f"`{path}` is not a JSONPath: it begins with `$`")
-    found, place = [], 1
-    while place < len(path):
-        match = _SEGMENT.match(path, place)
-        if match is None:
-            raise ValueError(f"`{path}` is not a JSONPath of names, indexes, `*` and `..`")
-        quoted = match["single"] if match["single"] is not None else match["double"]
-        step: str | int | None = match["name"]
-        if quoted is not None:
-            step = _ESCAPE.sub(r"\1", quoted)
-        elif match["index"]:
-            step = int(match["index"])
-        found.append(Segment(step, match["descend"] == ".."))
-        place = match.end()
-    return tuple(found)
 
 
 # The places within paths that a value has reached: the number of the path, and how many of its segments fit.
@@ -121,6 +81,10 @@ class RuleSet:
         self.has_tolerance = rules.has_tolerance or any(
             changes.get("abs") or changes.get("rel") for _, changes in paths
         )
+        self.has_members = any(
+            settings.get("lists") == "by" for settings in [{"lists": rules.lists}, *dict(paths).values()]
+        )
+        """Whether elements of some lists are told by a member."""
         outermost = Place(rules, self._number(rules), False, frozenset(), {})
         self.root = self._reached(outermost, frozenset((number, 0) for number in range(len(self._paths))))
 
@@ -174,4 +138,23 @@ def is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-DEFAULT = RuleSet()
+@lru_cache(maxsize=64)
+def rules_of(policy: Policy) -> RuleSet:
+    """Return the rules of a comparison policy."""
+    return RuleSet(
+        Rules(**_fields({name: getattr(policy, name) for name in _FIELDS})),
+        [(str(path), _fields(changes)) for path, changes in policy.paths.items() if isinstance(changes, Mapping)],
+        policy.ignore,
+    )
+
+
+_FIELDS = ("abs", "rel", "case", "whitespace", "lists", "extra_keys")  # of a `Policy` that are rules
+
+
+def _fields(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return settings as fields of `Rules`."""
+    fields = {name: 0.0 if value is None else value for name, value in settings.items()}
+    lists = fields.get("lists")
+    if isinstance(lists, Mapping):
+        fields |= {"lists": "by", "key": lists["by"]}
+    return fields

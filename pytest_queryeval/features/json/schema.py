@@ -16,7 +16,7 @@ from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node, file_at, modification_time
 from pytest_queryeval.documents.values import required_text
-from pytest_queryeval.features.json.values import path_text
+from pytest_queryeval.features.json.difference import path_text
 from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.text.formatting import one_line

@@ -22,8 +22,8 @@ from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.documents.document import File, file_at, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.features.json.difference import path_text
 from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, with_short_repr
-from pytest_queryeval.features.json.values import path_text
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
 # The keywords of all drafts: those that an answer can break, and all.

@@ -117,7 +117,7 @@ class Sdmx(Kind):
             return None
         return difference(gold, predicted, limit=limit)
 
-    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+    def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
             return None
         return difference_cause(gold, predicted)
