@@ -66,6 +66,11 @@ def test_a_hint_is_what_makes_the_case_pass(kind, gold, predicted, compare):
         assert reported(gold, predicted, **fields)["outcome"] == "passed"
 
 
+def test_cells_of_any_sort_get_no_hint():
+    for cell in (10**5000, b"\x00", float("inf"), Decimal("1E+400"), "\ud800", (1, (2,)), None):
+        assert "hints" not in reported(answer((cell, 1)), answer(("x",)))
+
+
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_no_hint_is_given_where_something_else_differs_too(form):
     kind, gold, predicted, _ = form

@@ -68,7 +68,7 @@ def _difference_of(
 ) -> Callable[[int, int], SimilarRows | None]:
     """Return a function that compares the rows at two positions: it returns them with the columns in which they differ.
 
-    It returns None if they differ in more than half of the columns.
+    It returns None if they differ in no column, or in more than half of them.
     """
     coded, places, most = tables.coded, range(len(columns)), len(columns) // 2
     chained = [bool(coded.pair_of(*place).chains) for place in enumerate(columns)]
@@ -82,7 +82,7 @@ def _difference_of(
                 for place in differing
                 if not chained[place] or not is_equal(rows[0][place], rows[1][columns[place]], coded.policy_of(place))
             ]
-        return SimilarRows(at, partner, differing) if len(differing) <= most else None
+        return SimilarRows(at, partner, differing) if 0 < len(differing) <= most else None
 
     return difference
 

@@ -16,7 +16,7 @@ from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.quantities import as_float, decimals_of
 from pytest_queryeval.core.case_report import DifferenceReport, HintKind, HintReport
-from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
 from pytest_queryeval.core.table import Cell, Literal, Policy, Row, Table
@@ -317,7 +317,7 @@ def _joined(gold: Table, predicted: Table, policy: Policy) -> Iterator[_Remedy]:
 def _join(row: Row, first: int, second: int, separator: str) -> Row:
     """Return a row whose first cell joins two cells, followed by the others; None if one of them is NULL."""
     is_null = row[first] is None or row[second] is None
-    joined = None if is_null else f"{row[first]}{separator}{row[second]}"
+    joined = None if is_null else separator.join(str(to_jsonable(row[at])) for at in (first, second))
     return (joined, *(cell for place, cell in enumerate(row) if place not in (first, second)))
 
 
