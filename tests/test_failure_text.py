@@ -101,6 +101,10 @@ MORE = {
         "gold": f"SELECT {' + '.join(map(str, range(200)))}",
         "predicted": f"SELECT {' + '.join(map(str, range(200)))}".replace(" 100 ", " 777 "),
     },
+    "wide": {
+        "gold": "SELECT * FROM (VALUES (1, 2))",
+        "predicted": f"SELECT {', '.join(f'col0 AS c{n}' for n in range(100))} FROM (VALUES (1, 2))",
+    },
     "unsafe": {"gold": "SELECT 1", "predicted": "DELETE FROM t"},
     "cause": {"gold": "SELECT a FROM t WHERE a > 30", "predicted": "SELECT a FROM t WHERE a > 40"},
     "colours": {
@@ -230,6 +234,7 @@ def test_what_differs_of_long_queries_is_shown(texts):
     assert {"predicted | … 19 lines", "| + 21", "| + 37"} <= {*several}
     assert (" 99 + 100 + 101 " in gold, " 99 + 777 + 101 " in predicted) == (True, True)
     assert max(map(len, (gold, predicted))) < 180
+    assert all(f" c{n}," in "".join(texts["wide"]) for n in range(99))
 
 
 def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold(run):

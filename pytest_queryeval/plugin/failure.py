@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from pytest_queryeval.comparison.difference import (
@@ -128,17 +129,28 @@ def _query(label: str, query: str | None, other: str | None) -> Iterator[str]:
         return
     lines, others = (terminal_safe(text or "").strip("\n").splitlines() or [""] for text in (query, other))
     start, end = shared_ends(lines, others)
-    done = 0
-    for block in _blocks(len(lines), start, len(lines) - end):
+    blocks, done = _blocks(len(lines), start, len(lines) - end), 0
+    room = QUERY_LINES // sum(map(len, blocks))
+    for block in blocks:
         if block.start > done:
             yield f"  {label if not done else '':<10} | … {pluralize(block.start - done, 'line')}"
         for number in block:
             counterpart = others[number] if start <= number < len(others) else ""
-            line = excerpts(lines[number], counterpart, LINE_CHARACTERS)[0]
-            yield f"  {label if number == 0 else '':<10} | {line}".rstrip()
+            for at, line in enumerate(_wrapped(lines[number], counterpart, room)):
+                yield f"  {label if number == at == 0 else '':<10} | {line}".rstrip()
         done = block.stop
     if done < len(lines):
         yield f"  {'':<10} | … {len(lines) - done} more lines"
+
+
+def _wrapped(line: str, counterpart: str, room: int) -> list[str]:
+    """Return what differs of a line, in as many lines as there is room for if one cannot hold it."""
+    start, end = shared_ends(line, counterpart)
+    is_short = len(line) - start - end <= LINE_CHARACTERS - 2
+    text = excerpts(line, counterpart, LINE_CHARACTERS * (1 if is_short else room))[0]
+    if len(text) <= LINE_CHARACTERS:
+        return [text]
+    return wrap(text, LINE_CHARACTERS, expand_tabs=False, replace_whitespace=False, break_on_hyphens=False)
 
 
 def _blocks(lines: int, start: int, stop: int) -> list[range]:
