@@ -20,8 +20,8 @@ from pytest_queryeval.features.command_predictor.replies import (  # white box: 
     stderr_tail,
     stderr_text,
 )
+from pytest_queryeval.features.json.difference import MAX_PATH, path_text  # white box: at each cut
 from pytest_queryeval.features.json.schema_child import short_repr  # white box: at each cut
-from pytest_queryeval.features.json.values import MAX_PATH, path_text  # white box: at each cut
 from pytest_queryeval.sandbox.http_messages import message  # white box: at each cut
 from pytest_queryeval.text.formatting import (  # white box: each way to a text, at each cut
     AHEAD,
