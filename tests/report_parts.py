@@ -99,3 +99,8 @@ def refusal(*arguments):
     (line,) = errors.getvalue().splitlines()
     assert (status, output.getvalue()) == (2, "")
     return line
+
+
+def ids(nodeids):
+    """The ids of cases, of their node ids."""
+    return [nodeid.rpartition("::")[2] for nodeid in nodeids]

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,10 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
-from report_parts import merge, part
+from report_parts import ids, merge, part
 from samples import FINGERPRINT, entry
 from scipy import stats
+from signed_differences import adjusted, p_value
 
 pytestmark = pytest.mark.feature("report_files")
 
@@ -32,10 +32,6 @@ def case(id_="a", value=1.0, **changes):
 def compared(before, after, *, of_baseline=None, **about):
     """The comparison of two lists of cases."""
     return merge(part(*after, **about), baseline=part(*before, **of_baseline or {})).report["baseline"]
-
-
-def ids(nodeids):
-    return [nodeid.rpartition("::")[2] for nodeid in nodeids]
 
 
 # Flips, counts and causes, against their definitions.
@@ -63,21 +59,6 @@ def drawn_case(name, outcome, value, labels):
         cause={"edits": edits, "repaired_query": None} if edits else None,
         predicted=predicted | {"error": None},
     )
-
-
-def p_value(differences):
-    """The share of all ways to give the differences signs whose sum is as far from 0."""
-    sums = [
-        sum(map(math.prod, zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=len(differences))
-    ]
-    return sum(abs(total) >= abs(sum(differences)) - 1e-9 for total in sums) / len(sums)
-
-
-def adjusted(values):
-    """Holm's p values, by their names: the smallest times the number of tests, and so on, never below one before."""
-    ordered = sorted(values, key=values.get)
-    steps = [min(1.0, values[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
-    return {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
 
 
 @given(CASES, CASES)
@@ -191,15 +172,6 @@ def test_the_exact_mcnemar_test_has_the_published_value_and_the_interval_of_bone
     assert found["other"]["p"] == pytest.approx(2 / 1024)
     half = 1.959964 * math.sqrt((10 / 52 + 2 / 52 - (8 / 52) ** 2) / 52)
     assert found["f1"]["ci95"] == pytest.approx([-8 / 52 - half, -8 / 52 + half])
-
-
-def test_p_is_adjusted_by_holms_method_for_all_metrics_and_the_pass_rate():
-    pairs = {name: flips(broken, 0, 12 - broken) for name, broken in (("a", 6), ("b", 8), ("c", 6), ("d", 9))}
-
-    found = statistics_of(**pairs)
-
-    p_values = {name: 2 / 2**broken for name, broken in (("a", 6), ("b", 8), ("c", 6), ("d", 9))} | {"pass_rate": 1.0}
-    assert {name: metric["p_holm"] for name, metric in found.items()} == pytest.approx(adjusted(p_values))
 
 
 def test_the_drop_that_a_comparison_detects_is_that_of_the_strictest_test():

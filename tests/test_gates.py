@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_parts import UNEVALUATED, merge, part
 from samples import FINGERPRINT, entry
+from signed_differences import p_value
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError
@@ -217,15 +218,6 @@ def test_a_gate_is_about_the_cases_below_its_folder_that_fit_its_where(scopes, p
     assert {gate["min"]: gate["n"] for gate in results} == numbers
 
 
-def p_of_fall(differences):
-    """The share of all ways to sign the differences whose sum is as low."""
-    sums = [
-        sum(sign * own for sign, own in zip(signs, differences, strict=True))
-        for signs in product((1, -1), repeat=len(differences))
-    ]
-    return sum(total <= sum(differences) + 1e-9 for total in sums) / len(sums)
-
-
 @given(
     st.lists(st.tuples(st.none() | SHARES, st.none() | SHARES), max_size=9),
     st.sampled_from([0.01, 0.05, 0.2, 0.5]),
@@ -244,7 +236,7 @@ def test_a_drop_misses_a_gate_if_it_is_too_large_and_no_chance(scores, alpha, ma
     if not pairs:
         assert (result["ok"], result["value"]) == (False, None)
         return
-    drop, p = -sum(differences) / len(pairs), p_of_fall(differences)
+    drop, p = -sum(differences) / len(pairs), p_value(differences, "lower")
     is_missed = drop > max_drop + 1e-9 and p <= alpha
     can_be_missed = 0.5 ** sum(pair != (0, 0) for pair in pairs) <= alpha
     can_be_missed &= not max_drop or sum(one for one, _ in pairs) / len(pairs) > max_drop

@@ -6,7 +6,7 @@ import statistics
 import zlib
 from base64 import b64decode
 from html.parser import HTMLParser
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,9 @@ from golden_files import compare_golden, page_lines, text_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from report_parts import command, refusal, write
+from report_parts import command, ids, refusal, write
 from samples import FINGERPRINT, entry
+from signed_differences import adjusted, p_value
 
 from pytest_queryeval.cli import main
 
@@ -47,10 +48,6 @@ def compared(systems, *options):
     return command("compare", *paths, *options)
 
 
-def ids(nodeids):
-    return [nodeid.rpartition("::")[2] for nodeid in nodeids]
-
-
 # The ranking, against its definition.
 
 RESULTS = st.tuples(
@@ -61,21 +58,6 @@ SYSTEMS = st.dictionaries(
     st.sampled_from("ABCD"), st.dictionaries(st.sampled_from("abcdef"), RESULTS, min_size=2), min_size=2
 )
 REASONS = {"error": "in error", "skipped": "skipped", "not_run": "not run", "xfailed": "expected to fail"}
-
-
-def p_value(differences):
-    sums = [
-        sum(sign * own for sign, own in zip(signs, differences, strict=True))
-        for signs in product((1, -1), repeat=len(differences))
-    ]
-    return sum(abs(total) >= abs(sum(differences)) - 1e-9 for total in sums) / len(sums)
-
-
-def adjusted(values):
-    """Holm's p values, by their names."""
-    ordered = sorted(values, key=values.get)
-    steps = [min(1.0, values[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
-    return {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
 
 
 @given(SYSTEMS)
