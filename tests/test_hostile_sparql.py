@@ -97,7 +97,7 @@ class TestOxigraph(EngineContract):
         for query in PATHS:
             began = time.monotonic()
             try:
-                kind = engine.execute(query, timeout=0.5, max_rows=10).error.kind
+                kind = engine.execute(query, timeout=0.2, max_rows=10).error.kind
             except SourceError:
                 kind = "error"
 
@@ -127,14 +127,14 @@ def test_a_query_that_is_refused_or_late_is_not_tried_on_the_second_engine(hosts
     both = source_of("rdf", folder, files="chain.ttl", engine=["oxigraph", "rdflib"])
 
     unsafe = execute(hosts, both, "DROP ALL")
-    late = execute(hosts, both, "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", timeout=1)
+    late = execute(hosts, both, "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", timeout=0.3)
 
     assert unsafe.error.kind == "unsafe"
     assert (late.error.kind, late.engine) == ("timeout", "oxigraph")
 
 
 def test_a_regular_expression_without_end_is_stopped(oxigraph, rdflib):
-    late = rdflib.execute(BACKTRACKING, timeout=1, max_rows=1)
+    late = rdflib.execute(BACKTRACKING, timeout=0.3, max_rows=1)
     answered = oxigraph.execute(BACKTRACKING, timeout=1, max_rows=1)
 
     assert late.error.kind == "timeout"

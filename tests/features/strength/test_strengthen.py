@@ -264,7 +264,7 @@ def test_what_cannot_be_built_is_a_problem_that_says_why(strengthen, golds, scri
 def test_a_gold_that_takes_long_on_small_graphs_is_soon_left_alone(strengthen):
     heavy = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"?a{n} :rare ?b{n} ." for n in range(12)) + " }"
 
-    status, report = strengthen({"older": SPARQL_GOLDS["older"], "heavy": heavy}, GRAPH, engine="rdf", timeout=1)
+    status, report = strengthen({"older": SPARQL_GOLDS["older"], "heavy": heavy}, GRAPH, engine="rdf", timeout=0.4)
 
     assert status == 0
     assert any(case == "older" for case, _ in killed(report))
