@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import CaseError, Location, SuiteError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Failure, QueryOrAnswer
 from pytest_queryeval.core.shapes import ANYTHING, SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
@@ -33,7 +35,12 @@ FENCED = "the answer was read from a code block"
 REASONED = "the answer was read from the text after reasoning"
 _REASONING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+WITHIN_TEXT = "the answer was read from within other text"
+CUT = ", or raise the token limit of the model if that has cut the answer"
 _JSON = StrictJson()
+_OPENING = re.compile(r"[\[{]")
+_WITHIN = re.compile(r'"(?:[^"\\]|\\.?)*"?|[\[\]{}]', re.DOTALL)
+_BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"']|\[\s*[{\"']")
 _ANSWER = File(Path("answer"), Path("answer"))
 
 
@@ -159,30 +166,77 @@ def refusal(text: str) -> Failure | None:
     return None
 
 
-def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
-    """Return the result of `read` for a text as JSON, or the first problem with its place."""
+def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Failure:
+    """Return the result of `read` for a text as JSON, and a note if other text was around it; or the first problem.
+
+    Of a text that is no JSON as a whole, the only outermost object is read, else the only outermost list.
+    """
+    result = _read_json(text, read)
+    if not isinstance(result, Failure):
+        return result, ""
+    part = _json_part(text)
+    if isinstance(part, Failure) or part == text:
+        return part if isinstance(part, Failure) else result
+    result = _read_json(part, read)
+    return result if isinstance(result, Failure) else (result, WITHIN_TEXT)
+
+
+def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
     try:
         return read(parse_json(text, _ANSWER, line=0))
     except (CaseError, SuiteError) as error:
-        if where := _text_around_json(text):
-            return Failure(kind="invalid", message=f"not JSON alone, but with text {where} it: return the JSON alone")
         problem = error.problems[0] if isinstance(error, SuiteError) else error
         line, column = problem.location.line, problem.location.column
         place = f" (line {line}, column {column})" if column else ""
-        return Failure(kind="invalid", message=f"{problem.problem}{place}")
+        ends_early = any(not is_closed for _, _, is_closed in _outermost(text))
+        return Failure(kind="invalid", message=f"{problem.problem}{CUT * ends_early}{place}")
 
 
-def _text_around_json(text: str) -> str:
-    """Return whether other text is `before` or `behind` an object or a list in a text; empty if neither does.
+def _json_part(text: str) -> str | Failure:
+    """Return the text with blanks in place of what is around its JSON value, so that places stay the same.
 
-    A list of numbers may be a reference in a sentence.
+    Lists of numbers next to an object are references in a sentence. Without a value, what begins like one is returned,
+    else the whole text.
     """
-    text = text.strip()
-    for start in sorted(place for place in (text.find("{"), text.find("[")) if place >= 0):
+    if _REASONING.match(text):  # which does not end
+        return text
+    values: dict[bool, list[tuple[JsonValue, int, int]]] = {True: [], False: []}  # objects, and lists
+    broken: list[tuple[int, int]] = []
+    for start, end, _ in _outermost(text):
         try:
-            value, end = _JSON.read_at(text, start)
+            value = _JSON.read(text[start:end])
         except ValueError:
-            continue
-        if isinstance(value, dict) or not all(isinstance(item, int | float) for item in value):
-            return "before" if start else "behind" if end < len(text) else ""
-    return ""
+            if _BEGINS_LIKE_OBJECT.match(text, start):
+                broken.append((start, end))
+        else:
+            values[isinstance(value, dict)].append((value, start, end))
+    objects, lists = values[True], values[False]
+    others = [found for found in lists if not (objects and _has_numbers(found[0]))]
+    found = [*objects, *others]
+    if found and (broken or len({json.dumps(value, sort_keys=True) for value, _, _ in found}) > 1):
+        several = "several JSON values that differ" if not broken else "a JSON value and one that cannot be read"
+        return Failure(kind="invalid", message=f"the answer has {several}: return one, as JSON alone")
+    parts = [(start, end) for _, start, end in found] or broken
+    if not parts:
+        return text
+    start, end = parts[0]
+    return re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
+
+
+def _has_numbers(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(isinstance(item, int | float) for item in value)
+
+
+def _outermost(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield where brackets that stand in no others begin and end, and whether they end before the text does."""
+    start = depth = place = 0
+    while (match := (_WITHIN if depth else _OPENING).search(text, place)) is not None:
+        place = match.end()
+        if match[0] in ("{", "["):
+            start, depth = start if depth else match.start(), depth + 1
+        elif match[0] in ("}", "]"):
+            depth -= 1
+            if not depth:
+                yield start, place, True
+    if depth:
+        yield start, len(text), False

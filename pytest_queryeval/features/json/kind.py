@@ -113,10 +113,11 @@ def _read(query_or_answer: QueryOrAnswer) -> Execution:
         return Execution(query=None, answer=query_or_answer.answer)
     text, note = answer_text(query_or_answer.query)
     problem = refusal(text)
-    answer_or_failure = read_json_text(text, _answer) if problem is None else problem
-    if isinstance(answer_or_failure, Failure):
-        return Execution(query=query_or_answer.query, error=answer_or_failure)
-    return Execution(query=query_or_answer.query, answer=answer_or_failure, note=note)
+    found = read_json_text(text, _answer) if problem is None else problem
+    if isinstance(found, Failure):
+        return Execution(query=query_or_answer.query, error=found)
+    answer, place = found
+    return Execution(query=query_or_answer.query, answer=answer, note="; ".join(filter(None, (note, place))))
 
 
 JSON = Json()

@@ -96,7 +96,9 @@ class Sdmx(Kind):
             content, note = answer_text(query_or_answer.query)
             selection = refusal(content)
             if selection is None and _is_json(content):
-                selection = read_json_text(content, read_selection)
+                found = read_json_text(content, read_selection)
+                selection, place = (found, "") if isinstance(found, Failure) else found
+                note = "; ".join(filter(None, (note, place)))
             elif selection is None:
                 try:
                     selection = _data_query(content, structure)

@@ -88,6 +88,7 @@ def test_a_gold_file_of_text_keeps_the_schema(schema):
 
 
 BLOCK = "predicted: the answer was read from a code block"
+WITHIN = "predicted: the answer was read from within other text"
 THOUGHT = "predicted: the answer was read from the text after reasoning"
 
 
@@ -101,6 +102,13 @@ THOUGHT = "predicted: the answer was read from the text after reasoning"
         ('\ufeff```json\n{"a": 1}\n```', [BLOCK]),
         ('<think>maybe {"a": 2}?</think>\n{"a": 1}', [THOUGHT]),
         ('<think>{</think>```json\n{"a": 1}\n```', [f"{THOUGHT}; {BLOCK.removeprefix('predicted: ')}"]),
+        ('Here is the JSON: {"a": 1}', [WITHIN]),
+        ('{"a": 1}\n\nReferences: [1]', [WITHIN]),
+        ('Result: {"a": 1}. See [docs], [1, 2].', [WITHIN]),
+        ('Reasoning: []{\n  "a": 1\n}', [WITHIN]),
+        ('`{"a": 1}`', [WITHIN]),
+        ('First {"a": 1}, so again: {"a":1}', [WITHIN]),
+        ('<think>{"a": 2}</think>So: {"a": 1}', [f"{THOUGHT}; {WITHIN.removeprefix('predicted: ')}"]),
     ],
 )
 def test_what_stands_around_an_answer_is_left_out_and_said_to_be_so(text, notes):
@@ -138,6 +146,20 @@ def test_an_equal_answer_passes_without_any_setting():
         ("1e400", "invalid", "too large"),
         ("I cannot answer this.", "invalid", "not JSON"),
         ('<think>{"a": 1}', "invalid", "not JSON"),
+        ('{"a": 1}\n{"a": 2}', "invalid", "several JSON values that differ"),
+        ('{"a": 1} of [{"b": 1}]', "invalid", "several JSON values that differ"),
+        ('{"a": 1} of {"a": true}', "invalid", "several JSON values that differ"),
+        ("See [1] and [2].", "invalid", "several JSON values that differ"),
+        ('Not {"a": 1,} but {"a": 1}', "invalid", "a JSON value and one that cannot be read"),
+        ('So:\n{"a": 1,}', "invalid", "a comma before `}`: remove it (line 2, column"),
+        ("So: {'a': None}", "invalid", "single quotes: write names and texts in double quotes (line 1, column 6)"),
+        ('So: {"a": 1, // x\n"b": 1}', "invalid", "a comment, which JSON does not have: remove it (line 1, column 14)"),
+        ('So: {"a": [True]}', "invalid", "True: write true (line 1, column 12)"),
+        ('So: {"a": [1, 2', "invalid", "add `]}`, or raise the token limit of the model if that has cut the answer"),
+        ('{"a": "so it is that', "invalid", "or raise the token limit of the model"),
+        ("The answer is 12", "invalid", "not JSON"),
+        ("[" * 200_000 + '{"' * 100_000, "invalid", "nested deeper"),
+        ('{"' + '\\"' * 200_000, "invalid", "token limit"),
         ('\n\n  {"a" 1}', "invalid", "(line 3, column 8)"),
         ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "(line 5, column 5)"),
         ('\ufeff{"a" 1}', "invalid", "(line 1, column 6)"),
