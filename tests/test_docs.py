@@ -38,15 +38,17 @@ pytestmark = pytest.mark.feature(
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
-    name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "equality", "outcomes")
+    name: (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("suites", "metrics", "equality", "outcomes", "json")
 }
 COMPARE = schema("suite")["definitions"]["compare"]["properties"]
 ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
 
 def rows(page):
-    """The cells behind the first one of each row, by each name in that."""
-    return {name: rest.split(" | ") for names, rest in ROW.findall(PAGES[page]) for name in re.findall(r"\w+", names)}
+    """The cells behind the first one of each row, by each name in that; of several rows the first."""
+    found = reversed(ROW.findall(PAGES[page]))
+    return {name: rest.split(" | ") for names, rest in found for name in re.findall(r"\w+", names)}
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
@@ -93,11 +95,14 @@ def test_no_metric_is_documented_that_does_not_exist():
 
 @pytest.mark.parametrize("name", COMPARE)
 def test_every_key_of_the_policy_is_documented_with_its_default(name):
-    default = rows("equality")[name][0].strip("`")
+    default = (rows("json") | rows("equality"))[name][0].strip("`")
     expected = {
         "numbers": f"{{rel: {DEFAULT_REL:.0e}, abs: {DEFAULT_ABS:.0e}}}",
         "nulls": "equal",
         "gold_columns": "[]",
+        "ignore": "[]",
+        "paths": "{}",
+        "json": "{}",
     }
 
     assert default.replace("e-0", "e-") == str(expected.get(name) or getattr(Policy(), name, "")).lower().replace(
