@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
 # Bounds on the work for two answers, about a second each.
-MAX_WORK = 400_000_000  # leaves of gold's elements times predicted elements
+MAX_WORK = 600_000_000  # leaves of gold's elements times predicted elements
 MAX_ASSIGNED = 250_000  # pairs of elements for which the best assignment is found
 MAX_INNER = 10_000  # pairs of lists of leaves within elements that are aligned to align these
 BOUNDED = "lists are too long to find their best alignment, so more of them may agree"
+_LIST_WORK, _LEAF_WORK = 20_000, 500  # of aligning two lists at all, and of reading a leaf of theirs
 _ROW_WORK = 4  # of a pair of elements, in leaves
 _OBJECT = -1  # the key of any object, to which an empty one is equal if extra keys are allowed
 _INNER_WORK = 20  # of aligning an element of a list within elements, compared with a whole list of leaves
@@ -254,7 +255,9 @@ class Comparison:
 
     def _may_spend(self, gold: Sequence[Value], predicted: Sequence[Value]) -> bool:
         """Return whether the work of comparing all pairs of elements is within the bound, and count it."""
-        work = (_ROW_WORK * len(gold) + sum(value.leaves for value in gold)) * len(predicted)
+        leaves, other_leaves = (sum(value.leaves for value in values) for values in (gold, predicted))
+        work = (_ROW_WORK * len(gold) + leaves) * len(predicted)
+        work += _LIST_WORK + _LEAF_WORK * (leaves + other_leaves)
         if work > self._work_left:
             return False
         self._work_left -= work
