@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
-# Bounds on the work for two answers, about a second each.
+# Bounds on the work for two answers; together a few seconds.
 MAX_WORK = 600_000_000  # leaves of gold's elements times predicted elements
 MAX_ASSIGNED = 250_000  # pairs of elements for which the best assignment is found
 MAX_INNER = 10_000  # pairs of lists of leaves within elements that are aligned to align these
