@@ -70,7 +70,7 @@ class EngineContract:
     """Some lines of the statements that make the tables, if the engine lists them."""
     seconds: ClassVar[float] = 20.0
     """The time limit of queries that are not late."""
-    late_seconds: ClassVar[float] = 0.15
+    late_seconds: ClassVar[float] = 0.3
     """The time limit of queries that are late."""
     max_rows: ClassVar[int] = 1_000
 

@@ -152,7 +152,7 @@ class TestPostgreSQL(EngineContract):
     schema = {"concerts": ("id", "city", "price"), "cities": ("city",)}
     ddl = ("CREATE TABLE tickets (", "price NUMERIC(6, 2),", "FOREIGN KEY (concert) REFERENCES concerts (id)")
     max_rows = 100_000
-    late_seconds = 0.2
+    late_seconds = 0.4
 
     @pytest.fixture
     def engine(self, owner):
