@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -25,6 +25,7 @@ Pairs: TypeAlias = "list[tuple[int, int]]"
 # Bounds on the work for two answers; together a few seconds.
 MAX_WORK = 600_000_000  # leaves of gold's elements times predicted elements
 MAX_ASSIGNED = 250_000  # pairs of elements for which the best assignment is found
+MAX_FEW = 3  # elements of both lists, of which all assignments are tried: arrays would take longer
 MAX_INNER = 10_000  # pairs of lists of leaves within elements that are aligned to align these
 BOUNDED = "lists are too long to find their best alignment, so more of them may agree"
 _LIST_WORK, _LEAF_WORK = 20_000, 500  # of aligning two lists at all, and of reading a leaf of theirs
@@ -246,12 +247,25 @@ class Comparison:
         if not self._may_spend(gold, predicted):
             self.is_bounded = True
             return _identified(gold, predicted)
+        if max(len(gold), len(predicted)) <= MAX_FEW:
+            return self._best_of_few(gold, predicted)
         weights = _Weights(self, gold, predicted)
         if len(gold) * len(predicted) <= MAX_ASSIGNED:
             return _best_assignment(weights)
         pairs, is_best = _greedy_assignment(weights)
         self.is_bounded |= not is_best
         return pairs
+
+    def _best_of_few(self, gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
+        """Return the pairs of the heaviest assignment of a few elements, by trying all."""
+        counts = [[self.counts(left, right)[0] for right in predicted] for left in gold]
+        height, width = len(gold), len(predicted)
+        ways: Iterator[Sequence[tuple[int, int]]] = (
+            (tuple(enumerate(rights)) for rights in permutations(range(width), height))
+            if height <= width
+            else (tuple(zip(lefts, range(width), strict=True)) for lefts in permutations(range(height), width))
+        )
+        return list(max(ways, key=lambda pairs: sum(counts[left][right] for left, right in pairs)))
 
     def _may_spend(self, gold: Sequence[Value], predicted: Sequence[Value]) -> bool:
         """Return whether the work of comparing all pairs of elements is within the bound, and count it."""
