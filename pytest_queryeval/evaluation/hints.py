@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
 from pytest_queryeval.core.table import Cell, Literal, Policy, Row, Table
 from pytest_queryeval.evaluation.trials import threshold_violations, verdict_of
 from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.formatting import flow_text, one_line
 
 Number: TypeAlias = int | float | Decimal
 Change: TypeAlias = Callable[[Table, Table], tuple[Table, Table]]
@@ -68,27 +67,8 @@ def _hints(remedies: Iterable[_Remedy], result: CaseResult) -> Iterator[HintRepo
     for remedy in remedies:
         if remedy.kind not in found and _passes_with(result, remedy):
             found.add(remedy.kind)
-            how = f", add `compare: {_flow(remedy.compare)}` {place}" if remedy.compare else ""
+            how = f", add `compare: {flow_text(remedy.compare)}` {place}" if remedy.compare else ""
             yield {"kind": remedy.kind, "text": f"{remedy.text}{how}", "compare": remedy.compare}
-
-
-def _flow(value: JsonValue) -> str:
-    """Return a setting as YAML in one line."""
-    match value:
-        case dict():
-            return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
-        case list():
-            return f"[{', '.join(map(_flow, value))}]"
-        case str() if re.fullmatch(r"[A-Za-z_]\w*", value) and value.lower() not in (
-            "null",
-            "true",
-            "false",
-            "yes",
-            "no",
-        ):
-            return value
-        case _:
-            return json.dumps(value, ensure_ascii=False)
 
 
 # Settings

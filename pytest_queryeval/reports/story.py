@@ -34,7 +34,7 @@ from pytest_queryeval.core.model import TEXTLESS_FAILURES
 from pytest_queryeval.core.steps import count_steps
 from pytest_queryeval.metrics import follows_compare
 from pytest_queryeval.results.verdict import failure_text, first_line
-from pytest_queryeval.text.formatting import cell_text, escape_line, limits_text, one_line, pluralize
+from pytest_queryeval.text.formatting import escape_line, flow_text, limits_text, one_line, pluralize
 
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
@@ -225,7 +225,7 @@ def _compare_text(case: CaseReport) -> str:
         return ""
     names = [name for name, score in case["scores"].items() if score is not None]
     return ", ".join(
-        f"{key}: {cell_text(value, CELL_CHARACTERS)}"
+        f"{key}: {one_line(flow_text(value), CELL_CHARACTERS)}"
         for key, value in case["fingerprint"]["compare"].items()
         if any(follows_compare(name, key) for name in names)
     )

@@ -6,6 +6,7 @@ without secrets.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ _LOOK_OF_EMOJI = re.compile(
     r"[\ufe0e\ufe0f](?:(?=\u20e3)|(?<=[\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u23ff\u2460-\u27ff\u2900-\u2bff\u3030"
     r"\u303d\u3297\u3299\U0001f000-\U0001faff].))"
 )
+_PLAIN_WORD = re.compile(r"(?!(?:null|true|false|yes|no)\Z)[A-Za-z_]\w*", re.IGNORECASE)  # as a text of YAML
 _HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
 
 
@@ -149,6 +151,23 @@ def cell_text(cell: object, characters: int) -> str:
         return str(cell).lower()
     is_quoted = isinstance(cell, str) and (not cell or cell != cell.strip())
     return one_line_with_end(repr(cell) if is_quoted else str(cell), characters)
+
+
+def flow_text(value: object) -> str:
+    """Return a setting, a value of JSON, as YAML in one line.
+
+    >>> flow_text({"lists": {"by": "id"}, "ignore": ["$.a"], "case": "ignore"})
+    '{lists: {by: id}, ignore: ["$.a"], case: ignore}'
+    """
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{key}: {flow_text(item)}' for key, item in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(flow_text, value))}]"
+        case str() if _PLAIN_WORD.fullmatch(value):
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def format_score(value: float | None) -> str:
