@@ -28,6 +28,7 @@ from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseKey, GoldDecision, gold_digest, read_decisions
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import NUMBERS_FIELDS
 from pytest_queryeval.suites import JSONL_SUFFIX, Suite, is_suite_file, load_suite, suites_below
 from pytest_queryeval.suites.effects import why_unused
 from pytest_queryeval.suites.keys import Key
@@ -296,7 +297,7 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     for decision in effective:
         if decision.answers and not case.answerable:
             raise decision.line.problem(f"'{case.id}' has `answerable: false`: replace it with a gold in the suite")
-        for name in decision.compare:
+        for name in dict.fromkeys("numbers" if field in NUMBERS_FIELDS else field for field in decision.compare):
             kind, computed = KINDS[case.settings.kind], case.settings.metrics
             if reason := why_unused(("compare", name), kind, answerable=case.answerable, computed=computed):
                 raise decision.line.problem(f"`compare: {name}` has no effect on '{case.id}': {reason}: remove it")

@@ -12,6 +12,7 @@ from suites import problems, write
 
 from pytest_queryeval import QueryEvalWarning, evaluate, load_cases
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.suites import load_suites
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
@@ -172,13 +173,18 @@ def test_ambiguous_cases_can_be_left_out_of_gates():
     assert [(gate["ok"], gate["n"]) for gate in gates] == [(True, 1)]
 
 
-def test_a_decision_may_change_the_comparison():
-    text = CASE.replace('"SELECT 2"', "SELECT 'X'").replace("SELECT 1", "SELECT 'x'")
-    (case,) = loaded(line("right", compare={"case": "ignore"}), text=text).cases
+@pytest.mark.parametrize(
+    ("gold", "predicted", "compare", "field"),
+    [("'X'", "'x'", {"case": "ignore"}, "case"), ("2.2", "2.0", {"numbers": {"abs": 0.5}}, "abs")],
+)
+def test_a_decision_may_change_the_comparison(gold, predicted, compare, field):
+    text = CASE.replace('"SELECT 2"', f"SELECT {gold}").replace("SELECT 1", f"SELECT {predicted}")
+    (case,) = loaded(line("right", compare=compare), text=text).cases
 
     (reported,) = report()["cases"]
 
-    assert (case.settings.policy.case, case.without_review.settings.policy.case) == ("ignore", "keep")
+    policies = case.settings.policy, case.without_review.settings.policy
+    assert getattr(policies[0], field) != getattr(policies[1], field) == getattr(Policy(), field)
     assert (reported["outcome"], reported["unreviewed"]["outcome"]) == ("passed", "failed")
 
 
