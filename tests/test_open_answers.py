@@ -117,6 +117,9 @@ OF_A = "FROM emp WHERE dept = 'A'"
 # Golds of which one part depends on another, and an answer in which both were chosen as they please.
 IMPOSSIBLE = [
     (f"{NAMES} HAVING string_agg(name, ',') LIKE 'Ann%'", [("A", "Bob,Ann,Cy")]),
+    (f"{NAMES} HAVING string_agg(emp.NAME, ',') LIKE 'Ann%'", [("A", "Bob,Ann,Cy")]),
+    (f"{NAMES} HAVING string_agg(name, ';') LIKE 'Ann%'", [("A", "Bob,Ann,Cy")]),
+    (f"SELECT string_agg(name, ','), substr(string_agg(id, ','), 1, 1) {OF_A}", [("Bob,Ann,Cy", "1")]),
     (f"{NAMES} ORDER BY names", [("B", "Di"), ("A", "Cy,Ann,Bob")]),
     (
         f"WITH g AS ({NAMES}) SELECT id, names FROM emp JOIN g ON g.dept = emp.dept WHERE id < 3",

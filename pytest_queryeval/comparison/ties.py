@@ -8,11 +8,11 @@ nulls.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value
 from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
@@ -73,15 +73,40 @@ class Collection(NamedTuple):
 class GuidedQuery:
     """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
 
-    `places` name the choices for readers. `fixed_columns` are columns that no choice changes; they are None where a
-    choice may change how many rows there are. The cells of `collections` are lists of their elements as texts, in JSON
-    where the database has no lists.
+    `alignment` is the predicted column for each of gold's columns that was taken to have one. The cells of
+    `collections` are lists of their elements as texts, in JSON where the database has no lists.
     """
 
     text: str
-    places: tuple[str, ...]
-    fixed_columns: tuple[int, ...] | None = None
+    alignment: Mapping[int, int]
     collections: tuple[Collection, ...] = ()
+
+
+class OpenQuery(Protocol):
+    """A gold query that leaves its answer open below its top level."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices, as readers are told of them."""
+
+    @property
+    def fixed_columns(self) -> tuple[int, ...] | None:
+        """Output columns that no choice changes; None where a choice may change how many rows there are."""
+
+    def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
+        """Yield up to three queries that make the choices towards `predicted`; `gold` is the answer of the query.
+
+        Each takes one of the `alignments`: the predicted column for each of gold's columns, the likeliest first.
+        """
+
+    def decided(self, first: str = "") -> list[str]:
+        """Return the query with its choices decided by all columns, ascending and descending; none if it has no keys.
+
+        With `first`, one of `deciding_columns`, choices are decided by that before, ascending both times.
+        """
+
+    def deciding_columns(self) -> list[str]:
+        """Return the texts of the columns by which the choices can be decided."""
 
 
 # A query that the engine runs and our parser cannot read: rows must be in exactly its order.

@@ -1,4 +1,4 @@
-"""JSONPaths (RFC 9535) of names, indexes, `*` and `..`, by which values are told as they are walked through."""
+"""JSONPaths (RFC 9535) of names, indexes, `*` and `..`, which select values while these are walked through."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pytest_queryeval.comparison.alignment import Budget, BudgetSpentError
 from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.ties import Collection, OrderPlan, ties_of, without_choice
+from pytest_queryeval.comparison.ties import Collection, GuidedQuery, OpenQuery, OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.table import (
     BETWEEN,
     XSD_STRING,
@@ -72,74 +72,77 @@ def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
 
 
-def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted has as many columns as the policy allows for gold's, so that both can be equal."""
-    needed = len(policy.gold_columns) or len(gold.columns)
-    has_more = len(predicted.columns) > needed
-    return len(predicted.columns) >= needed and (
-        not has_more or policy.extra_columns == "allow" or bool(policy.gold_columns)
-    )
-
-
-def agree_in(columns: Sequence[int], gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted has as many rows as gold, and some of gold's columns."""
+def may_be_equal(query: OpenQuery, gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted agrees with gold's answer in what gold does not leave open."""
+    needed, width = len(policy.gold_columns) or len(gold.columns), len(predicted.columns)
+    allows_more = policy.extra_columns == "allow" or bool(policy.gold_columns)
+    if width < needed or (width > needed and not allows_more):
+        return False
+    if query.fixed_columns is None:
+        return True
     if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
         return False
-    if not columns or policy.gold_columns:
+    if not query.fixed_columns or policy.gold_columns:
         return True
-    in_any_place = replace(policy, columns="any", extra_columns="allow", row_order="ignore")
-    return execution_accuracy(project(gold, columns), predicted, policy=in_any_place) == 1.0
+    in_any_column = replace(policy, columns="any", extra_columns="allow", row_order="ignore")
+    return execution_accuracy(project(gold, query.fixed_columns), predicted, policy=in_any_column) == 1.0
 
 
-def likely_columns(gold: Table, predicted: Table, policy: Policy) -> list[Mapping[int, int]]:
-    """Return which columns of predicted, by position, may stand for those of gold although the answers differ.
+def likely_alignments(gold: Table, predicted: Table, policy: Policy) -> list[Mapping[int, int]]:
+    """Return predicted columns for gold's columns, by position, as they may correspond although the answers differ.
 
     They have the same names, or else are those of the best alignment, or stand in the same places: the likeliest first.
     """
     chosen = [column_place(column, gold.columns) for column in policy.gold_columns] or [*range(len(gold.columns))]
-    names = [gold.columns[place].lower() for place in chosen]
+    names = [gold.columns[column].lower() for column in chosen]
     predicted_names = [name.lower() for name in predicted.columns]
     if policy.columns != "positional" and len({*names}) == len(names) and {*names} <= {*predicted_names}:
-        return [{place: predicted_names.index(name) for place, name in zip(chosen, names, strict=True)}]
-    in_place: Mapping[int, int] = dict(zip(chosen, range(len(predicted.columns)), strict=False))
-    alignment = table_pair(project(gold, policy.gold_columns), predicted, policy).alignment
-    if alignment is None or not alignment.matched or policy.columns == "positional":
-        return [in_place]
-    aligned: Mapping[int, int] = {
-        place: column for place, column in zip(chosen, alignment.columns, strict=True) if column >= 0
+        return [{column: predicted_names.index(name) for column, name in zip(chosen, names, strict=True)}]
+    by_position: Mapping[int, int] = dict(zip(chosen, range(len(predicted.columns)), strict=False))
+    best = table_pair(project(gold, policy.gold_columns), predicted, policy).alignment
+    if best is None or not best.matched or policy.columns == "positional":
+        return [by_position]
+    by_rows: Mapping[int, int] = {
+        column: predicted_column
+        for column, predicted_column in zip(chosen, best.columns, strict=True)
+        if predicted_column >= 0
     }
-    both = [aligned, in_place] if 2 * alignment.matched >= len(gold.rows) else [in_place, aligned]
-    return both if aligned != in_place else [aligned]
+    if by_rows == by_position:
+        return [by_rows]
+    return [by_rows, by_position] if 2 * best.matched >= len(gold.rows) else [by_position, by_rows]
 
 
-def with_collections(
-    table: Table, predicted: Table, collections: Sequence[Collection], places: Mapping[int, int]
-) -> Table:
-    """Return the answer to a `GuidedQuery` with its lists in the order of predicted, where that has such a row.
+def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Table:
+    """Return the answer to a `GuidedQuery` with its collections in the order of predicted, where that has such a row.
 
     Each row takes its cells from a predicted row of its own: one whose other cells are the same, if there is any. Where
     none fits, or the search for it takes too long, its elements stay in their order.
     """
+    alignment = guided.alignment
     groups: dict[int, list[Collection]] = defaultdict(list)
-    for collection in collections:
+    for collection in guided.collections:
         groups[collection.group].append(collection)
-    columns = {collection.column for collection in collections}
-    others = [column for column in places if column not in columns]
-    free = dict(enumerate(predicted.rows if columns <= places.keys() else ()))
+    columns = {collection.column for collection in guided.collections}
+    others = [column for column in alignment if column not in columns]
+    free = dict(enumerate(predicted.rows if columns <= alignment.keys() else ()))
     by_others: dict[Row, list[int]] = defaultdict(list)
-    for at, row in free.items():
-        by_others[tuple([row[places[column]] for column in others])].append(at)
+    for position, row in free.items():
+        by_others[tuple([row[alignment[column]] for column in others])].append(position)
     budget = Budget(MAX_STEPS)
     rows = []
     for row in table.rows:
         elements = {column: _elements(row[column]) for column in columns}
-        cells = {it.column: _like(row[it.column], _joined(elements[it.column], it)) for it in collections}
+        cells = {
+            collection.column: _like(row[collection.column], _joined(elements[collection.column], collection))
+            for collection in guided.collections
+        }
+        candidates = by_others.get(tuple([row[column] for column in others])) or list(free)
         with suppress(BudgetSpentError):
-            for at in by_others.get(tuple([row[column] for column in others])) or list(free):
-                fits = (_has_one_order(group, elements, free[at], places, budget) for group in groups.values())
-                if at in free and all(fits):
-                    chosen = free.pop(at)
-                    cells = {column: chosen[places[column]] for column in columns}
+            for position in filter(free.__contains__, candidates):
+                candidate = free[position]
+                if all(_has_one_order(group, elements, candidate, alignment, budget) for group in groups.values()):
+                    del free[position]
+                    cells = {column: candidate[alignment[column]] for column in columns}
                     break
         rows.append(tuple([cells.get(column, cell) for column, cell in enumerate(row)]))
     return replace(table, rows=tuple(rows))
@@ -177,7 +180,7 @@ def _has_one_order(
     group: Sequence[Collection],
     elements: Mapping[int, Sequence[Cell]],
     row: Row,
-    places: Mapping[int, int],
+    alignment: Mapping[int, int],
     budget: Budget,
 ) -> bool:
     """Return whether the collections of a group have the cells of a predicted row in one and the same order.
@@ -186,9 +189,9 @@ def _has_one_order(
     """
     budget.spend(1)
     columns = [elements[collection.column] for collection in group]
-    cells = [_plain(row[places[collection.column]]) for collection in group]
+    cells = [_plain(row[alignment[collection.column]]) for collection in group]
     if group[0].picks:  # and is alone
-        return encoded_term(row[places[group[0].column]]) in columns[0]
+        return encoded_term(row[alignment[group[0].column]]) in columns[0]
     if len({*map(len, columns)}) > 1 or not all(map(_is_as_long, cells, map(_joined, columns, group))):
         return False
     free = Counter(zip(*columns, strict=True))

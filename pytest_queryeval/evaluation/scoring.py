@@ -29,10 +29,9 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.open_answers import (
     MAX_TRIES,
-    agree_in,
     depends_on_tie,
-    has_columns_of,
-    likely_columns,
+    likely_alignments,
+    may_be_equal,
     resolve_row_order,
     with_collections,
 )
@@ -44,8 +43,8 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
 TWO_SOURCES = "gold and predicted run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
-DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({places}), and predicted's is one that it may give"
-NO_ANSWER = "choices: gold leaves its answer open ({places}); {number} of its other answers {was} tried"
+DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({choices}), and predicted's is one that it may give"
+NO_ANSWER = "choices: gold leaves its answer open ({choices}); {number} of its other answers {was} tried"
 DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
 
 
@@ -293,37 +292,30 @@ class Scoring:
         gold, predicted, settings = self._whole_gold, self.predicted.answer, self._case.settings
         if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
             return None
-        if settings.policy.choices == "first" or not has_columns_of(gold.answer, predicted, settings.policy):
+        if settings.policy.choices == "first":
             return None
-        kind, answer = KINDS[settings.kind], gold.answer
-        guided_queries = kind.guided_queries(
-            gold.query,
-            answer,
-            predicted,
-            self._gold_case,
-            places=lambda: likely_columns(answer, predicted, settings.policy),
-            schema=self._schema,
-        )
-        number, tried = 0, ""
-        for guided in guided_queries:
+        answer = gold.answer
+        query = KINDS[settings.kind].open_query(gold.query, self._gold_case, self._schema)
+        if query is None or not may_be_equal(query, answer, predicted, settings.policy):
+            return None
+        choices, number = "; ".join(query.choices), 0
+        for guided in query.guided(answer, predicted, likely_alignments(answer, predicted, settings.policy)):
             if number and not self._may_try_again(number):
                 break
-            fixed = guided.fixed_columns
-            if fixed is not None and not agree_in(fixed, answer, predicted, settings.policy):
-                return None
-            number, tried = number + 1, "; ".join(guided.places)
-            table = self._answer_to(guided, answer, predicted)
+            number += 1
+            table = self._answer_to(guided, predicted)
             if table is None:
                 continue
             if execution_accuracy(table, predicted, policy=settings.policy) == 1.0:
                 self.depends_on_tie = True
-                self.details["choice"] = tried
-                self._note([DEPENDS_ON_CHOICE.format(places=tried)])
+                self.details["choice"] = choices
+                self._note([DEPENDS_ON_CHOICE.format(choices=choices)])
                 return table
-            if fixed is not None and Counter(table.rows) == Counter(project(answer, settings.policy.gold_columns).rows):
+            own_rows = project(answer, settings.policy.gold_columns).rows
+            if query.fixed_columns is not None and Counter(table.rows) == Counter(own_rows):
                 break  # the choice makes no difference, or none that predicted asks for
         if number:
-            self._note([NO_ANSWER.format(places=tried, number=number, was="was" if number == 1 else "were")])
+            self._note([NO_ANSWER.format(choices=choices, number=number, was="was" if number == 1 else "were")])
         return None
 
     def _may_try_again(self, number: int) -> bool:
@@ -331,15 +323,14 @@ class Scoring:
         source = self._gold_case.settings.source
         return number < MAX_TRIES and source is not None and is_local(source)
 
-    def _answer_to(self, guided: GuidedQuery, own_answer: Table, predicted: Table) -> Table | None:
+    def _answer_to(self, guided: GuidedQuery, predicted: Table) -> Table | None:
         """Return another answer of gold, with the columns that count and the order of its rows; None if it fails."""
         policy, kind = self._case.settings.policy, KINDS[self._case.settings.kind]
         answer = self._table_of_gold(guided.text)
         if isinstance(answer, str):
             return None
         if guided.collections:
-            columns = likely_columns(own_answer, predicted, policy)[0]
-            answer = with_collections(answer, predicted, guided.collections, columns)
+            answer = with_collections(answer, predicted, guided)
         read_plan = partial(kind.order_plan, guided.text, answer, self._gold_case)
         table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)
         return project(table, policy.gold_columns)

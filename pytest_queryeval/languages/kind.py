@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
@@ -154,33 +154,12 @@ class Kind(ABC):
         """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
         return None
 
-    def guided_queries(
-        self,
-        query: str,
-        gold: Table,
-        predicted: Table,
-        case: Case,
-        *,
-        places: Callable[[], Sequence[Mapping[int, int]]],
-        schema: Callable[[], Schema],
-    ) -> Iterator[GuidedQuery]:
-        """Yield gold's query with its choices made towards `predicted`, another way each time; none without a choice.
+    def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
+        """Return a gold query that leaves its answer open below its top level; None for another one.
 
-        `gold` is its answer; `places` returns ways in which columns of `predicted` may stand for those of gold, the
-        likeliest first, and `schema` the tables that the query is about.
+        `schema` returns the tables that the query is about.
         """
-        return iter(())
-
-    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
-        """Return a query with its choices decided by all columns, ascending and descending; none without a choice.
-
-        With `first`, one of `deciding_columns`, choices are decided by that before, ascending both times.
-        """
-        return []
-
-    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
-        """Return the texts of the columns by which the choices of a query can be decided."""
-        return []
+        return None
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         """Return the columns of any answer to a query; None if its text does not name them.

@@ -193,7 +193,7 @@ def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
 
 
 def _json_part(text: str) -> str | Failure:
-    """Return the text with blanks in place of what is around its JSON value, so that places stay the same.
+    """Return the text with blanks instead of what is around its JSON value, so that positions stay the same.
 
     Lists of numbers next to an object are references in a sentence. Without a value, what begins like one is returned,
     else the whole text.

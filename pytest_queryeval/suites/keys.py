@@ -473,12 +473,12 @@ NOTHING_RUNS = "no query runs"
 
 
 def _setting(name: str, levels: tuple[Level, ...], description: str, read: Reader[Any], **facts: Any) -> Key:
-    """Return an inherited key that fills the field of `Settings` with its name, unless others are stated."""
+    """Return an inherited key that fills the field of `Settings` with its name, unless `fills` names others."""
     return Key(name, levels, description, read, **{"fills": (name,), **facts})
 
 
 def _of_case(name: str, description: str, read: Reader[Any], **facts: Any) -> Key:
-    """Return a key of cases alone that fills the field of `Case` with its name, unless others are stated."""
+    """Return a key of cases alone that fills the field of `Case` with its name, unless `fills` names others."""
     return Key(name, ("case",), description, read, inheritance="own", **{"fills": (name,), **facts})
 
 

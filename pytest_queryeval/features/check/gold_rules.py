@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,6 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
 from pytest_queryeval.core.json_value import display_cell
 from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
@@ -39,7 +38,7 @@ from pytest_queryeval.text.formatting import cell_text, format_score, one_line, 
 
 RANDOM_RUNS = 10  # of a gold that takes random values
 MAX_TRIED_COLUMNS = 8  # that may decide what a gold leaves open
-PLACE_CHARACTERS = 100
+CHOICE_CHARACTERS = 100
 CELL_CHARACTERS = 30
 ROUND_ROWS = 1_000
 READING_CHARACTERS = 50
@@ -266,46 +265,39 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
     """Find golds that leave their answer open below the top level: two answers that the query may give differ."""
     if gold.query is None or gold.compared_table is None or gold.writes:
         return
-    schema = gold.session.schema(gold.case)
-    answers = _decided_answers(gold, schema)
-    if answers is None or (rows := _differing_rows(gold, *answers)) is None:
+    query = gold.kind.open_query(gold.query, gold.case, lambda: gold.session.schema(gold.case))
+    rows = None if query is None else _differing_rows(gold, query.decided())
+    if query is None or not rows:
         return
-    places = "; ".join(gold.kind.decided_queries(gold.query, gold.case, schema)[0].places)
     remedy = "decide it by further sort keys"
-    for column in gold.kind.deciding_columns(gold.query, gold.case, schema)[:MAX_TRIED_COLUMNS]:
-        answers = _decided_answers(gold, schema, column)
-        if answers is not None and _differing_rows(gold, *answers) is None:
+    for column in query.deciding_columns()[:MAX_TRIED_COLUMNS]:
+        if _differing_rows(gold, query.decided(column)) == ():
             remedy = f"{column} as a further sort key would decide it"
             break
-    leaves_open = f"gold leaves its answer open, {one_line(places, PLACE_CHARACTERS)}"
+    leaves_open = f"gold leaves its answer open, {one_line('; '.join(query.choices), CHOICE_CHARACTERS)}"
     yield f"{leaves_open}: it may return {' or '.join(rows)}, and both are right: {remedy}"
 
 
-def _decided_answers(gold: GoldRun, schema: Schema, column: str = "") -> tuple[Table, Table] | None:
-    """Return two answers that the gold may give; None if it has no choice, or cannot be run so."""
-    decided = gold.kind.decided_queries(gold.query or "", gold.case, schema, first=column)
-    answers = [gold.run(query.text) for query in decided]
-    policy = gold.case.settings.policy
-    tables = [project(answer, policy.gold_columns) for answer in answers if answer is not None]
-    return (tables[0], tables[1]) if len(tables) > 1 else None
+def _differing_rows(gold: GoldRun, queries: Sequence[str]) -> tuple[str, ...] | None:
+    """Return a row that only the answer to each of two queries has, as text; none if these are equal.
 
-
-def _differing_rows(gold: GoldRun, first: Table, second: Table) -> tuple[str, str] | None:
-    """Return a row that each of two answers has alone, as text; None if they are equal."""
+    None if there are no two queries, or one of them cannot be run.
+    """
     policy = replace(gold.case.settings.policy, row_order="ignore")
-    if equal_tables(first, second, policy):
+    answers = [gold.run(query) for query in queries]
+    tables = [project(answer, policy.gold_columns) for answer in answers if answer is not None]
+    if len(tables) < 2:
         return None
-    rows = [Counter(canonical_rows(table, policy)) for table in (first, second)]
+    if equal_tables(tables[0], tables[1], policy):
+        return ()
+    canonical = [canonical_rows(table, policy) for table in tables]
+    counts = [Counter(rows) for rows in canonical]
     texts = []
-    for own, other, table in ((rows[0], rows[1], first), (rows[1], rows[0], second)):
-        alone = own - other
-        row = next(
-            (row for row, key in zip(table.rows, canonical_rows(table, policy), strict=True) if key in alone), ()
-        )
-        texts.append(
-            f"({', '.join(cell_text(display_cell(cell), CELL_CHARACTERS) for cell in row)})" if row else "no such row"
-        )
-    return texts[0], texts[1]
+    for table, rows, alone in zip(tables, canonical, (counts[0] - counts[1], counts[1] - counts[0]), strict=True):
+        row = next((row for row, key in zip(table.rows, rows, strict=True) if key in alone), ())
+        cells = ", ".join(cell_text(display_cell(cell), CELL_CHARACTERS) for cell in row)
+        texts.append(f"({cells})" if row else "no such row")
+    return tuple(texts)
 
 
 def text_order(gold: GoldRun) -> Iterator[str]:

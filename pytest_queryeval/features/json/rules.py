@@ -84,7 +84,7 @@ class RuleSet:
         self.has_members = any(
             settings.get("lists") == "by" for settings in [{"lists": rules.lists}, *dict(paths).values()]
         )
-        """Whether elements of some lists are told by a member."""
+        """Whether elements of some lists are identified by a member."""
         outermost = Place(rules, self._number(rules), False, frozenset(), {})
         self.root = self._reached(outermost, frozenset((number, 0) for number in range(len(self._paths))))
 

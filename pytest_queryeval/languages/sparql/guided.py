@@ -7,8 +7,9 @@ collections, and the values that SAMPLE may take, are read as lists.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
 
 from pytest_queryeval.comparison.ties import Collection, GuidedQuery
 from pytest_queryeval.core.table import BETWEEN, IRI, Cell, Row, Table
@@ -27,6 +28,8 @@ from pytest_queryeval.languages.sparql.tree import (
 )
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
+Way: TypeAlias = Literal["as predicted", "ascending", "descending"]
+WAYS: tuple[Way, ...] = get_args(Way)
 MAX_CELLS = 1_000  # of the predicted answer, as terms in a query
 _WRITER = Writer({})
 _IRI = re.compile(r"""[^\x00-\x20<>"{}|^`\\]*""")
@@ -43,76 +46,78 @@ _ENCODED = (
 )
 
 
-def guided_queries(
-    query: str,
-    prefixes: Mapping[str, str],
-    gold: Table,
-    predicted: Table,
-    places: Callable[[], Sequence[Mapping[int, int]]],
-) -> Iterator[GuidedQuery]:
-    """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
-
-    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns ways in which
-    predicted columns may stand for those of gold, of which each query takes one. All three prefer solutions of the
-    predicted answer, and settle the rest:
-
-    1. by how many terms of the predicted answer a solution has,
-    2. by all variables, ascending,
-    3. by all variables, descending. If OFFSET, MINUS or NOT EXISTS leave solutions out, this query avoids those of the
-       predicted answer instead.
-    """
+def open_query(query: str, prefixes: Mapping[str, str]) -> OpenSparqlQuery | None:
+    """Return a query that leaves its answer open; None for another one. `prefixes` are those of the source."""
     tree = _read(query, prefixes)
     if tree is None:
-        return
-    limited, collections = _limited(tree), _collections(tree)
-    if not limited and not collections:
-        return
-    names = (
-        *(f"{' '.join(_clauses(select))} in a subquery" for select in limited),
-        *(_WRITER.line(tree.items[collection.column].value) for collection in collections),
-    )
-    fixed = None if limited or tree.modifier else tuple({*range(len(tree.items))} - {it.column for it in collections})
-    texts = set()
-    for number, way in enumerate(("as predicted", "ascending", "descending")):
-        chosen = places()[number % len(places())]
-        columns = {f"?{name}": chosen[at] for at, name in enumerate(gold.columns) if at in chosen}
-        avoided = _left_out(tree) if way == "descending" else set()
-        keys = {
-            id(select): _keys(select, columns, predicted.rows, way, is_avoided=id(select) in avoided)
-            for select in limited
-        }
-        text = _WRITER.query(_with_keys(_with_lists(tree, collections), keys))
-        if text not in texts:
-            texts.add(text)
-            fixed_columns = () if fixed is not None and (tree.limit or tree.offset) else fixed
-            yield GuidedQuery(text=text, places=names, fixed_columns=fixed_columns, collections=collections)
+        return None
+    query_with_choices = OpenSparqlQuery(tree, _limited(tree), _collections(tree))
+    return query_with_choices if query_with_choices.choices else None
 
 
-def decided_queries(query: str, prefixes: Mapping[str, str], *, first: str = "") -> list[GuidedQuery]:
-    """Return a query whose subqueries take the first rows by all variables, ascending and descending; none without.
+@dataclass(frozen=True, slots=True)
+class OpenSparqlQuery:
+    """A query that leaves its answer open, as `OpenQuery` describes it."""
 
-    With `first`, a variable, rows are decided by it before, ascending both times.
-    """
-    tree = _read(query, prefixes)
-    limited = [] if tree is None else _limited(tree)
-    decided = []
-    if tree is None:
-        return []
-    for way in ("ascending", "descending") if limited else ():
-        keys = {id(select): _keys(select, {}, (), way) for select in limited}
-        if first:
-            keys = {at: (SortKey(is_descending=False, value=Expr(first)), *others) for at, others in keys.items()}
-        places = tuple(f"{' '.join(_clauses(select))} in a subquery" for select in limited)
-        decided.append(GuidedQuery(text=_WRITER.query(_with_keys(tree, keys)), places=places))
-    return decided
+    _tree: Select
+    _limited: Sequence[Select]
+    _collections: tuple[Collection, ...]
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices, as readers are told of them."""
+        values = (self._tree.items[collection.column].value for collection in self._collections)
+        return (
+            *(f"{' '.join(_clauses(select))} in a subquery" for select in self._limited),
+            *map(_WRITER.line, values),
+        )
 
-def deciding_columns(query: str, prefixes: Mapping[str, str]) -> list[str]:
-    """Return the variables by which the choices of a query can be decided."""
-    tree = _read(query, prefixes)
-    return list(
-        dict.fromkeys(name for select in ([] if tree is None else _limited(tree)) for name in _sortable(select))
-    )
+    @property
+    def fixed_columns(self) -> tuple[int, ...] | None:
+        """Output columns that no choice changes; None where a choice may change how many rows there are."""
+        if self._limited:
+            return None
+        is_cut = self._tree.limit or self._tree.offset
+        return () if is_cut else tuple({*range(len(self._tree.items))} - {it.column for it in self._collections})
+
+    def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
+        """Yield up to three queries that settle the choices in favour of a predicted answer.
+
+        All three prefer solutions of the predicted answer, and settle the rest:
+
+        1. by how many terms of the predicted answer a solution has,
+        2. by all variables, ascending,
+        3. by all variables, descending. If OFFSET, MINUS or NOT EXISTS leave solutions out, this query avoids those of
+           the predicted answer.
+        """
+        texts = set()
+        for number, way in enumerate(WAYS):
+            alignment = alignments[number % len(alignments)]
+            columns = {f"?{name}": alignment[at] for at, name in enumerate(gold.columns) if at in alignment}
+            avoided = _left_out(self._tree) if way == "descending" else set()
+            keys = {
+                id(select): _keys(select, columns, predicted.rows, way, is_avoided=id(select) in avoided)
+                for select in self._limited
+            }
+            text = _WRITER.query(_with_keys(_with_lists(self._tree, self._collections), keys))
+            if text not in texts:
+                texts.add(text)
+                yield GuidedQuery(text=text, alignment=alignment, collections=self._collections)
+
+    def decided(self, first: str = "") -> list[str]:
+        """Return the query whose subqueries take the first rows by all variables, ascending and descending.
+
+        With `first`, a variable, rows are decided by it before, ascending both times. None without such a subquery.
+        """
+        before = (SortKey(is_descending=False, value=Expr(first)),) if first else ()
+        return [
+            _WRITER.query(_with_keys(self._tree, {id(it): (*before, *_keys(it, {}, (), way)) for it in self._limited}))
+            for way in (WAYS[1:] if self._limited else ())
+        ]
+
+    def deciding_columns(self) -> list[str]:
+        """Return the variables by which the choices can be decided."""
+        return list(dict.fromkeys(name for select in self._limited for name in _sortable(select)))
 
 
 def _read(query: str, prefixes: Mapping[str, str]) -> Select | None:
@@ -140,7 +145,7 @@ def _collections(tree: Select) -> tuple[Collection, ...]:
     """Return the output columns that are a SAMPLE or a GROUP_CONCAT as it stands, and are used for nothing else."""
     if tree.modifier:
         return ()
-    found = []
+    collections = []
     for column, item in enumerate(tree.items):
         arguments = item.value.arguments
         if item.value.head not in ("SAMPLE", "GROUP_CONCAT") or not _is_only_returned(item, tree):
@@ -148,20 +153,26 @@ def _collections(tree: Select) -> tuple[Collection, ...]:
         separator = next((it for it in arguments if isinstance(it, Expr) and it.head == "SEPARATOR"), None)
         text = _WRITER.line(separator.arguments[0]) if separator is not None else '" "'
         if item.value.head == "SAMPLE":
-            found.append(Collection(column, None, -1 - column, picks=True))
+            collections.append(Collection(column, None, -1 - column, picks=True))
         elif "\\" not in text:
             first = arguments[0]
             is_distinct = isinstance(first, Expr) and first.head == "DISTINCT"
-            found.append(Collection(column, text[1:-1], -1 - column if is_distinct else 0))
-    return tuple(found)
+            collections.append(Collection(column, text[1:-1], -1 - column if is_distinct else 0))
+    return tuple(collections)
 
 
 def _is_only_returned(item: Item, tree: Select) -> bool:
-    """Return whether no other part of a query has an aggregate, or the variable that stands for it."""
-    others: list[Node] = [it for it in tree.items if it is not item]
-    others += [*tree.having, *tree.order]
-    used = [node for other in others for node in walk(other)]
-    return not any(node == item.value or (isinstance(node, Expr) and node.head == item.alias) for node in used)
+    """Return whether no other part of a query depends on the value of an item.
+
+    Another SAMPLE or GROUP_CONCAT does so only where it is an item itself: collections of one query have one order.
+    """
+    others: list[Node] = [*tree.having, *tree.order]
+    for other in tree.items:
+        is_choice = other.value.head in ("SAMPLE", "GROUP_CONCAT")
+        others += [] if other is item else other.value.arguments if is_choice else [other]
+    used = {node.head for other in others for node in walk(other) if isinstance(node, Expr)}
+    is_repeated = any(other is not item and other.value == item.value for other in tree.items)
+    return not is_repeated and used.isdisjoint({"SAMPLE", "GROUP_CONCAT", item.alias})
 
 
 def _with_lists(tree: Select, collections: Sequence[Collection]) -> Select:
@@ -219,7 +230,7 @@ def _left_out(tree: Select) -> set[int]:
 
 
 def _keys(
-    select: Select, columns: Mapping[str, int], rows: Sequence[Row], way: str, *, is_avoided: bool = False
+    select: Select, columns: Mapping[str, int], rows: Sequence[Row], way: Way, *, is_avoided: bool = False
 ) -> tuple[SortKey, ...]:
     """Return the sort keys of a subquery; `columns` are those of the predicted rows by the variables of the answer."""
     sortable = _sortable(select)
@@ -238,13 +249,8 @@ def _keys(
     if way == "as predicted":
         cells = dict.fromkeys(term for row in rows[:MAX_CELLS] for cell in row if (term := _term(cell)))
         terms = [*cells][: MAX_CELLS // max(len(sortable), 1)]
-        found = [
-            Expr(
-                "COALESCE", (Expr("IF", (Expr("IN", (Expr(name), *map(Expr, terms))), Expr("1"), Expr("0"))), Expr("0"))
-            )
-            for name in sortable
-        ]
-        return (*keys, SortKey(is_descending=True, value=_joined("+", found))) if terms and found else tuple(keys)
+        counts = [_as_number(Expr("IN", (Expr(name), *map(Expr, terms)))) for name in sortable]
+        return (*keys, SortKey(is_descending=True, value=_joined("+", counts))) if terms and counts else tuple(keys)
     return (*keys, *(SortKey(is_descending=way == "descending", value=Expr(name)) for name in sortable))
 
 

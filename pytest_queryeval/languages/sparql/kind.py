@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
@@ -78,29 +78,10 @@ class Sparql(QueryLanguage):
         plan = self.order_plan(query, table, case)
         return plan.queries[0] if plan is not None and plan.ordered and plan.queries else None
 
-    def guided_queries(
-        self,
-        query: str,
-        gold: Table,
-        predicted: Table,
-        case: Case,
-        *,
-        places: Callable[[], Sequence[Mapping[int, int]]],
-        schema: Callable[[], Schema],
-    ) -> Iterator[GuidedQuery]:
-        from pytest_queryeval.languages.sparql.guided import guided_queries
+    def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
+        from pytest_queryeval.languages.sparql.guided import open_query
 
-        return guided_queries(query, _prefixes(case), gold, predicted, places)
-
-    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
-        from pytest_queryeval.languages.sparql.guided import decided_queries
-
-        return decided_queries(query, _prefixes(case), first=first)
-
-    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
-        from pytest_queryeval.languages.sparql.guided import deciding_columns
-
-        return deciding_columns(query, _prefixes(case))
+        return open_query(query, _prefixes(case))
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         outline = read_query(query)

@@ -63,14 +63,14 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
     if distinct is not None and distinct.args.get("on") is not None:
         yield Choice("distinct on", query, query, f"DISTINCT ON {distinct.args['on'].sql(dialect=dialect)}")
     decided = _decided_windows(query)
-    calls = Counter(node.sql().lower() for node in own_nodes(query) if isinstance(node, exp.Func))
+    calls = Counter(_spelling(node) for node in own_nodes(query) if _picks(node))
     for node in own_nodes(query):
         text = node.sql(dialect=dialect) if isinstance(node, exp.Func) else ""
         if isinstance(node, exp.Window) and any(node is window for window in decided):
             yield Choice("window", query, node, _window_name(node, query, dialect))
         elif dialect in _COLLECTING_DIALECTS and _collects(node, query) and _is_only_returned(node, query):
             yield Choice("collection", query, node, f"{text} without ORDER BY")
-        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[node.sql().lower()] == 1:  # else they are one
+        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[_spelling(node)] == 1:  # else they are one
             yield Choice("aggregate", query, node, text)
     if dialect == "sqlite" and (bare := bare_columns(query)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
@@ -114,22 +114,23 @@ def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
     return next(named, window)
 
 
+def _spelling(node: exp.Expr) -> str:
+    """Return an expression as text, the same whether or not its columns have their table, and in any letter case."""
+    plain = node.copy()
+    for column in plain.find_all(exp.Column):
+        column.set("table", None)
+    return plain.sql(comments=False).lower()
+
+
 def sorting_of(window: exp.Expr, select: exp.Query) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the same value for windows of one SELECT that sort the same rows by the same keys, however written."""
-
-    def text(node: exp.Expr) -> str:
-        plain = node.copy()
-        for column in plain.find_all(exp.Column):
-            column.set("table", None)
-        return plain.sql(comments=False).lower()
-
     clauses = window_clauses(window, select)
     order = clauses.args.get("order")
     keys = (
-        f"{text(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
+        f"{_spelling(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
         for key in (order.expressions if order is not None else ())
     )
-    return frozenset(map(text, clauses.args.get("partition_by") or ())), tuple(keys)
+    return frozenset(map(_spelling, clauses.args.get("partition_by") or ())), tuple(keys)
 
 
 def _decided_windows(select: exp.Select) -> list[exp.Window]:
@@ -213,17 +214,23 @@ def _is_only_returned(call: exp.Expr, select: exp.Select) -> bool:
 
 
 def _passes_on(select: exp.Select, call: exp.Expr) -> bool:
-    """Return whether a SELECT has a call as one of its items, and no other part that depends on its value."""
+    """Return whether a SELECT has a call as one of its items, and no other part that depends on its value.
+
+    Another collection does so only where it is an item itself: collections of one SELECT have one order.
+    """
     place, item = next(((at, it) for at, it in enumerate(select.expressions, 1) if it.unalias() is call), (0, call))
     if not place or select.args.get("distinct"):
         return False
-    text, names = call.sql().lower(), {item.alias_or_name.lower()} - {""}
+    calls = [it.unalias() for it in select.expressions if isinstance(it.unalias(), exp.GroupConcat | exp.ArrayAgg)]
+    nested = [node for node in own_nodes(select) if isinstance(node, exp.GroupConcat | exp.ArrayAgg)]
+    names = {item.alias_or_name.lower()} - {""}
     others = [it for it in select.expressions if it is not item]
     others += [clause for name in ("having", "order", "qualify") if (clause := select.args.get(name)) is not None]
     order = select.args.get("order")
     keys = [key.this for key in order.expressions] if order is not None else []
     return not (
-        any(node is not call and node.sql().lower() == text for node in own_nodes(select))
+        len(nested) > len(calls)
+        or sum(_spelling(other) == _spelling(call) for other in calls) > 1
         or any(column.name.lower() in names for other in others for column in other.find_all(exp.Column))
         or any(isinstance(key, exp.Literal) and key.name == str(place) for key in keys)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache, reduce
@@ -37,9 +38,7 @@ from pytest_queryeval.languages.sql.choices import (
 )
 from pytest_queryeval.languages.sql.columns import Columns, Names
 
-Pair: TypeAlias = tuple[
-    exp.Expr, int
-]  # an expression of a SELECT, and the output column of the query that has its values
+Pair: TypeAlias = tuple[exp.Expr, int]  # an expression of a SELECT, and the output column that has its values
 Way: TypeAlias = Literal["as predicted", "ascending", "descending"]
 WAYS: tuple[Way, ...] = get_args(Way)
 NO_ANSWER = Table(columns=(), rows=())
@@ -49,56 +48,96 @@ _PICK = "queryeval_pick"
 _ROWS = "queryeval_rows"
 
 
-def guided_queries(
-    query: str,
-    dialect: str,
-    gold: Table,
-    predicted: Table,
-    places: Callable[[], Sequence[Mapping[int, int]]],
-    schema: Callable[[], Schema],
-) -> Iterator[GuidedQuery]:
-    """Yield up to three queries that settle the open choices of `query` in favour of a predicted answer.
-
-    If `query` leaves no choice, there are none. `gold` is the answer of `query`. `places` returns ways in which
-    predicted columns may stand for those of gold, of which each query takes one, and `schema` the tables. All three
-    prefer rows of the predicted answer, and settle the rest:
-
-    1. by how many cells of a row the predicted answer has,
-    2. by all columns, ascending,
-    3. by all columns, descending. Within NOT or EXCEPT, this query avoids the rows of the predicted answer instead.
-    """
-    open_query = _read_open_query(query, dialect)
-    if open_query is None:
-        return
-    texts = set()
-    for number, way in enumerate(WAYS):
-        tree = open_query.tree.copy()
-        choices = choices_in(tree, dialect)
-        guide = _Guide(tree, dialect, schema(), gold, predicted, places()[number % len(places())])
-        collections = guide.read_collections(choices)
-        _apply([(choice, guide.keys(choice, way)) for choice in choices if choice.kind != "collection"])
-        text = tree.sql(dialect=dialect)
-        if text not in texts:
-            texts.add(text)
-            names = tuple(dict.fromkeys(choice.name for choice in choices))
-            yield GuidedQuery(text=text, places=names, fixed_columns=open_query.fixed_columns, collections=collections)
-
-
-class _OpenQuery(NamedTuple):
+class _Reading(NamedTuple):
     tree: exp.Query
+    choices: tuple[str, ...]
     fixed_columns: tuple[int, ...] | None
 
 
 @lru_cache(maxsize=MAX_QUERIES)
-def _read_open_query(query: str, dialect: str) -> _OpenQuery | None:
-    """Return the tree of a query that leaves its answer open, and the columns that do not; None of another query.
+def _read(query: str, dialect: str) -> _Reading | None:
+    """Return what an open query is about; None of another query.
 
     None without a dialect, too: then nothing is known of how texts are quoted, and those of answers are not trusted.
     """
     tree = parse_query(query, dialect).whole_tree if dialect else None
     if not isinstance(tree, exp.Query) or not 0 < len(choices := choices_in(tree, dialect)) <= MAX_CHOICES:
         return None
-    return _OpenQuery(tree, _fixed_columns(tree, choices))
+    names = tuple(dict.fromkeys(choice.name for choice in choices))
+    return _Reading(tree, names, _fixed_columns(tree, choices))
+
+
+def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSqlQuery | None:
+    """Return a query that leaves its answer open; None for another one. `schema` returns the tables."""
+    reading = _read(query, dialect)
+    return None if reading is None else OpenSqlQuery(reading, dialect, schema())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSqlQuery:
+    """A query that leaves its answer open, as `OpenQuery` describes it."""
+
+    _reading: _Reading
+    _dialect: str
+    _schema: Schema
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices, as readers are told of them."""
+        return self._reading.choices
+
+    @property
+    def fixed_columns(self) -> tuple[int, ...] | None:
+        """Output columns that no choice changes; None where a choice may change how many rows there are."""
+        return self._reading.fixed_columns
+
+    def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
+        """Yield up to three queries that settle the choices in favour of a predicted answer.
+
+        All three prefer rows of the predicted answer, and settle the rest:
+
+        1. by how many cells of a row the predicted answer has,
+        2. by all columns, ascending,
+        3. by all columns, descending. Within NOT or EXCEPT, this query avoids the rows of the predicted answer.
+        """
+        texts = set()
+        for number, way in enumerate(WAYS):
+            tree = self._reading.tree.copy()
+            choices = choices_in(tree, self._dialect)
+            alignment = alignments[number % len(alignments)]
+            guide = _Guide(tree, self._dialect, self._schema, gold, predicted, alignment)
+            collections = guide.read_collections(choices)
+            _apply([(choice, guide.keys(choice, way)) for choice in choices if choice.kind != "collection"])
+            text = tree.sql(dialect=self._dialect)
+            if text not in texts:
+                texts.add(text)
+                yield GuidedQuery(text=text, alignment=alignment, collections=collections)
+
+    def decided(self, first: str = "") -> list[str]:
+        """Return the query with its choices decided by all columns, ascending and descending.
+
+        With `first`, the text of a column, choices that can read it are decided by it before, ascending both times.
+        """
+        texts = []
+        for way in WAYS[1:]:
+            tree, keyed_choices = self._decided(way)
+            for _, keys in keyed_choices:
+                chosen = [_ordered(key.this.copy()) for key in keys if key.this.sql(dialect=self._dialect) == first]
+                keys[:0] = chosen[:1]
+            _apply(keyed_choices)
+            texts.append(tree.sql(dialect=self._dialect))
+        return texts
+
+    def deciding_columns(self) -> list[str]:
+        """Return the texts of the columns by which the choices can be decided."""
+        _, keyed_choices = self._decided("ascending")
+        return list(dict.fromkeys(key.this.sql(dialect=self._dialect) for _, keys in keyed_choices for key in keys))
+
+    def _decided(self, way: Way) -> tuple[exp.Query, list[tuple[Choice, list[exp.Ordered]]]]:
+        """Return a copy of the tree, and its choices with keys that no answer guides."""
+        tree = self._reading.tree.copy()
+        guide = _Guide(tree, self._dialect, self._schema, NO_ANSWER, NO_ANSWER, {})
+        return tree, [(choice, guide.keys(choice, way)) for choice in choices_in(tree, self._dialect)]
 
 
 def _fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
@@ -110,58 +149,24 @@ def _fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...
         return None
     bare = [id(column) for column in bare_columns(select) if any(choice.node is select for choice in choices)]
     chosen = {*bare, *(id(choice.node) for choice in choices if choice.node is not select)}
-    changing = [any(id(node) in chosen for node in item.walk()) for item in select.expressions]
-    returned = {id(node) for item in select.expressions for node in item.walk()}
-    if not chosen <= returned:
+    items = [{id(node) for node in item.walk()} for item in select.expressions]
+    if not chosen <= set().union(*items):
         return None
     is_cut = select.args.get("limit") is not None or select.args.get("offset") is not None
-    return () if is_cut else tuple(place for place, is_changing in enumerate(changing) if not is_changing)
-
-
-def decided_queries(query: str, dialect: str, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
-    """Return a query with its choices decided by all columns, ascending and then descending; none without a choice.
-
-    With `first`, the text of a column, choices that can read it are decided by it before, ascending both times.
-    """
-    open_query = _read_open_query(query, dialect)
-    if open_query is None:
-        return []
-    decided = []
-    for way in WAYS[1:]:
-        tree = open_query.tree.copy()
-        choices = choices_in(tree, dialect)
-        guide = _Guide(tree, dialect, schema, NO_ANSWER, NO_ANSWER, {})
-        keyed_choices = []
-        for choice in choices:
-            keys = guide.keys(choice, way)
-            chosen = [_ordered(key.this.copy()) for key in keys if key.this.sql(dialect=dialect) == first]
-            keyed_choices.append((choice, [*chosen[:1], *keys]))
-        _apply(keyed_choices)
-        decided.append(GuidedQuery(text=tree.sql(dialect=dialect), places=tuple(choice.name for choice in choices)))
-    return decided
-
-
-def deciding_columns(query: str, dialect: str, schema: Schema) -> list[str]:
-    """Return the texts of the columns by which the choices of a query can be decided."""
-    tree = parse_query(query, dialect).whole_tree
-    if not isinstance(tree, exp.Query):
-        return []
-    guide = _Guide(tree, dialect, schema, NO_ANSWER, NO_ANSWER, {})
-    keys = [key for choice in choices_in(tree, dialect) for key in guide.keys(choice, "ascending")]
-    return list(dict.fromkeys(key.this.sql(dialect=dialect) for key in keys))
+    return () if is_cut else tuple(column for column, nodes in enumerate(items) if not nodes & chosen)
 
 
 class _Guide:
     """The sort keys that make the choices of a query; its tree is still without them."""
 
     def __init__(
-        self, tree: exp.Query, dialect: str, schema: Schema, gold: Table, predicted: Table, places: Mapping[int, int]
+        self, tree: exp.Query, dialect: str, schema: Schema, gold: Table, predicted: Table, alignment: Mapping[int, int]
     ) -> None:
         self._dialect = dialect
         self._columns = Columns(schema.tables, dialect)
         self._gold = gold
         self._predicted = predicted
-        self._places = places
+        self._alignment = alignment
         self._pairs: defaultdict[int, list[Pair]] = defaultdict(list)
         self._origins: dict[Column, int] = {}
         for select in _arms(tree):
@@ -206,7 +211,7 @@ class _Guide:
 
     def read_collections(self, choices: Sequence[Choice]) -> tuple[Collection, ...]:
         """Let collections that are output columns as they stand return their elements; return which these are."""
-        found = []
+        collections = []
         for number, choice in enumerate(choices):
             node = choice.node
             outputs = [output for item, output in self._pairs[id(choice.query)] if item is node]
@@ -215,10 +220,10 @@ class _Guide:
             separator = node.args.get("separator")
             text = None if isinstance(node, exp.ArrayAgg) else "," if separator is None else separator.name
             group = -1 - number if isinstance(node.this, exp.Distinct) else id(choice.query)
-            found += [Collection(output, text, group) for output in outputs]
+            collections.append(Collection(outputs[0], text, group))
             if text is not None:
                 node.replace(_elements(node.this.copy(), self._dialect))
-        return tuple(found)
+        return tuple(collections)
 
     def keys(self, choice: Choice, way: Way) -> list[exp.Ordered]:
         """Return the sort keys of a choice, the most important one first."""
@@ -248,9 +253,8 @@ class _Guide:
             outputs = {id(item): output for item, output in self._pairs[id(_first_arm(query))]}
             names = {id(item.unalias()): item.alias_or_name for item in _first_arm(query).expressions}
             columns: list[exp.Expr] = [exp.column(name, quoted=True) for name in names.values()]
-            return [
-                (column, outputs[item]) for item, column in zip(names, columns, strict=True) if item in outputs
-            ], columns
+            of_items = zip(names, columns, strict=True)
+            return [(column, outputs[item]) for item, column in of_items if item in outputs], columns
         reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on")
         hidden = (exp.Window,) if reads_groups else (exp.Window, exp.AggFunc)
         pairs = [(item, output) for item, output in self._pairs[id(query)] if item.find(*hidden) is None]
@@ -269,7 +273,7 @@ class _Guide:
 
     def _rows(self, outputs: Sequence[int]) -> list[Row]:
         """Return the different predicted values of output columns, as many as may stand in a query."""
-        places = [self._places[output] for output in outputs]
+        places = [self._alignment[output] for output in outputs]
         limit = MAX_CELLS // len(places)
         rows = dict.fromkeys(tuple([row[place] for place in places]) for row in self._predicted.rows[:limit])
         types = [{_type_name(row[output]) for row in self._gold.rows[:MAX_CELLS]} for output in outputs]
@@ -277,7 +281,7 @@ class _Guide:
 
     def _known(self, pairs: Sequence[Pair]) -> list[Pair]:
         """Return the pairs whose column the predicted answer has, the first of each output."""
-        by_output = {output: expression for expression, output in reversed(pairs) if output in self._places}
+        by_output = {output: expression for expression, output in reversed(pairs) if output in self._alignment}
         return [(expression, output) for output, expression in by_output.items()]
 
     def _preference(self, pairs: Sequence[Pair], *, by_place: bool) -> exp.Expr | None:
@@ -291,7 +295,7 @@ class _Guide:
     def _number(self, pairs: Sequence[Pair], output: int) -> exp.Expr | None:
         """Return a key that is the number which a predicted row with the values of a row has in an output column."""
         known = [pair for pair in self._known(pairs) if pair[1] != output]
-        if not known or output not in self._places:
+        if not known or output not in self._alignment:
             return None
         rows = self._rows([*(place for _, place in known), output])
         numbers = {row[:-1]: row[-1] for row in reversed(rows) if isinstance(row[-1], int)}
@@ -480,13 +484,7 @@ def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
             case "aggregate" | "collection":
                 _sort_arguments(choice.node, keys)
             case "distinct on":
-                on = choice.query.args["distinct"].args["on"]
-                on_keys = (
-                    []
-                    if choice.query.args.get("order") is not None
-                    else [_ordered(key.copy()) for key in on.expressions or [on]]
-                )
-                _append(choice.query, [*on_keys, *keys])
+                _append(choice.query, [*_keys_of_distinct(choice.query), *keys])
             case "limit" if not _is_wrapped(choice):
                 _append(choice.query, keys)
     for choice, sorting in windows:
@@ -496,6 +494,12 @@ def _apply(keyed_choices: Sequence[tuple[Choice, list[exp.Ordered]]]) -> None:
             _pick_rows(choice.query, keys)
         elif _is_wrapped(choice):
             _wrap(choice.query, keys)
+
+
+def _keys_of_distinct(query: exp.Query) -> list[exp.Ordered]:
+    """Return the keys with which ORDER BY has to begin next to DISTINCT ON; none if there is an ORDER BY."""
+    on = query.args["distinct"].args["on"]
+    return [] if query.args.get("order") else [_ordered(key.copy()) for key in on.expressions or [on]]
 
 
 def _append(node: exp.Expr, keys: Sequence[exp.Ordered]) -> None:

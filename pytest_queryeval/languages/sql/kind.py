@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import chain
 
-from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
@@ -200,29 +200,10 @@ class Sql(QueryLanguage):
 
         return sort_key_query(query, table.columns, case.settings.dialect)
 
-    def guided_queries(
-        self,
-        query: str,
-        gold: Table,
-        predicted: Table,
-        case: Case,
-        *,
-        places: Callable[[], Sequence[Mapping[int, int]]],
-        schema: Callable[[], Schema],
-    ) -> Iterator[GuidedQuery]:
-        from pytest_queryeval.languages.sql.guided import guided_queries
+    def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
+        from pytest_queryeval.languages.sql.guided import open_query
 
-        return guided_queries(query, case.settings.dialect, gold, predicted, places, schema)
-
-    def decided_queries(self, query: str, case: Case, schema: Schema, *, first: str = "") -> list[GuidedQuery]:
-        from pytest_queryeval.languages.sql.guided import decided_queries
-
-        return decided_queries(query, case.settings.dialect, schema, first=first)
-
-    def deciding_columns(self, query: str, case: Case, schema: Schema) -> list[str]:
-        from pytest_queryeval.languages.sql.guided import deciding_columns
-
-        return deciding_columns(query, case.settings.dialect, schema)
+        return open_query(query, case.settings.dialect, schema)
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table

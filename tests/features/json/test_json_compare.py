@@ -2,7 +2,7 @@
 
 import random
 from itertools import combinations, permutations, product
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -165,12 +165,12 @@ def records(number, **changes):
 def test_long_lists_are_aligned_exactly_and_in_bounded_time(lists):
     gold = records(5_000)
     predicted = [{"id": -1}, *({**record, "f5": -1} for record in records(5_000))]
-    started = perf_counter()
+    started = process_time()
 
     found = METRICS["path_f1"].function(JsonAnswer(gold), JsonAnswer(predicted), policy=Policy(lists=lists))
 
     assert found == pytest.approx(2 * 45_000 / (50_000 + 50_001))
-    assert perf_counter() - started < 20  # 1 second on a machine that does nothing else
+    assert process_time() - started < 2
 
 
 @pytest.mark.parametrize(("lists", "least"), [("ordered", 0.7), ("any", 0.7)])
