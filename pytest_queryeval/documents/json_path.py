@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jsonpath import JSONPath, JSONPathEnvironment
 from jsonpath.exceptions import JSONPathError
+from jsonpath.segments import JSONPathRecursiveDescentSegment
+from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from pytest_queryeval.documents.strict_json import Pairs, StrictJson
 
@@ -70,6 +72,40 @@ def compiled(path: str) -> JSONPath:
     if not isinstance(json_path, JSONPath):
         raise ValueError(f"`{path}` is several JSONPaths")
     return json_path
+
+
+class Segment(NamedTuple):
+    """A step of a path: a key, an index, or None for any of them; with `descends` at any depth."""
+
+    step: str | int | None
+    descends: bool
+
+    def fits(self, step: str | int | None, length: int) -> bool:
+        """Return whether the step leads where the segment does, in a list of that length or an object."""
+        if self.step is None:
+            return True
+        if isinstance(self.step, int) and isinstance(step, int):
+            return step == (self.step if self.step >= 0 else length + self.step)
+        return self.step == step
+
+
+def segments(path: str) -> tuple[Segment, ...]:
+    """Return the segments of a JSONPath of names, indexes, `*` and `..`; raise ValueError for any other one."""
+    if not path.startswith("$"):
+        raise ValueError(f"`{path}` is not a JSONPath: it begins with `$`")
+    steps: list[Segment] = []
+    for segment in compiled(path).segments:
+        descends = isinstance(segment, JSONPathRecursiveDescentSegment)
+        match segment.selectors:
+            case (NameSelector(name=name),):
+                steps.append(Segment(name, descends))
+            case (IndexSelector(index=index),):
+                steps.append(Segment(index, descends))
+            case (WildcardSelector(),):
+                steps.append(Segment(None, descends))
+            case _:
+                raise ValueError(f"`{path}` is not a JSONPath of names, indexes, `*` and `..`")
+    return tuple(steps)
 
 
 def json_type(value: Any) -> str:

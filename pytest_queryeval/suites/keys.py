@@ -29,7 +29,6 @@ from pytest_queryeval.core.shapes import (
 )
 from pytest_queryeval.core.table import FrozenMapping, Table
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.plain_paths import segments
 from pytest_queryeval.documents.values import (
     Reader,
     choice,
@@ -362,6 +361,8 @@ def _path(node: Node) -> str:
 
 
 def _check_path(path: str, node: Node) -> None:
+    from pytest_queryeval.documents.json_path import segments
+
     try:
         segments(path)
     except ValueError as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.documents.plain_paths import segments
+
+if TYPE_CHECKING:
+    from pytest_queryeval.documents.json_path import Segment
 
 Number: TypeAlias = "int | float"
 
@@ -73,7 +75,11 @@ class RuleSet:
         paths: Sequence[tuple[str, Mapping[str, Any]]] = (),
         ignore: Sequence[str] = (),
     ) -> None:
-        self._paths = [*(segments(path) for path, _ in paths), *map(segments, ignore)]
+        self._paths: list[Sequence[Segment]] = []
+        if paths or ignore:
+            from pytest_queryeval.documents.json_path import segments
+
+            self._paths = [segments(path) for path in (*(path for path, _ in paths), *ignore)]
         self._changes: list[Mapping[str, Any] | None] = [*(changes for _, changes in paths), *[None] * len(ignore)]
         self._steps = {segment.step for path in self._paths for segment in path}
         self._numbers: dict[Rules, int] = {}
