@@ -61,7 +61,7 @@ RIGHT = {
     "json": {"kind": "json", "gold": {"city": "Lund", "parts": [1, 2.5]}},
     "sdmx": {"kind": "sdmx", "gold": [SELECTION]},
 }
-PARAMETERS = {"dimension": "FREQ", "name": "tokens"}
+PARAMETERS = {"dimension": "FREQ", "name": "tokens", "path": "$.city"}
 
 
 def scores_of(name, tmp_path, **case):

@@ -490,5 +490,9 @@ class CaseReport(ScoresReport):
     """None if the suite could not be read."""
     review: NotRequired[ReviewReport]
     """Present if a decision on its golds applies."""
+    field_scores: NotRequired[dict[str, float]]
+    """Of a JSON answer by path without indexes: which share of gold's values there is right, as a mean over trials."""
+    fields_left_out: NotRequired[int]
+    """How many other paths gold has; present if there are any."""
     unreviewed: NotRequired[UnreviewedReport]
     """Present if that decision changes what the case is scored by."""

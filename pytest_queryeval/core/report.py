@@ -80,6 +80,23 @@ class DimensionStatistics(TypedDict):
     recall: NotRequired[ScoreStatistics]
 
 
+class FieldStatistics(TypedDict):
+    """The scores of a field of JSON answers."""
+
+    n: int
+    """The number of cases whose gold has it."""
+    mean: float
+
+
+class FieldChange(TypedDict):
+    """How the mean of a field of JSON answers changed over the cases that have it in both reports."""
+
+    n: int
+    """The number of these cases."""
+    before: float
+    after: float
+
+
 class Totals(TypedDict):
     """The number of cases, and of those with each outcome."""
 
@@ -344,6 +361,8 @@ class BaselineReport(Flips):
     causes: dict[str, CauseChange]
     """By the first label of the cause."""
     changes: list[SuiteChange]
+    fields: NotRequired[dict[str, FieldChange]]
+    """By path, those that changed most; present if there are any."""
     earlier: NotRequired[dict[str, EarlierCase]]
     """The first regressions and fixes by node id, as they were in the baseline."""
 
@@ -515,6 +534,10 @@ class ReportTables(TypedDict, total=False):
     """The table of Spider's published tool by level."""
     dimensions: dict[str, DimensionStatistics]
     """The scores of SDMX dimensions by name."""
+    fields: dict[str, FieldStatistics]
+    """The scores of fields of JSON answers by path, those that cost most first."""
+    fields_left_out: int
+    """The number of cases with other fields; present if there are any."""
     trials: TrialsReport
     decided_trials: Decision
     """The trials of cases that stop once their verdict is decided, without those of cases in error."""

@@ -258,6 +258,7 @@ def _score(
             problem = f"metric '{name}' does not apply to this case, but has a threshold"
             raise QueryEvalError(f"{place}{problem}{why}: {remedy} the threshold")
     violations = threshold_violations(scores, case)
+    gold_answer, kind = best.gold.answer, KINDS[case.settings.kind]
     return Trial(
         gold=best.gold,
         gold_index=index,
@@ -268,6 +269,7 @@ def _score(
         details=best.details,
         depends_on_tie=best.depends_on_tie,
         challenge=best.challenge,
+        field_scores={} if gold_answer is None else kind.field_scores(gold_answer, best.predicted.answer, case),
         scoring_seconds=perf_counter() - began,
         passed=not violations and predicted.error is None if case.settings.thresholds else None,
     )

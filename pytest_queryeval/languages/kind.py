@@ -134,6 +134,13 @@ class Kind(ABC):
         """Return why an answer without a query is wrong; None if that is unknown."""
         return None
 
+    def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:
+        """Return which share of each part of gold is right, from 0 to 1, where answers of the kind have named parts.
+
+        `predicted` is None for a failed prediction.
+        """
+        return {}
+
     def text(self, answer: Answer) -> str | None:
         """Return an answer as text for reports, where it is not a table."""
         return None

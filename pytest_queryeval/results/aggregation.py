@@ -6,6 +6,7 @@ Also times, steps and other measures of the calls of a run. All of it is plain J
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from pytest_queryeval.core.report import (
     Decision,
     DimensionStatistics,
     ErrataReport,
+    FieldStatistics,
     GateReport,
     GroupReport,
     MeasureStatistics,
@@ -57,9 +59,11 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "not_run": "not_run",
 }
 Counted: TypeAlias = Literal[
-    "scores", "run_metrics", "concerned", "measures", "missed", "errors", "causes", "precision", "recall"
+    "scores", "run_metrics", "concerned", "measures", "missed", "errors", "causes", "precision", "recall", "fields"
 ]
-MAX_MEASURES = 200  # metadata may hold any number of names
+# Metadata and JSON answers may have any number of names.
+MOST_COUNTED: Mapping[Counted, int] = {"measures": 200, "fields": 2_000}
+MAX_FIELDS = 200  # of a case, and of a report
 MAX_SIZE = 1e15
 P95 = 0.95
 MIN_SOURCES = 5
@@ -87,6 +91,11 @@ def aggregate(
         tables["spider_table"] = spider_table
     if dimensions := counts.dimension_statistics():
         tables["dimensions"] = dimensions
+    fields, left_out = counts.field_statistics()
+    if fields:
+        tables["fields"] = fields
+    if left_out:
+        tables["fields_left_out"] = left_out
     if counts.has_review and (errata := errata_of(ordered_cases)):
         tables["errata"] = errata
     if trials := counts.trials_report():
@@ -211,6 +220,7 @@ class CaseCounts:
         for name in run_metrics:
             self._columns["run_metrics"][name] = Column.empty()
         self._trials: Counter[tuple[int, int]] = Counter()
+        self._with_other_fields: set[int] = set()  # the places of cases
         shared_values: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
         for place, case in enumerate(cases):
             self._outcomes.append(TOTAL_OF[case["outcome"]])
@@ -220,9 +230,7 @@ class CaseCounts:
             for group, members in self._members.items():
                 values = tuple(groups.get(group, ()))
                 members.append(shared_values.setdefault(values, values))
-            for kind, name, number in _numbers(case, run_metrics):
-                if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
-                    self._columns[kind][name].add(place, number)
+            self._count_numbers(place, case, run_metrics)
             verdicts, fingerprint = [trial["passed"] for trial in case["trials"]], case["fingerprint"]
             if verdicts and fingerprint is not None and isinstance(fingerprint["trials"], dict):
                 # Trials stopped once decided, so the number that passed says nothing about the rest.
@@ -236,6 +244,17 @@ class CaseCounts:
             self.accidental += is_accidental(case)
             self.has_spider |= "spider" in case["details"]
             self.has_review |= "review" in case
+
+    def _count_numbers(self, place: int, case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> None:
+        has_other_fields = "fields_left_out" in case
+        for kind, name, number in _numbers(case, run_metrics):
+            columns = self._columns[kind]
+            if name in columns or len(columns) < MOST_COUNTED.get(kind, sys.maxsize):
+                columns[name].add(place, number)
+            else:
+                has_other_fields |= kind == "fields"
+        if has_other_fields:
+            self._with_other_fields.add(place)
 
     def _count_recorded(self, case: CaseReport) -> None:
         answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
@@ -332,6 +351,21 @@ class CaseCounts:
                 dimension["recall"] = statistics(recall[name].values, self._sources(recall[name]))
         return by_dimension
 
+    def field_statistics(self) -> tuple[dict[str, FieldStatistics], int]:
+        """Return the fields of JSON answers, those that cost most first, and how many cases have others as well."""
+        columns = self._columns["fields"]
+
+        def gain(name: str) -> tuple[float, int]:
+            values = columns[name].values
+            return math.fsum(values) - len(values), -len(values)
+
+        names = sorted(columns, key=gain)
+        others = self._with_other_fields.union(*(columns[name].cases for name in names[MAX_FIELDS:]))
+        return {
+            name: {"n": len(columns[name].values), "mean": math.fsum(columns[name].values) / len(columns[name].values)}
+            for name in names[:MAX_FIELDS]
+        }, len(others)
+
     def trials_report(self) -> TrialsReport | None:
         """Return how likely one of k trials passes, and all of them: means over cases with several trials, for each k.
 
@@ -363,6 +397,7 @@ def _numbers(case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> Iterator
         if run_metric.concerns is not None and run_metric.concerns(case):
             yield "concerned", name, 1
     yield from (("scores", name, score) for name, score in case["scores"].items() if score is not None)
+    yield from (("fields", name, score) for name, score in case.get("field_scores", {}).items())
     yield from (("measures", name, number) for name, number in measures_of(case))
     yield from (("missed", violation["metric"], 1) for violation in case["violations"])
     if case["outcome"] == "error" and case["fingerprint"] is not None:

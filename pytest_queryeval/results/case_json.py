@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
+from statistics import fmean
 from typing import Any, TypedDict, cast
 
 from pytest_queryeval.core import case_report
@@ -34,6 +38,7 @@ from pytest_queryeval.core.model import (
     Outcome,
     Prediction,
     QueryOrAnswer,
+    Trial,
 )
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
 from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
@@ -41,6 +46,7 @@ from pytest_queryeval.evaluation import CaseProgress
 from pytest_queryeval.evaluation.hints import hints
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.results.aggregation import MAX_FIELDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.text.formatting import CELL_CHARACTERS, excerpts, truncate, truncate_middle, utf8_safe
@@ -216,11 +222,24 @@ def result_json(
     )
     if found_hints := hints(result):
         case_report["hints"] = found_hints
+    if field_scores := _field_scores(result.trials):
+        case_report["field_scores"] = dict(islice(field_scores.items(), MAX_FIELDS))
+        if (left_out := len(field_scores) - MAX_FIELDS) > 0:
+            case_report["fields_left_out"] = left_out
     if (challenge := result.shown.challenge) is not None:
         case_report["challenge"] = _challenge(challenge, case.settings.report_rows)
     if result.unreviewed is not None:
         case_report["unreviewed"] = result.unreviewed
     return _redacted(case_report)
+
+
+def _field_scores(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the mean scores of fields over the trials; of one that not all have, over those."""
+    scores: defaultdict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        for name, score in trial.field_scores.items():
+            scores[name].append(score)
+    return {name: fmean(values) for name, values in scores.items()}
 
 
 class TableReport(TypedDict):

@@ -210,6 +210,8 @@ def _case_problem(case: CaseReport, is_current: bool) -> str:
     for scores in (case["scores"], *(trial["scores"] for trial in case["trials"])):
         if problem := _range_problem(scores):
             return f"scores: {problem}"
+    if any(not 0 <= score <= 1 for score in case.get("field_scores", {}).values()):
+        return "field_scores: a score is outside its range, 0 to 1"
     if is_current and case["outcome"] in ("passed", "xpassed") and not _can_pass(case):
         return f"the outcome is '{case['outcome']}', and the scores do not meet the thresholds of the case"
     return ""

@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean, nearest
@@ -161,6 +162,8 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
         if len(kinds) < len(KINDS.available()):
             remedy = f"for {' or '.join(sorted(kinds))} {remedy}, else remove it"
         raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: {remedy}")
+    if isinstance(metric.function, partial):  # of a family, with its parameter
+        metric.check(metric.function.keywords)
     if not metric.extra:
         return
     try:

@@ -52,8 +52,8 @@ def render_csv(report: Report) -> bytes:
     """Return CSV as in RFC 4180, in UTF-8.
 
     There is no byte order mark, which readers take for a part of the first name; Excel has the workbook.
-    The header has PLACE, the groups, ANSWERS, those of `abstention_columns` and `step_columns`, TIMES and all metrics
-    of the run; a metric with the name of another column is `score_NAME`.
+    The header has PLACE, the groups, ANSWERS, those of `abstention_columns` and `step_columns`, TIMES, all metrics of
+    the run, and `field[PATH]` for the fields of JSON answers; a metric with the name of another column is `score_NAME`.
     """
     return b"".join(_parts(report))
 
@@ -61,6 +61,8 @@ def render_csv(report: Report) -> bytes:
 def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
+    fields = {f"field[{path}]": path for path in report.get("fields", {})}
+    fields = {name: path for name, path in fields.items() if name not in metrics}
     optional_columns = {**abstention_columns(report["cases"]), **step_columns(report["cases"])}
 
     def values_in(group: str) -> Callable[[CaseReport], str]:
@@ -72,12 +74,16 @@ def _parts(report: Report) -> Iterator[bytes]:
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow(
-        [*columns, *TIMES, *(guard_cell(f"score_{name}" if name in column_names else name) for name in metrics)]
+        [
+            *(*columns, *TIMES),
+            *(guard_cell(f"score_{name}" if name in column_names else name) for name in (*metrics, *fields)),
+        ]
     )
     for case in report["cases"]:
         values = [read(case) for read in columns.values()]
         values += [nested_value(case, "prediction", "metadata", name) for name in TIMES]
         values += [case["scores"].get(name) for name in metrics]
+        values += [case.get("field_scores", {}).get(path) for path in fields.values()]
         writer.writerow([guard_cell(value) for value in values])
         if file.tell() > PART_CHARACTERS:
             yield file.getvalue().encode()

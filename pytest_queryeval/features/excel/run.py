@@ -242,6 +242,9 @@ def _blocks(report: Report) -> Iterator[TitledTable]:
         ]
         dimension_rows += _unlisted_row(report["dimensions"])
         yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), dimension_rows
+    if "fields" in report:
+        fields = report["fields"].items()
+        yield "Fields of JSON answers", ("field", "mean", "n"), [[name, of["mean"], of["n"]] for name, of in fields]
     if kinds.keys() != {SDMX}:
         yield "Metrics", STATISTICS_HEADER, _metric_rows(report["metrics"])
     if report["measures"]:

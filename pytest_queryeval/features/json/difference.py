@@ -33,7 +33,7 @@ class Member(NamedTuple):
     value: str
 
 
-Step: TypeAlias = "str | int | Member"
+Step: TypeAlias = "str | int | Member | None"  # None leads to all elements of a list
 # A path as a linked list: the path to the container, and the last step; None for the whole document.
 Path: TypeAlias = "tuple[Path, Step] | None"
 COLUMNS = ("path", "value")  # of a difference
@@ -57,8 +57,8 @@ def path_text(steps: Iterable[Step]) -> str:
     """
     parts = ["$"]
     for step in steps:
-        if isinstance(step, int):
-            parts.append(f"[{step}]")
+        if step is None or isinstance(step, int):
+            parts.append("[*]" if step is None else f"[{step}]")
         elif isinstance(step, Member):
             parts.append(f"[{truncate(step.name, MAX_PATH)}={step.value}]")
         else:

@@ -16,6 +16,7 @@ from pytest_queryeval.core.table import Row
 from pytest_queryeval.documents.document import File, Node, json_within, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.features.json.difference import difference, difference_cause, member_problem
+from pytest_queryeval.features.json.fields import field_scores
 from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
 from pytest_queryeval.languages.kind import Kind
@@ -97,6 +98,10 @@ class Json(Kind):
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
         return difference_cause(gold, predicted, case.settings.policy)
+
+    def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:
+        assert isinstance(gold, JsonAnswer)
+        return field_scores(gold, predicted if isinstance(predicted, JsonAnswer) else None, case.settings.policy)
 
     def text(self, answer: Answer) -> str | None:
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None

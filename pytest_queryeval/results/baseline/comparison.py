@@ -21,15 +21,16 @@ from pytest_queryeval.core.report import (
     BaselineReport,
     CauseChange,
     EarlierCase,
+    FieldChange,
     MetricChange,
     PendingGate,
     Report,
     RunResults,
     SuiteChange,
 )
-from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
+from pytest_queryeval.results.aggregation import MAX_FIELDS, MOST_COUNTED, cause_labels, lower_is_better
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, RunDifference, in_scope, run_difference
-from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, is_defined_otherwise
+from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, is_defined_otherwise, mean
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
 from pytest_queryeval.text.redaction import redact
@@ -332,6 +333,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     unknown_cases = 0
     labels = Counter[str](), Counter[str]()
     pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
+    field_pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
     run_metrics = reported_run_metrics()
     concerned_metrics: set[str] = set()
     for old, new in difference.common:
@@ -342,6 +344,10 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
             counts.update(cause_labels(case))
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"], *run_metrics)):
             pairs[name].add(*compared_scores(name, old, new))
+        old_fields = old.get("field_scores", {})
+        for name, score in new.get("field_scores", {}).items():
+            if name in field_pairs or len(field_pairs) < MOST_COUNTED["fields"]:
+                field_pairs[name].add(old_fields.get(name), score)
         concerned_metrics.update(
             name
             for name, run_metric in run_metrics.items()
@@ -351,7 +357,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         pairs.pop(name, None)
     old_labels, new_labels = labels
     causes = {name: CauseChange(before=old_labels[name], after=new_labels[name]) for name in new_labels | old_labels}
-    return {
+    baseline: BaselineReport = {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
         "cases": {
@@ -377,6 +383,9 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "changes": changes(difference),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped_nodeids},
     }
+    if fields := _field_changes(field_pairs):
+        baseline["fields"] = fields
+    return baseline
 
 
 def _earlier(case: CaseReport) -> EarlierCase:
@@ -393,6 +402,16 @@ def _earlier(case: CaseReport) -> EarlierCase:
         "query": None if query is None else safe_text(query),
         "error": None if error is None else {"kind": error["kind"], "message": safe_text(error["message"])},
         "summary": "" if difference is None else safe_text(difference["summary"]),
+    }
+
+
+def _field_changes(pairs: Mapping[str, Pairs]) -> dict[str, FieldChange]:
+    """Return the changes of the fields whose means changed, the largest first; of fields in many cases first of all."""
+    changed = {name: scores for name, scores in pairs.items() if scores.change}
+    names = sorted(changed, key=lambda name: -abs(sum(changed[name].differences)))
+    return {
+        name: {"n": len(changed[name].before), "before": mean(changed[name].before), "after": mean(changed[name].after)}
+        for name in names[:MAX_FIELDS]
     }
 
 
