@@ -159,7 +159,7 @@ SUMMARIES = [
     (table((1, 2)), table(*((n, n) for n in range(2000))), "b differs in 1 of 1 row: 2 → 1 (a 1); 1,999 extra rows"),
     (table(*((n,) for n in range(8))), Table(columns=("a",), rows=()), "no rows, gold has 8"),
     (Table(columns=("a",), rows=()), table((1,), (2,)), "2 rows, gold has none"),
-    (table((1,), (2,)), table((1, 0), (7, 0)), "missing 1 of 2 rows, 1 extra, 1 further column"),
+    (table((1,), (2,)), table((1, 0), (7, 0)), "missing 1 of 2 rows, 1 extra, 1 extra column (b)"),
     (GOLD, table(*GOLD.rows, GOLD.rows[0]), "duplicates differ: 1 row more often in predicted"),
     (
         SEVEN,
@@ -187,6 +187,43 @@ SUMMARIES = [
         "b.x.y differs in 1 of 2 rows: k → m (a 1)",
     ),
     (table((1, [1, 2])), table((1, [1])), "b differs in 1 of 1 row: [1, 2] → [1] (a 1)"),
+    (table((1, [1, 2, 2])), table((1, [2, 1, 2])), "b (order) differs in 1 of 1 row: [1, 2, 2] → [2, 1, 2] (a 1)"),
+    (
+        table((1, {"x": 1, "y": 2})),
+        table((1, {"x": 1, "z": 2})),
+        'b (keys) differs in 1 of 1 row: ["x", "y"] → ["x", "z"] (a 1)',
+    ),
+    (
+        table((1, [*range(2000), 7])),
+        table((1, [*range(1000), 8.5, *range(1000, 2000)])),
+        "b differs in 1 of 1 row: […, 7] → […, 8.5, …] (a 1)",
+    ),
+    (
+        table((1, '{"a": [1, {"b": "x"}]}')),
+        table((1, '{"a":[1,{"b":"y"}]}')),
+        "b.a[1].b differs in 1 of 1 row: x → y (a 1)",
+    ),
+    (
+        table((1, '{"a": 1, "b": 2}')),
+        table((1, '{"b": 2, "a": 1}')),
+        'b differs in 1 of 1 row: {"a": 1, "b": 2} → {"b": 2, "a": 1} (a 1)',
+    ),
+    (table((1, "[1, 2")), table((1, "[1, 3")), "b differs in 1 of 1 row: [1, 2 → [1, 3 (a 1)"),
+    (
+        table(*((n, n, n, n, n) for n in range(9))),
+        table(*((n, n, n, n + n // 5, -n) for n in range(8))),
+        "e differs in 7 of 8 rows: 1 → -1 (a 1), …; d in 3; missing 1 of 9 rows",
+    ),
+    (
+        table(*((n, *([n] * 14)) for n in range(9)), columns=WIDE[:15]),
+        table(*((n, *([n] * 7), *([n + 50] * 7)) for n in range(9)), columns=WIDE[:15]),
+        "c7 differs in 9 of 9 rows: 0 → 50 (id 0), …; c8 in 9, c9 in 9, c10 in 9, c11 in 9, 2 more columns",
+    ),
+    (
+        table((1, "x" * 99, "k" * 99), (2, "", "")),
+        table((1, "x" * 99, "m" * 99)),
+        f"c differs in 1 of 1 row: {'k' * 19}…{'k' * 20} → {'m' * 19}…{'m' * 20} (a 1); missing 1 of 2 rows",
+    ),
     (
         table(("x", 1, 5), ("x", 2, 6), ("y", 1, 5), ("y", 2, 5)),
         table(("x", 1, 5), ("x", 2, 7), ("y", 1, 5), ("y", 2, 8)),
@@ -209,8 +246,8 @@ SUMMARIES = [
         table(*((n % 5, n % 3, "new") for n in range(500)), columns=("x", "x", "")),
         "column 3 differs in 500 of 500 rows: old → new, …",
     ),
-    (table((1,)), table((1, 2)), "1 further column"),
-    (table((1, 2)), table((1,)), "too few columns: gold has 2, predicted 1"),
+    (table((1,)), table((1, 2)), "1 extra column (b)"),
+    (table((1, 2)), table((1,)), "too few columns: gold has 2, predicted 1 (missing: b)"),
 ]
 
 

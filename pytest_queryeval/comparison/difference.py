@@ -1,63 +1,48 @@
-"""Differences of two tables: rows that are missing, extra, changed in some cells, or repeated more or less often.
-
-Also cells that differ in their type only, such as text 3 and integer 3, or text 1.10 and the number 1.1.
-"""
+"""Differences of two tables: rows that are missing, extra, changed in some cells, or repeated more or less often."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
-from datetime import date, datetime, time
-from decimal import Decimal
-from itertools import chain, islice, product
-from typing import Any, cast
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from pytest_queryeval.comparison.canonical import XSD, canonical_rows, canonical_value, is_equal
+from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value, is_equal
+from pytest_queryeval.comparison.difference_texts import (
+    EXAMPLES,
+    KEYS,
+    NAMES_CHARACTERS,
+    ORDER,
+    change_texts,
+    column_labels,
+    columns_summary,
+)
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
-from pytest_queryeval.comparison.quantities import read_temporal
-from pytest_queryeval.comparison.similar_rows import RowPairs, similar_rows
+from pytest_queryeval.comparison.similar_rows import similar_rows
 from pytest_queryeval.core.case_report import (
     NO_DIFFERENCE,
-    AnyRow,
-    ChangedCell,
     ChangedRow,
     ColumnDifference,
     DifferenceCounts,
     DifferenceReport,
 )
-from pytest_queryeval.core.json_value import display_cell, to_jsonable
+from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import (
-    IRI,
     BlankNode,
     Cell,
     FrozenMapping,
-    Literal,
     Policy,
     Row,
     Table,
-    TripleTerm,
 )
-from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, excerpts, one_line, pluralize, tell_apart
+from pytest_queryeval.text.formatting import (
+    one_line,
+    pluralize,
+)
 
-SUMMARY_CELL_CHARACTERS = 40
-KEY_CHARACTERS = 24  # of a cell that identifies a row
 MAX_ELEMENTS = 100  # of a list or a struct that are compared one by one
-EXAMPLES = 3  # of rows in which a column differs
-WIDE = 8  # columns, beyond which only those are shown that identify rows or differ
-TYPE_NAMES = {  # a type stands before those that it is derived from
-    bool: "boolean",
-    int: "integer",
-    float: "float",
-    Decimal: "decimal",
-    str: "text",
-    bytes: "bytes",
-    datetime: "timestamp",
-    date: "date",
-    time: "time",
-    tuple: "list",
-    FrozenMapping: "mapping",
-}
+MAX_JSON = 20_000  # characters of a text that is compared by element if it is JSON
 
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
@@ -70,6 +55,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     if tables.alignment is None:
         has_too_few_columns = len(predicted.columns) < len(gold.columns)
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
+        few += _in_brackets(_missing_names(gold.columns, predicted.columns), "missing: ")
         return {**NO_DIFFERENCE, "summary": few if has_too_few_columns else "no columns of gold's names"}
     columns = tables.alignment.columns
     missing_at, extra_at, _ = tables.unpaired(columns)
@@ -95,7 +81,13 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     paired_gold, paired_predicted = {pair.gold for pair in pairs.rows}, {pair.predicted for pair in pairs.rows}
     missing_at = [at for at in missing_at if at not in paired_gold]
     extra_at = [at for at in extra_at if at not in paired_predicted]
-    by_column = _by_column(tables, pairs, changed, equal_rows + len(changed), limit)
+    by_column = differing_columns(
+        column_labels(gold.columns),
+        [tables.coded.policy_of(place) for place in range(len(gold.columns))],
+        [RowChange(pairs.key, pair.columns, rows) for pair, rows in zip(pairs.rows, changed, strict=True)],
+        equal_rows + len(changed),
+        limit,
+    )
     first_missing = [gold_rows[at] for at in missing_at[:limit]]
     first_extra = [predicted_row(at) for at in extra_at[:limit]]
     are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
@@ -115,10 +107,8 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
             sides = {"gold": more, "predicted": len(repeated) - more}
             often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
             parts += [f"duplicates differ: {' and '.join(often)}"]
-        parts += _further(tables, columns)
-        of_columns = [column_text(by_column[0], 1)] if by_column else []
-        of_columns += [pluralize(len(by_column) - 1, "more column")] if by_column[1:] else []
-        summary = "; ".join([*of_columns, *filter(None, [", ".join(parts)])])
+        parts += _extra_columns(tables, columns)
+        summary = columns_summary(by_column, [", ".join(parts)] if parts else [])
     found: DifferenceReport[Row] = {
         "summary": summary,
         "columns": [*gold.columns],
@@ -139,37 +129,63 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     return {**found, "by_column": by_column} if by_column else found
 
 
-def _by_column(
-    tables: TablePair, pairs: RowPairs, changed: Sequence[ChangedRow[Row]], paired_rows: int, limit: int
+class RowChange(NamedTuple):
+    """A row of gold and the predicted row in its place."""
+
+    key: Sequence[int]
+    """The columns that identify the row."""
+    differing: Sequence[int]
+    """The columns in which both differ."""
+    rows: ChangedRow[Row]
+
+
+def differing_columns(
+    names: Sequence[str], policies: Sequence[Policy], changes: Iterable[RowChange], paired_rows: int, limit: int
 ) -> list[ColumnDifference]:
-    """Return where the rows of pairs differ, the columns that differ in most rows first."""
-    names = column_labels(tables.gold.columns)
-    policies = [tables.coded.policy_of(place) for place in range(len(names))]
-    differing: dict[tuple[int, str], ColumnDifference] = {}
-    for pair, rows in zip(pairs.rows, changed, strict=True):
-        for place in pair.columns:
+    """Return where paired rows differ, the columns that differ in most rows first, each with `limit` examples at most.
+
+    `names` and `policies` are those of gold's columns. `paired_rows` counts the equal rows, too.
+    """
+    found: dict[tuple[int, str], ColumnDifference] = {}
+    for key, differing, rows in changes:
+        for place in differing:
             cells = rows["gold"][place], rows["predicted"][place]
-            is_nested = isinstance(cells[0], tuple | FrozenMapping)
-            elements = _elements(*cells, names[place], policies[place]) if is_nested else ((names[place], *cells),)
+            elements = _elements(*cells, names[place], policies[place]) if limit else [(names[place], *cells)]
             for name, gold, predicted in elements:
-                if (place, name) not in differing:
-                    differing[place, name] = {"column": name, "rows": 0, "of": paired_rows, "examples": []}
-                found = differing[place, name]
-                found["rows"] += 1
-                if found["rows"] <= min(limit, EXAMPLES):
-                    key: dict[str, Any] = {names[at]: rows["gold"][at] for at in pairs.key}
-                    example: Any = {"key": key, "gold": gold, "predicted": predicted}
-                    found["examples"].append(example)
-    return [differing[at] for at in sorted(differing, key=lambda at: (-differing[at]["rows"], at[0]))]
+                if (place, name) not in found:
+                    found[place, name] = {"column": name, "rows": 0, "of": paired_rows, "examples": []}
+                column = found[place, name]
+                column["rows"] += 1
+                if column["rows"] <= min(limit, EXAMPLES):
+                    identity: dict[str, Any] = {names[at]: rows["gold"][at] for at in key}
+                    example: Any = {"key": identity, "gold": gold, "predicted": predicted}
+                    column["examples"].append(example)
+    return [found[at] for at in sorted(found, key=lambda at: (-found[at]["rows"], at[0]))]
 
 
 def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterator[tuple[str, Cell, Cell]]:
-    """Yield the elements in which two cells differ, with their paths; the cells if they have other elements."""
-    match gold, predicted:
-        case tuple(), tuple() if len(gold) == len(predicted) <= MAX_ELEMENTS:
-            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=True))]
-        case FrozenMapping(), FrozenMapping() if gold.keys() == predicted.keys() and len(gold) <= MAX_ELEMENTS:
-            parts = [(f"{name}.{key}", item, predicted[key]) for key, item in gold.items()]
+    """Yield the elements in which two cells differ, with their paths; the cells if they have other elements.
+
+    Of lists with the same elements their order differs, of structs with some of the same keys their keys.
+    """
+    sides = gold, predicted
+    if isinstance(gold, str) and isinstance(predicted, str):
+        sides = _json_of(gold), _json_of(predicted)
+        if is_equal(canonical_value(sides[0], policy), canonical_value(sides[1], policy), policy):  # but for blanks
+            sides = gold, predicted
+    match sides:
+        case tuple() as golds, tuple() as others if len(golds) == len(others) <= MAX_ELEMENTS:
+            values = [Counter(canonical_value(item, policy) for item in side) for side in (golds, others)]
+            if values[0] == values[1]:
+                yield f"{name}{ORDER}", gold, predicted
+                return
+            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(golds, others, strict=True))]
+        case FrozenMapping() as golds, FrozenMapping() as others if len(golds) <= MAX_ELEMENTS and (
+            shared := [key for key in golds if key in others]
+        ):
+            if len(shared) < max(len(golds), len(others)):
+                yield f"{name}{KEYS}", tuple(golds), tuple(others)
+            parts = [(f"{name}.{to_jsonable(key)}", golds[key], others[key]) for key in shared]
         case _:
             yield name, gold, predicted
             return
@@ -178,109 +194,49 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
             yield from _elements(item, other, path, policy)
 
 
-def column_labels(names: Sequence[str]) -> list[str]:
-    """Return a name for each column that no other one has: its own, or if that is empty or repeated with its place.
-
-    >>> column_labels(["id", "", "id"])
-    ['id', 'column 2', 'id (column 3)']
-    """
-    labels: dict[str, None] = {}
-    for place, name in enumerate(names, start=1):
-        label = name or f"column {place}"
-        labels[label if label not in labels else f"{label} (column {place})"] = None
-    return [*labels]
+def _json_of(text: str) -> Cell:
+    """Return the list or the object that a text is in JSON; the text if it is neither."""
+    if text[:1] not in ("[", "{") or len(text) > MAX_JSON:
+        return text
+    try:
+        return _frozen(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
 
 
-def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
-    """Return the columns to show of rows: of many columns those that identify rows, and those that differ."""
-    names = column_labels(difference.get("columns", ()))
-    by_column = difference.get("by_column", ())
-    named = {name for found in by_column for example in found["examples"] for name in example["key"]}
-    differing = [found["column"] for found in by_column]
-    places = [
-        place
-        for place, name in enumerate(names)
-        if name in named or any(other == name or other.startswith((f"{name}[", f"{name}.")) for other in differing)
-    ]
-    return places if places and len(names) > WIDE else [*range(len(names))]
+def _frozen(value: Any) -> Cell:
+    match value:
+        case list():
+            return tuple(map(_frozen, value))
+        case dict():
+            return FrozenMapping({key: _frozen(item) for key, item in value.items()})
+        case _:
+            cell: Cell = value
+            return cell
 
 
-def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyRow]:
-    """Return a difference whose rows have the columns to show."""
-    places = shown_places(difference)
-    if "by_column" not in difference:
-        return difference
-
-    def chosen(row: Any) -> Any:
-        return type(row)(row[place] for place in places)
-
-    return {
-        **difference,
-        "columns": chosen(difference["columns"]),
-        "predicted_columns": chosen(difference["predicted_columns"]),
-        "missing": [*map(chosen, difference["missing"])],
-        "extra": [*map(chosen, difference["extra"])],
-        "changed": [
-            {"gold": chosen(rows["gold"]), "predicted": chosen(rows["predicted"])} for rows in difference["changed"]
-        ],
-        "repeated": [{**repeated, "row": chosen(repeated["row"])} for repeated in difference["repeated"]],
-    }
+def _extra_columns(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
+    extra = [name for place, name in enumerate(tables.predicted.columns) if place not in columns]
+    if not extra or tables.policy.extra_columns == "allow":
+        return []
+    return [f"{pluralize(len(extra), 'extra column')}{_in_brackets(extra)}"]
 
 
-def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characters: int | None = None) -> str:
-    """Return in how many rows a column differs, with at most so many examples; with fewer to keep to `characters`.
-
-    >>> example = {"key": {"id": 1}, "gold": 0, "predicted": 1}
-    >>> column_text({"column": "c", "rows": 3, "of": 4, "examples": [example, example]}, 1)
-    'c differs in 3 of 4 rows: 0 → 1 (id 1), …'
-    """
-    text = f"{one_line(difference['column'], SUMMARY_CELL_CHARACTERS)} differs in {difference['rows']:,} of "
-    text += pluralize(difference["of"], "row")
-    parts = [_example_text(example) for example in difference["examples"][:examples]]
-    more = ["…"] * (difference["rows"] > len(parts) > 0)
-    full_text = ": ".join([text, *([", ".join([*parts, *more])] if parts else [])])
-    if characters is None or len(full_text) <= characters or len(parts) < 2:
-        return full_text
-    return column_text(difference, len(parts) - 1, characters)
+def _missing_names(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
+    """Return the names of gold's columns that predicted has too few of; empty if other names differ, too."""
+    left = Counter(name.casefold() for name in gold) - Counter(name.casefold() for name in predicted)
+    return [name for name in gold if name.casefold() in left] if left.total() == len(gold) - len(predicted) else []
 
 
-def _example_text(example: ChangedCell) -> str:
-    change = " → ".join(change_texts(cast("Cell", example["gold"]), cast("Cell", example["predicted"])))
-    key = ", ".join(
-        f"{one_line(name, KEY_CHARACTERS)} {shown_cell(cast('Cell', cell), KEY_CHARACTERS)}"
-        for name, cell in example["key"].items()
-    )
-    return f"{change} ({key})" if key else change
-
-
-def change_texts(gold: Cell, predicted: Cell, characters: int = SUMMARY_CELL_CHARACTERS) -> tuple[str, str]:
-    """Return two different cells in one line, with what differs, and with their types if they look the same."""
-    if told := distinguish_cells(gold, predicted, characters):
-        return told
-    texts = shown_cell(gold, CELL_AHEAD), shown_cell(predicted, CELL_AHEAD)
-    if isinstance(gold, str) and isinstance(predicted, str):  # which may differ far from their beginnings
-        first, second = excerpts(gold, predicted, characters)
-        texts = shown_cell(first, characters), shown_cell(second, characters)
-    else:
-        texts = excerpts(*texts, characters)
-    if texts[0] != texts[1] and not is_number_text(gold, predicted, Policy()):
-        return texts
-    first, second = (
-        text if cell is None else f"{text} ({type_name(cell)})"
-        for text, cell in zip(texts, (gold, predicted), strict=True)
-    )
-    return first, second
-
-
-def _further(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
-    further = len(tables.predicted.columns) - len(columns)
-    return [pluralize(further, "further column")] * (further > 0 and tables.policy.extra_columns != "allow")
+def _in_brackets(names: Sequence[str], before: str = "") -> str:
+    text = ", ".join(filter(None, names))
+    return f" ({before}{one_line(text, NAMES_CHARACTERS)})" if text else ""
 
 
 def _same_rows(tables: TablePair, columns: tuple[int, ...]) -> str:
     """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
-    if further := _further(tables, columns):
-        return further[0]
+    if extra := _extra_columns(tables, columns):
+        return extra[0]
     gold, predicted = tables.coded.project(columns)
     if list(predicted.values()) != gold and not tables.coded.has_chains:
         return "the same rows, in another order"
@@ -295,109 +251,3 @@ def _rows(table: Table, policy: Policy) -> Sequence[Row]:
     for row, value in zip(table.rows, canonical_rows(table, policy), strict=True):
         first.setdefault(value, row)
     return list(first.values())
-
-
-def lookalikes(
-    difference: DifferenceReport[Row], policy: Policy, text_of: Callable[[Cell], str]
-) -> list[tuple[int, Cell, Cell]]:
-    """Return pairs of a gold and a predicted cell of one column that differ in their types only.
-
-    These have the same text, or one is a number and the other its text. The time is proportional to the pairs of rows.
-    """
-    gold_rows, predicted_rows = (
-        [[(type_name(cell), cell) for cell in row] for row in side] for side in _sides(difference)
-    )
-    return [
-        (column, gold, predicted)
-        for gold_row in gold_rows
-        for predicted_row in predicted_rows
-        for column, ((gold_type, gold), (predicted_type, predicted)) in enumerate(
-            zip(gold_row, predicted_row, strict=False)
-        )
-        if gold_type != predicted_type
-        and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
-        and not is_equal(canonical_value(gold, policy), canonical_value(predicted, policy), policy)
-    ]
-
-
-def distinguishing_texts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
-    """Return what `distinguish_cells` returns for cells that look the same, by their column and their `repr`."""
-    told: dict[tuple[int, str], str] = {}
-    gold_rows, predicted_rows = _sides(difference)
-    for gold_row, predicted_row in product(gold_rows, predicted_rows):
-        for column, cells in enumerate(zip(gold_row, predicted_row, strict=False)):
-            for cell, text in zip(cells, distinguish_cells(*cells, characters) or (), strict=False):
-                told[column, repr(cell)] = text
-    return told
-
-
-def distinguish_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] | None:
-    """Return what tells two texts or terms of one type apart that look the same; None if they do not."""
-    if not isinstance(gold, str | Literal | IRI) or type_name(gold) != type_name(predicted):
-        return None
-    return tell_apart(str(to_jsonable(gold)), str(to_jsonable(predicted)), characters)
-
-
-def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
-    """Return whether one of two cells is a number and the other one its text, as `text_numbers` reads texts."""
-    if not is_text_and_number(gold, predicted):
-        return False
-    reading = replace(policy, text_numbers=True)
-    return is_equal(canonical_value(gold, reading), canonical_value(predicted, reading), reading)
-
-
-def has_midnight(difference: DifferenceReport[Row]) -> bool:
-    """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
-    (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, _sides(difference))
-    return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
-
-
-def _sides(difference: DifferenceReport[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Return the rows of gold and of predicted that the other one lacks."""
-    changed = difference["changed"]
-    golds = (*difference["missing"], *(rows["gold"] for rows in changed))
-    return golds, (*difference["extra"], *(rows["predicted"] for rows in changed))
-
-
-def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Return dates and timestamps, also those in texts, each as the number of its column and its seconds."""
-    dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
-    for column, cell in (place for row in rows for place in enumerate(row)):
-        text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
-        moment = read_temporal(text)
-        if moment is not None and moment.kind == "date":
-            dates.add((column, moment.seconds))
-        elif moment is not None and moment.kind == "datetime" and not moment.fraction:
-            timestamps.add((column, moment.seconds))
-    return dates, timestamps
-
-
-def is_text_and_number(gold: Cell, predicted: Cell) -> bool:
-    """Return whether one of two cells is a text and the other one a number."""
-    return {str} < {type(gold), type(predicted)} < {str, int, float, Decimal}
-
-
-def shown_cell(cell: Cell, characters: int) -> str:
-    """Return a cell on one line, as reports show it."""
-    return cell_text(display_cell(cell), characters)
-
-
-def type_name(cell: Cell) -> str:
-    """Return the name of a cell's type for messages; of an RDF literal its datatype or language.
-
-    >>> type_name(Literal("20", f"{XSD}integer")), type_name("20")
-    ('xsd:integer', 'text')
-    """
-    match cell:
-        case Literal(datatype=datatype, language=language):
-            short = datatype.replace(XSD, "xsd:", 1) if datatype.startswith(XSD) else f"<{datatype}>"
-            return f"@{language}" if language else short if datatype else "xsd:string"
-        case IRI():
-            return "IRI"
-        case BlankNode():
-            return "blank node"
-        case TripleTerm():
-            return "triple term"
-        case None:
-            return "NULL"
-    return next(name for cell_type, name in TYPE_NAMES.items() if isinstance(cell, cell_type))

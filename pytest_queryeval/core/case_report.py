@@ -156,7 +156,7 @@ class ColumnDifference(TypedDict):
     """In how many paired rows a column differs, or an element of the lists or structs in it."""
 
     column: str
-    """Its name in gold; of an element with its path, as in `tags[0]` and `address.city`."""
+    """Its name in gold; of an element with its path: `tags[0]`, `address.city`, `tags (order)`, `address (keys)`."""
     rows: int
     of: int
     """The number of paired rows, equal ones included."""

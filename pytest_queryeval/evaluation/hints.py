@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from itertools import chain, permutations, product
 from math import isfinite
 from typing import Any, TypeAlias
 
-from pytest_queryeval.comparison.difference import has_midnight, is_number_text, is_text_and_number
+from pytest_queryeval.comparison.difference_texts import differing_sides, is_number_text, is_text_and_number
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.quantities import as_float, decimals_of
+from pytest_queryeval.comparison.quantities import as_float, decimals_of, read_temporal
 from pytest_queryeval.core.case_report import DifferenceReport, HintKind, HintReport
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
@@ -99,7 +100,7 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
     )
     has_same_rows = not any(difference.get("counts", {"missing": 1}).values()) and not difference["repeated"]
     settings: tuple[tuple[bool, HintKind, str, dict[str, JsonValue]], ...] = (
-        (has_midnight(difference), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
+        (_has_midnight(difference), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
         (are_numbers_texts, "text-number", "a number and its text may be equal", {"text_numbers": True}),
         (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
         (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
@@ -113,10 +114,27 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
 
 def _columns(difference: DifferenceReport[Row]) -> list[tuple[set[Cell], set[Cell]]]:
     """Return for each column the cells that only gold's or only predicted's rows of a difference have."""
-    golds = [*difference["missing"], *(rows["gold"] for rows in difference["changed"])]
-    others = [*difference["extra"], *(rows["predicted"] for rows in difference["changed"])]
-    sides = ([set(column) for column in zip(*rows, strict=False)] for rows in (golds, others))
+    sides = ([set(column) for column in zip(*rows, strict=False)] for rows in differing_sides(difference))
     return [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
+
+
+def _has_midnight(difference: DifferenceReport[Row]) -> bool:
+    """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
+    (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, differing_sides(difference))
+    return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
+
+
+def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return dates and timestamps, also those in texts, each as the number of its column and its seconds."""
+    dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
+    for column, cell in (place for row in rows for place in enumerate(row)):
+        text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
+        moment = read_temporal(text)
+        if moment is not None and moment.kind == "date":
+            dates.add((column, moment.seconds))
+        elif moment is not None and moment.kind == "datetime" and not moment.fraction:
+            timestamps.add((column, moment.seconds))
+    return dates, timestamps
 
 
 def _texts(cells: set[Cell]) -> list[str]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from textwrap import wrap
 from typing import Any
 
-from pytest_queryeval.comparison.difference import (
-    column_text,
+from pytest_queryeval.comparison.difference_texts import (
+    closest_excerpts,
+    column_lines,
     distinguishing_texts,
     lookalikes,
     shown_cell,
@@ -181,10 +182,9 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     }
     labels, alike = ShortLabels(), lookalikes(difference, result.case.settings.policy, _cell)
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
-    told = distinguishing_texts(difference, _room(len(difference["columns"])))
-    yield from (f"    changed  | {column_text(found, characters=LINE_CHARACTERS)}" for found in by_column[:ROWS])
-    if by_column[ROWS:]:
-        yield f"    changed  | {pluralize(len(by_column) - ROWS, 'more column')}"
+    room = _room(len(difference["columns"]))
+    told = closest_excerpts(difference, room) | distinguishing_texts(difference, room)
+    yield from (f"    changed  | {line}" for line in column_lines(by_column, ROWS, LINE_CHARACTERS))
     rows = list(differing_rows({**difference, "changed": []} if by_column else difference))
     if rows:
         yield f"    columns  | {_row(difference['columns'])}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Literal, TypeAlias
 
-from pytest_queryeval.comparison.difference import column_text, shown_columns
+from pytest_queryeval.comparison.difference_texts import column_lines, shown_columns
 from pytest_queryeval.core.case_report import (
     AnyRow,
     CaseReport,
@@ -455,5 +455,5 @@ def _differences(difference: DifferenceReport[Row], gold: QueryReport | None) ->
         summary=difference["summary"],
         columns=[*names, *[""] * width][:width],
         rows=rows,
-        by_column=list(map(column_text, difference.get("by_column", ()))),
+        by_column=column_lines(difference.get("by_column", ())),
     )

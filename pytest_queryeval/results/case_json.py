@@ -10,6 +10,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, TypedDict, cast
 
+from pytest_queryeval.comparison.difference_texts import closest_excerpts, excerpt_cells
 from pytest_queryeval.core import case_report
 from pytest_queryeval.core.case_report import (
     CaseFingerprint,
@@ -49,7 +50,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import MAX_FIELDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
-from pytest_queryeval.text.formatting import CELL_CHARACTERS, excerpts, truncate, truncate_middle, utf8_safe
+from pytest_queryeval.text.formatting import CELL_CHARACTERS, truncate, truncate_middle, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
 
 QUERY_CHARACTERS = 20_000
@@ -351,18 +352,22 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
 
 def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> DifferenceReport[case_report.Row]:
     """Return a difference with the cells of all rows as reports show them; of changed texts what differs is kept."""
+    excerpts = closest_excerpts(difference, CELL_CHARACTERS)
 
     def changed_cell(example: ChangedCell) -> ChangedCell:
         gold, predicted = (labels.of(cast("Cell", example[side])) for side in ("gold", "predicted"))
-        if isinstance(gold, str) and isinstance(predicted, str):
-            gold, predicted = excerpts(utf8_safe(gold), utf8_safe(predicted), CELL_CHARACTERS)
+        shown_gold, shown_predicted = excerpt_cells(gold, predicted, CELL_CHARACTERS)
         key = {name: report_cell(labels.of(cast("Cell", cell))) for name, cell in example["key"].items()}
-        return {"key": key, "gold": report_cell(gold), "predicted": report_cell(predicted)}
+        return {"key": key, "gold": shown_gold, "predicted": shown_predicted}
 
     def shown(value: object) -> object:
         match value:
             case tuple():
-                return _row(value, labels)
+                cells = zip(value, _row(value, labels), strict=True)
+                return [
+                    excerpts.get((column, repr(cell)), text) if isinstance(cell, str | tuple) else text
+                    for column, (cell, text) in enumerate(cells)
+                ]
             case list():
                 return [*map(shown, value)]
             case dict():

@@ -323,9 +323,27 @@ def shared_ends(first: Sequence[object], second: Sequence[object]) -> tuple[int,
     ((3, 0), (2, 0))
     """
     shortest = min(len(first), len(second))
-    start = next((at for at in range(shortest) if first[at] != second[at]), shortest)
-    most = shortest - start
-    return start, next((at for at in range(most) if first[-1 - at] != second[-1 - at]), most)
+    start = _count_alike(lambda at, to: first[at:to] == second[at:to], shortest)
+    sides = (first, len(first)), (second, len(second))
+
+    def ends_are_alike(at: int, to: int) -> bool:
+        one, other = (side[length - to : length - at] for side, length in sides)
+        return one == other
+
+    return start, _count_alike(ends_are_alike, shortest - start)
+
+
+def _count_alike(are_alike: Callable[[int, int], bool], most: int) -> int:
+    """Return the greatest number up to which members are alike, `are_alike` from one place to another."""
+    known, size = 0, most
+    while size:
+        size = min(size, most - known)
+        if are_alike(known, known + size):
+            known += size
+        else:
+            most = known + size - 1
+            size //= 2
+    return known
 
 
 def _look(text: str) -> str:

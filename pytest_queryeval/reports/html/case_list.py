@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.comparison.difference import column_text, shown_places
+from pytest_queryeval.comparison.difference_texts import column_lines, shown_places
 from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport, by_data
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
@@ -33,7 +33,6 @@ from pytest_queryeval.text.formatting import cut
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 STEPS_BYTES = 1_500_000  # that all steps may take in a page, before base64 makes them longer by a third
-COLUMNS_SHOWN = 20  # of those that differ
 STEPS_SHOWN = 200  # of a prediction
 FEWEST_CHARACTERS = 20  # of an input or an output, however many there are
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
@@ -212,7 +211,6 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         if name not in ("notes", "violations") or not isinstance(value, list)
     }
     difference = case["difference"]
-    by_column = list(map(column_text, difference.get("by_column", ()))) if difference is not None else []
     page: dict[str, object] = {
         **case,
         "question": _untruncated_text(case["question"]),
@@ -223,8 +221,10 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         "prediction": _prediction(case["prediction"], limit),
         "difference": difference
         and with_exact_numbers({name: value for name, value in difference.items() if name != "by_column"}),
-        "by_column": by_column[:COLUMNS_SHOWN],
-        "places": difference and by_column and shown_places(difference),
+        "by_column": difference and column_lines(difference.get("by_column", ())),
+        "places": places
+        if difference and len(places := shown_places(difference)) < len(difference.get("columns", ()))
+        else None,
         "trials": [
             {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _prediction(trial["prediction"], limit)}
             for trial in case["trials"]
