@@ -122,7 +122,7 @@ def test_files_can_fill_named_graphs(run, tmp_path, engine):
         ({"graphs": {"http://e/one": "g.txt.gz"}}, r"g\.txt\.gz: cannot tell its RDF format"),
         ({"graphs": {"loans": "data.ttl"}}, r": 'loans' is not an IRI such as http://example\.org/loans$"),
         *(
-            ({"prefixes": prefixes}, "`prefixes` must be 'common', a mapping of names to IRIs")
+            ({"prefixes": prefixes}, "`prefixes` must be 'common', 'blazegraph', 'wikidata', a mapping of names")
             for prefixes in NO_PREFIXES
         ),
         (

@@ -184,8 +184,11 @@ class GraphEngine:
         """Do nothing: the hosts, and a store, outlive this source."""
 
     def _refusal(self, query: str) -> Failure | None:
-        """Return why a text is not run, as it is or as it is sent."""
-        return text_refusal(query) or _refusal(read_query(query)) or _refusal(read_query(self._sent(query)))
+        """Return why a text is not run, as it is or as it is sent; services count in what is sent."""
+        if failure := text_refusal(query):
+            return failure
+        sent = read_query(self._sent(query))
+        return _refusal(replace(read_query(query), services=sent.services)) or _refusal(sent)
 
     def _check_refusal(self, query: str, refused: tuple[str, Failure]) -> None:
         """Raise `SourceError` if the only engine refused a query that the other one reads.

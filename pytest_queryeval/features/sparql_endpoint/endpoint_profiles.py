@@ -29,21 +29,33 @@ class Sign(NamedTuple):
 class Profile(NamedTuple):
     """A service, and what its answers mean beyond the protocol."""
 
-    headers: re.Pattern[str]
-    """Found in the lines `name: value` of the headers of its answers, in lower case."""
+    headers: str
+    """A pattern of a line `name: value` in the headers of its answers, in lower case; empty if none is its own."""
     signs: tuple[Sign, ...]
+    error: str = ""
+    """A pattern of its error documents, for a service without such headers."""
 
 
 def _sign(statuses: range | tuple[int, ...], text: str, meaning: Meaning) -> Sign:
-    return Sign(statuses, re.compile(text.encode(), re.IGNORECASE | re.DOTALL), meaning)
+    return Sign(statuses, re.compile(text.encode(), re.IGNORECASE | re.DOTALL | re.MULTILINE), meaning)
 
 
 _QLEVER_TRAILER = r"\n ?!!!!>># An error has occurred while exporting"
 _QLEVER_MEMORY = r"(?:tried to allocate|memory limit)"
 # What is appended to an answer that has begun cannot be part of it: a text of JSON or of N-Triples has no line feed.
+# Blazegraph states the query, and then an exception on a line of its own, also within an answer that has begun.
+_BLAZEGRAPH_ERROR = r"SPARQL-QUERY: queryStr="
+_EXCEPTION = r"^(?:Caused by: )?(?:[\w.$]+: )*[\w.$]*"
+_BLAZEGRAPH = (
+    _sign((403,), r"You have been banned until", "busy"),
+    _sign(_ANY, rf"{_EXCEPTION}TimeoutException", "timeout"),
+    _sign(_ANY, rf"{_EXCEPTION}(?:OutOfMemory|MemoryManager\w*Exception)", "too_large"),
+    _sign((500,), rf"{_EXCEPTION}MalformedQueryException", "invalid"),
+    _sign((200,), rf"{_BLAZEGRAPH_ERROR}.*{_EXCEPTION}(?:Exception|Error)", "rejected"),
+)
 PROFILES: Mapping[str, Profile] = {
     "qlever": Profile(
-        re.compile(r"^server: qlever", re.MULTILINE),
+        r"^server: qlever",
         (
             _sign((429,), "", "timeout"),
             _sign(_ANY, rf"{_QLEVER_TRAILER}.*timed out", "timeout"),
@@ -51,9 +63,10 @@ PROFILES: Mapping[str, Profile] = {
             _sign(_ANY, _QLEVER_TRAILER, "rejected"),
             _sign((500,), _QLEVER_MEMORY, "too_large"),
         ),
+        error=rf'\A\s*\{{(?=.*"exception"\s*:)(?=.*"status"\s*:\s*"ERROR")|{_QLEVER_TRAILER}',
     ),
     "virtuoso": Profile(
-        re.compile(r"^server: virtuoso|^x-sparql-maxrows:|^x-sql-state:", re.MULTILINE),
+        r"^(?:server: virtuoso|x-sparql-maxrows:|x-sql-state:)",
         (
             _sign(_ANY, r"\AVirtuoso S1T00 |\AVirtuoso \w+ Error .*?estimated execution time", "timeout"),
             _sign(_ANY, r"\AVirtuoso 40001 ", "busy"),
@@ -62,7 +75,7 @@ PROFILES: Mapping[str, Profile] = {
         ),
     ),
     "fuseki": Profile(
-        re.compile(r"^server: apache jena fuseki|^fuseki-request-id:", re.MULTILINE),
+        r"^(?:server: apache jena fuseki|fuseki-request-id:)",
         (
             _sign((400, 408, 500, 503), r"query (?:timed out|cancelled)", "timeout"),
             _sign(_ANY, r"\n##  Query cancelled due to timeout during execution ", "timeout"),
@@ -70,14 +83,12 @@ PROFILES: Mapping[str, Profile] = {
         ),
     ),
     "oxigraph": Profile(
-        re.compile(r"^server: oxigraph", re.MULTILINE),
+        r"^server: oxigraph",
         (_sign(_ANY, r"The SPARQL operation has been cancelled\s*\Z", "timeout"),),
     ),
+    "wikidata": Profile(r"^(?:x-served-by: wdqs|x-first-solution-millis:)", _BLAZEGRAPH),
+    "blazegraph": Profile("", _BLAZEGRAPH, error=rf"\A{_BLAZEGRAPH_ERROR}"),
 }
-# QLever sends no header of its own.
-_QLEVER_ERROR = re.compile(
-    rb'\A\s*\{(?=.*"exception"\s*:)(?=.*"status"\s*:\s*"ERROR")|' + _QLEVER_TRAILER.encode(), re.DOTALL
-)
 
 
 def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: bytes) -> tuple[Meaning, str] | None:
@@ -98,6 +109,9 @@ def recognize_profile(headers: Mapping[str, str], edges: bytes) -> str | None:
     """Return the name of the profile of the service that sent an answer; None for other services."""
     lines = "\n".join(f"{name}: {value}" for name, value in headers.items()).lower()
     for name, profile in PROFILES.items():
-        if profile.headers.search(lines):
+        if profile.headers and re.search(profile.headers, lines, re.MULTILINE):
             return name
-    return "qlever" if _QLEVER_ERROR.search(edges) else None
+    for name, profile in PROFILES.items():
+        if profile.error and re.search(profile.error.encode(), edges, re.DOTALL):
+            return name
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import (
+    FLAG,
     TEXTS,
-    TRUE_OR_FALSE,
     SettingValidator,
     choice_setting,
+    either,
     is_iri,
     is_iris,
     texts,
@@ -27,8 +28,12 @@ from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
 from pytest_queryeval.languages.sparql.portable import portable
 from pytest_queryeval.languages.sparql.query import (
+    BIGDATA,
     BLANK,
+    PREFIX_SETS,
     PREFIXES,
+    WIKIBASE,
+    WIKIBASE_LABEL,
     QueryOutline,
     declared_prefixes,
     read_query,
@@ -66,9 +71,21 @@ SETTINGS = {
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "allow_from": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "prefixes": PREFIXES,
-    "service": TRUE_OR_FALSE,
+    "service": SettingValidator(
+        lambda value: isinstance(value, bool) or is_iris(value),
+        "true, false, or what SERVICE may name: IRIs, or names such as wikibase:mwapi",
+        shape=either(FLAG, TEXTS),
+    ),
     "profile": choice_setting(PROFILES),
 }
+# Services of Blazegraph that ask its own data alone.
+_OWN_SERVICES = (
+    WIKIBASE_LABEL,
+    *(f"{WIKIBASE}{name}" for name in ("around", "box")),
+    *(f"{BIGDATA}{name}" for name in ("sample", "slice")),
+    "http://www.bigdata.com/rdf/search#search",
+    "http://www.bigdata.com/rdf/gas#service",
+)
 
 
 def check(settings: Settings) -> None:
@@ -76,13 +93,27 @@ def check(settings: Settings) -> None:
     check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")
+    for name in _service_names(settings):
+        if "//" not in name and not name.startswith("urn:"):
+            problem = f"the prefix of '{name}' is none of this source: write the IRI, or add it to `prefixes`"
+            raise SettingError("service", problem)
+
+
+def _service_names(settings: Settings) -> set[str]:
+    """Return the IRIs that SERVICE may name by the settings; a name with an unknown prefix as it is."""
+    stated, prefixes = settings.get("service", False), declared_prefixes(settings)
+    names = set(_OWN_SERVICES) if settings.get("profile") in PREFIX_SETS else set()
+    for name in () if isinstance(stated, bool) else texts(stated):
+        prefix, _, local = name.partition(":")
+        names.add(f"{prefixes[prefix]}{local}" if prefix in prefixes else name)
+    return names
 
 
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:, profile:}`.
 
     Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name beside
-    the default ones; `service: true` lets queries have the server ask other endpoints.
+    the default ones; `service` names what else queries may have the server ask, or is true for anything.
     """
     settings = source.settings
     child_settings = {
@@ -97,7 +128,7 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
         child_settings,
         prefixes=declared_prefixes(settings),
         allow_from=texts(settings.get("allow_from", ())),
-        service=settings.get("service", False),
+        services=None if settings.get("service") is True else _service_names(settings),
     )
 
 
@@ -112,14 +143,14 @@ class EndpointEngine:
         *,
         prefixes: Mapping[str, str],
         allow_from: Iterable[str],
-        service: bool,
+        services: Collection[str] | None,
     ) -> None:
         self._name = name
         self._engine = host.name
         self._settings = settings
         self._prefixes = prefixes
         self._graphs = {*settings["default_graph"], *allow_from, NO_GRAPH[1:-1]}
-        self._service = service
+        self._services = services
         self._remote = RemoteSource(
             name, host, self._question(PROBE), ambiguous_failures=("timeout", "rejected", "invalid")
         )
@@ -142,7 +173,7 @@ class EndpointEngine:
             second = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
             execution = second if second.error is None else execution
         outline = read_query(question.text)
-        if execution.error is not None and outline.calls_service and _BUSY.search(execution.error.message):
+        if execution.error is not None and outline.services and _BUSY.search(execution.error.message):
             problem = f"a service that the query asks gives no answer: {execution.error.message}"
             raise SourceError(f"source '{self._name}': {problem}")
         added = len(question.text) - len(query) if question.text.endswith(query) else 0
@@ -163,13 +194,19 @@ class EndpointEngine:
         if failure := text_refusal(query):
             return failure
         outline = read_query(query)
-        if failure := refusal(replace(outline, calls_service=False)):
+        if failure := refusal(replace(outline, services=())):
             return failure
-        call = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
-        if call and not self._service:
-            message = f"a query may only ask its own source: {call} (`service: true` on the source allows it)"
-            return Failure(kind="unsafe", message=message)
-        for graph in read_query(with_prefixes(query, self._prefixes)).graphs:
+        resolved = read_query(with_prefixes(query, self._prefixes))
+        if self._services is not None:
+            refused = next((name for name in resolved.services if name not in self._services), "")
+            call, remedy = virtuoso_call(outline, self._prefixes), "service: true"
+            if refused:
+                call = one_line(f"SERVICE <{refused}>" if is_iri(refused) else refused)
+                remedy = f"service: [{one_line(refused)}]" if is_iri(refused) else remedy
+            if call:
+                message = f"a query may only ask its own source: {call} (`{remedy}` on the source allows it)"
+                return Failure(kind="unsafe", message=message)
+        for graph in resolved.graphs:
             if graph not in self._graphs:
                 name = one_line(graph)
                 problem = f"<{name}> (`allow_from: {name}` on the source allows it)" if is_iri(graph) else name

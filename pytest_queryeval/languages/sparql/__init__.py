@@ -108,7 +108,7 @@ def refusal(query: QueryOutline) -> Failure | None:
     if failure is None or failure.kind != "unsafe" or not (prose := sentences_behind(query.text)):
         return failure
     query_alone = read_query(query.text.removesuffix(prose))
-    query_alone = replace(query_alone, calls_service=query_alone.calls_service and query.calls_service)
+    query_alone = replace(query_alone, services=query_alone.services if query.services else ())
     return _refusal(query_alone) or text_follows(prose)
 
 
@@ -124,7 +124,7 @@ def _refusal(query: QueryOutline) -> Failure | None:
         return Failure(kind="invalid", message=_placed(mistake, query.text) if mistake else unknown)
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
-    if query.calls_service:
+    if query.services:
         return Failure(kind="unsafe", message="SERVICE is refused, because a query may only ask its own source")
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pytest_queryeval.comparison.ties import OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.db_schema import Schema
@@ -46,7 +47,7 @@ class Sparql(QueryLanguage):
         return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
 
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
-        if "service: true" in message or not read_query(query).calls_service:
+        if "`service:" in message or not read_query(query).services:
             return super().refusal_remedy(query, message, case)
         return "leave it out, or use an endpoint that allows it, `source: {endpoint: {url: URL, service: true}}`"
 
@@ -56,7 +57,7 @@ class Sparql(QueryLanguage):
         return bool(in_other_words(query))
 
     def run_note(self, query: str, source: Source) -> str:
-        added_prefixes = missing_prefixes(query, declared_prefixes(source.settings))
+        added_prefixes = missing_prefixes(query, declared_prefixes({**source.settings, "profile": ""}))
         names = ", ".join(f"{name}:" for name in added_prefixes)
         return f"prefixes of the source added: {names}" if names else ""
 
@@ -84,7 +85,7 @@ class Sparql(QueryLanguage):
         return open_query(query, _prefixes(case))
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
-        outline = read_query(query)
+        outline = replace(read_query(query), services=())
         if failure := refusal(outline):
             raise ValueError(failure.message)
         if outline.gives_graph:

@@ -148,7 +148,7 @@ def with_empty_dataset(text: str) -> str | None:
     """Return the query over a graph that does not exist; None if the query names its graphs."""
     query = read_query(text)
     clause = query.first_clause
-    if query.form == "DESCRIBE" or query.states_dataset or query.calls_service or clause is None:
+    if query.form == "DESCRIBE" or query.states_dataset or query.services or clause is None:
         return None
     start = query.tokens[clause].start
     return f"{query.text[:start]} FROM {NO_GRAPH} FROM NAMED {NO_GRAPH} {query.text[start:]}"

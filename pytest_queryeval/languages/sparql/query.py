@@ -55,11 +55,11 @@ MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 MAX_WORDS = 50  # SERVICE or FROM in an ambiguous text; each costs a search to its end
 # The head of a SERVICE clause, to be found anywhere in the text.
 _SERVICE = re.compile(
-    rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$][{_PART}]++|[{_PART}.]*+:(?:[{_PART}.:%]|\\.)*+){BLANK}\{{",
+    rf"SERVICE{BLANK}(?:SILENT)?{BLANK}"
+    rf"(?:<(?P<iri>[^<>\s]*+)>|[?$][{_PART}]++|(?P<name>[{_PART}.]*+:(?:[{_PART}.:%]|\\.)*+)){BLANK}\{{",
     re.IGNORECASE,
 )
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
-COMMON = "common"
 # `schema` and `geo` have several IRIs in use: these are the ones of schema.org's own context and of GeoSPARQL.
 COMMON_PREFIXES = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -74,6 +74,50 @@ COMMON_PREFIXES = {
     "prov": "http://www.w3.org/ns/prov#",
     "geo": "http://www.opengis.net/ont/geosparql#",
 }
+WIKIBASE = "http://wikiba.se/ontology#"
+WIKIBASE_LABEL = f"{WIKIBASE}label"
+BIGDATA = "http://www.bigdata.com/rdf#"
+# What Blazegraph, and the Wikidata Query Service upon it, know without a declaration.
+BLAZEGRAPH_PREFIXES = {
+    **{name: COMMON_PREFIXES[name] for name in ("rdf", "rdfs", "owl", "xsd", "skos", "foaf", "schema", "prov", "geo")},
+    "wikibase": WIKIBASE,
+    "bd": BIGDATA,
+    "bds": "http://www.bigdata.com/rdf/search#",
+    "hint": "http://www.bigdata.com/queryHints#",
+    "gas": "http://www.bigdata.com/rdf/gas#",
+}
+WIKIDATA = "http://www.wikidata.org/"
+WIKIDATA_PREFIXES = {
+    **BLAZEGRAPH_PREFIXES,
+    "geof": "http://www.opengis.net/def/function/geosparql/",
+    "dct": "http://purl.org/dc/terms/",
+    "ontolex": "http://www.w3.org/ns/lemon/ontolex#",
+    "cc": "http://creativecommons.org/ns#",
+    **{
+        name: f"{WIKIDATA}{path}/"
+        for name, path in {
+            "wd": "entity",
+            "wds": "entity/statement",
+            "wdv": "value",
+            "wdref": "reference",
+            "wdata": "wiki/Special:EntityData",
+            "wdt": "prop/direct",
+            "wdtn": "prop/direct-normalized",
+            "wdno": "prop/novalue",
+            "p": "prop",
+            "ps": "prop/statement",
+            "psv": "prop/statement/value",
+            "psn": "prop/statement/value-normalized",
+            "pq": "prop/qualifier",
+            "pqv": "prop/qualifier/value",
+            "pqn": "prop/qualifier/value-normalized",
+            "pr": "prop/reference",
+            "prv": "prop/reference/value",
+            "prn": "prop/reference/value-normalized",
+        }.items()
+    },
+}
+PREFIX_SETS = {"common": COMMON_PREFIXES, "blazegraph": BLAZEGRAPH_PREFIXES, "wikidata": WIKIDATA_PREFIXES}
 _NAME = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
 
 
@@ -245,8 +289,8 @@ class QueryOutline:
     """The prefixes that the prologue declares, without colon, and their IRIs."""
     states_base: bool
     """Whether the prologue has BASE, by which relative IRIs are resolved."""
-    calls_service: bool
-    """Whether some parser would read a SERVICE clause."""
+    services: tuple[str, ...]
+    """What SERVICE names for any parser: absolute IRIs, or the text where it cannot be resolved."""
     graphs: tuple[str, ...]
     """The graphs of FROM and FROM NAMED for any parser: absolute IRIs, or the text where it cannot be resolved."""
 
@@ -353,7 +397,7 @@ def read_query(text: str) -> QueryOutline:
             name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(decoded_tokens[:start]) if name.kind == "name"
         },
         states_base=any(token.is_word("BASE") for token in decoded_tokens[:start]),
-        calls_service=any(_calls_service(*reading) for reading in readings.items()),
+        services=tuple(dict.fromkeys(name for reading in readings.items() for name in _services(*reading))),
         graphs=tuple(dict.fromkeys(graph for reading in readings.items() for graph in _graphs(*reading))),
     )
 
@@ -417,14 +461,20 @@ def _graphs(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
             yield from graphs_anywhere(text, query_tokens[:start])
 
 
-def _calls_service(text: str, query_tokens: Sequence[Token]) -> bool:
-    """Return whether the text has a SERVICE clause for some parser, also without spaces around it."""
-    words = text.upper().count("SERVICE")
-    if words == 0:
-        return False
-    if any(_is_service(query_tokens, place) for place in range(len(query_tokens))):
-        return True
-    return _is_ambiguous(query_tokens) and (words > MAX_WORDS or _SERVICE.search(text) is not None)
+def _services(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield what each SERVICE clause names for some parser, also without spaces around it."""
+    if "SERVICE" not in text.upper():
+        return
+    base, prefixes = _read_prologue(query_tokens[: _after_prologue(query_tokens)])
+    for place, token in enumerate(query_tokens):
+        if _is_service(query_tokens, place):
+            clause = _SERVICE.match(text, token.start)
+            if clause is not None and (clause["iri"] or clause["name"]):
+                yield _iri(clause, base, prefixes)
+            else:
+                yield truncate(text[token.start :], SHOWN_CHARACTERS)
+    if _is_ambiguous(query_tokens) and (text.upper().count("SERVICE") > MAX_WORDS or _SERVICE.search(text)):
+        yield "SERVICE in a text that can be read in several ways"
 
 
 def _is_service(query_tokens: Sequence[Token], place: int) -> bool:
@@ -466,8 +516,9 @@ def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
 
 def _is_prefixes(value: Any) -> bool:
     return all(
-        part == COMMON
-        or (isinstance(part, dict) and all(_NAME.fullmatch(str(name)) and is_iri(iri) for name, iri in part.items()))
+        all(_NAME.fullmatch(str(name)) and is_iri(iri) for name, iri in part.items())
+        if isinstance(part, dict)
+        else part in tuple(PREFIX_SETS)
         for part in _parts(value)
     )
 
@@ -482,7 +533,7 @@ def _problems(value: Any) -> str:
                     problems.append(f"'{name}' is not a name of a prefix")
                 elif not is_iri(iri):
                     problems.append(f"'{iri}' of '{name}' is not an IRI")
-        elif part != COMMON:
+        elif part not in tuple(PREFIX_SETS):
             problems.append(f"'{part}' is unknown")
     return f": {', '.join(problems)}"
 
@@ -491,20 +542,21 @@ def _parts(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-_SHAPE = either(choice_shape([COMMON]), {"type": "object", "additionalProperties": STRING})
+_SHAPE = either(choice_shape(PREFIX_SETS), {"type": "object", "additionalProperties": STRING})
+_SET_NAMES = ", ".join(f"'{name}'" for name in PREFIX_SETS)
 PREFIXES = SettingValidator(
     _is_prefixes,
-    f"'{COMMON}', a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
+    f"{_SET_NAMES}, a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
     suggestion=_problems,
     shape=either(_SHAPE, list_shape(_SHAPE)),
 )
 
 
 def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the IRIs of a source's `prefixes` by name; of a name that occurs twice, the last one."""
-    prefixes: dict[str, str] = {}
+    """Return the IRIs of the prefixes that a source declares by its `profile` and `prefixes`; of two, the last one."""
+    prefixes = dict(PREFIX_SETS.get(settings.get("profile", ""), {}))
     for part in _parts(settings.get("prefixes", [])):
-        prefixes |= COMMON_PREFIXES if part == COMMON else part
+        prefixes |= part if isinstance(part, dict) else PREFIX_SETS[part]
     return prefixes
 
 

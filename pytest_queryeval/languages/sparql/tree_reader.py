@@ -60,7 +60,7 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Pa
     Raise `UnreadableError`.
     """
     outline = read_query(text)
-    if outline.form not in FORMS or outline.calls_service or _AMBIGUOUS_ESCAPE.search(text):
+    if outline.form not in FORMS or outline.services or _AMBIGUOUS_ESCAPE.search(text):
         raise UnreadableError(text)
     if len(outline.tokens) > MAX_TOKENS or outline.depth > MAX_DEPTH:
         raise UnreadableError(text)

@@ -18,13 +18,14 @@ PAGE = Path(__file__).parents[3] / "docs" / "endpoint-answers.md"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
-    if re.match(r"\| (QLever|Virtuoso|Fuseki|Oxigraph|another)\b", line)
+    if re.match(r"\| (QLever|Virtuoso|Fuseki|Oxigraph|Blazegraph|Wikidata|another)\b", line)
 ]
-PROFILES = ("qlever", "virtuoso", "fuseki", "oxigraph")
+PROFILES = ("qlever", "virtuoso", "fuseki", "oxigraph", "blazegraph", "wikidata")
 SERVERS = {
     "Virtuoso": "Virtuoso/07.20.3240 (Linux) x86_64-pc-linux-gnu",
     "Fuseki": "Apache Jena Fuseki (5.1.0)",
     "Oxigraph": "Oxigraph/0.5.13",
+    "Blazegraph": "Jetty(9.4.z-SNAPSHOT)",
 }
 TWO_ROWS = '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "uri", "value": "a:b"}}, {}]}}'
 QUERY = "SELECT ?x { ?x ?y ?z }"
@@ -95,9 +96,45 @@ def test_service_is_sent_only_where_the_source_allows_it(hosts, query):
     allowed, requests = sent(hosts, query, service=True)
 
     assert (refused.error.kind, nothing) == ("unsafe", [])
-    assert "`service: true` on the source allows it" in refused.error.message
+    assert "SERVICE <http://e/> (`service: [http://e/]` on the source allows it)" in refused.error.message
     assert allowed.answer.rows
     assert [request.query for request in requests] == [query]
+
+
+@pytest.mark.parametrize(
+    ("settings", "service", "is_sent"),
+    [
+        ({"service": ["http://e/", "x:near"], "prefixes": {"x": "http://x/"}}, "<http://e/>", True),
+        ({"service": ["http://e/", "x:near"], "prefixes": {"x": "http://x/"}}, "x:near", True),
+        ({"service": ["http://e/", "x:near"], "prefixes": {"x": "http://x/"}}, "<http://x/near>", True),
+        ({"service": "x:near", "prefixes": {"x": "http://x/"}}, "<http://e/>", False),
+        ({"service": "http://e/"}, "?s", False),
+        ({"service": "http://e/"}, "<http://e/> {} SERVICE <http://e/other>", False),
+        ({"service": "http://e/near"}, "e:near", True),  # by the prefix of the query
+        ({"service": "e:near", "prefixes": {"e": "http://elsewhere/"}}, "e:near", False),
+        ({"service": False}, "<http://e/>", False),
+        ({"profile": "wikidata"}, "wikibase:label", True),
+        ({"profile": "wikidata"}, "wikibase:around", True),
+        ({"profile": "wikidata"}, "wikibase:mwapi", False),
+        ({"profile": "wikidata", "service": ["wikibase:mwapi"]}, "wikibase:mwapi", True),
+        ({"profile": "wikidata", "service": ["wikibase:mwapi"]}, "wikibase:label", True),
+        ({"profile": "blazegraph"}, "wikibase:label", True),
+        ({}, "<http://wikiba.se/ontology#label>", False),
+        ({"profile": "virtuoso"}, "<http://wikiba.se/ontology#label>", False),
+    ],
+)
+def test_a_list_of_services_allows_these_alone(hosts, settings, service, is_sent):
+    execution, requests = sent(
+        hosts, f"PREFIX e: <http://e/> SELECT ?s {{ ?s ?p ?o SERVICE {service} {{}} }}", **settings
+    )
+
+    assert (execution.error is None, bool(requests)) == (is_sent, is_sent)
+    assert is_sent or execution.error.kind == "unsafe"
+
+
+def test_a_name_of_a_service_needs_a_known_prefix(hosts):
+    with pytest.raises(SourceError, match="the prefix of 'wikibase:mwapi' is none of this source"):
+        sent(hosts, service=["wikibase:mwapi"])
 
 
 @pytest.mark.parametrize("query", statements("endpoint_graphs")["named_subqueries"])
@@ -282,6 +319,8 @@ def test_a_text_of_the_data_is_no_sign(hosts, profile):
         "\n##  Query cancelled due to timeout during execution   ##",
         "\n !!!!>># An error has occurred while exporting the query result: timed out",
         "Virtuoso S1T00 Error",
+        "SPARQL-QUERY: queryStr=ASK {}\njava.util.concurrent.TimeoutException",
+        "java.util.concurrent.TimeoutException",
     )
 
     execution, _ = sent(hosts, body=table(*texts), profile=profile)
