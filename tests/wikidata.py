@@ -68,6 +68,10 @@ def labelled(seed: int) -> Labelled:
     where = choose.choice([f"{pattern} {service}", f"{pattern} . {service} ."])
     if pattern.startswith("?item wdt:P31") and choose.random() < 0.3:
         where = f"{service} {pattern}"
+    if choose.random() < 0.2:
+        where = choose.choice(
+            [f"{where} hint:Prior hint:runLast true .", f"hint:Query hint:optimizer 'None' . {where}"]
+        )
     columns = [f"?{name}" for name in variables] + [f"?{name}" for _, _, name in added]
     choose.shuffle(columns)
     select = " ".join(columns)

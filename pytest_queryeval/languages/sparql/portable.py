@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import TypeAlias
 
-from pytest_queryeval.languages.sparql.label_service import label_changes
+from pytest_queryeval.languages.sparql.blazegraph import hint_changes, label_changes
 from pytest_queryeval.languages.sparql.query import (
     MODIFIERS,
     WORD,
@@ -43,7 +43,15 @@ def portable(query: str) -> str:
     'PREFIX f: <http://f/> ASK { ?s <http://f/people.person.name> true }'
     """
     text = query
-    for changes in (_code_points, _labels, _spellings, _repeated_columns, _columns_in_columns, _groups_of_other_forms):
+    for changes in (
+        _code_points,
+        _hints,
+        _labels,
+        _spellings,
+        _repeated_columns,
+        _columns_in_columns,
+        _groups_of_other_forms,
+    ):
         text = _changed(text, changes(text, tokens(text)))
     return text
 
@@ -69,6 +77,11 @@ def _code_points(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
 def _labels(_: str, query_tokens: Sequence[Token]) -> Iterable[Change]:
     """Bind labels as the label service of Wikidata does."""
     return sorted(label_changes(query_tokens, _namespaces(query_tokens)))
+
+
+def _hints(_: str, query_tokens: Sequence[Token]) -> Iterable[Change]:
+    """Leave out the hints of Blazegraph."""
+    return hint_changes(query_tokens, _namespaces(query_tokens))
 
 
 def _spellings(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:

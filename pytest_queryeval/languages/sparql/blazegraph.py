@@ -1,8 +1,9 @@
-"""The label service of Wikidata, in words that every engine reads.
+"""What queries for Blazegraph, such as those for Wikidata, have beyond SPARQL, in words that every engine reads.
 
-`SERVICE wikibase:label { bd:serviceParam wikibase:language "de,en" }` gives each selected variable `?xLabel`,
+Hints to its optimizer are triples to others, which match nothing, so they are left out. The label service,
+`SERVICE wikibase:label { bd:serviceParam wikibase:language "de,en" }`, gives each selected variable `?xLabel`,
 `?xAltLabel` or `?xDescription` what `?x` is called, in the first of these languages that has a name for it; triples in
-its braces state the variables instead. What has no label is called by its identifier. Source:
+its braces name other variables. What has no label is called by its identifier. Source:
 https://www.mediawiki.org/wiki/Wikidata_Query_Service/User_Manual#Label_service
 """
 
@@ -12,11 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple, TypeAlias
 
-from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, WIKIBASE, WIKIBASE_LABEL, Token
+from pytest_queryeval.languages.sparql.query import (
+    BLAZEGRAPH_PREFIXES,
+    COMMON_PREFIXES,
+    WIKIBASE,
+    WIKIBASE_LABEL,
+    Token,
+)
 
 LABEL = f"<{COMMON_PREFIXES['rdfs']}label>"
 ALIAS = f"<{COMMON_PREFIXES['skos']}altLabel>"
 PROPERTIES = {"AltLabel": ALIAS, "Label": LABEL, "Description": f"<{COMMON_PREFIXES['schema']}description>"}
+HINT = f"<{BLAZEGRAPH_PREFIXES['hint']}"
 LANGUAGE = f"<{WIKIBASE}language>"
 DEFAULT_LANGUAGE = "en"
 MAX_LANGUAGES = 20
@@ -30,6 +38,14 @@ class Name(NamedTuple):
     entity: str
     property: str
     variable: str
+
+
+def hint_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> Iterator[Change]:
+    """Yield changes of a text that leave out its hints; `prefixes` are those that it declares."""
+    if BLAZEGRAPH_PREFIXES["hint"] in prefixes.values():
+        for first, second, third in zip(query_tokens, query_tokens[1:], query_tokens[2:], strict=False):
+            if first.depth and all(_iri(part, prefixes).startswith(HINT) for part in (first, second)):
+                yield first.start, third.end, "{}"
 
 
 def label_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> Iterator[Change]:
