@@ -190,10 +190,11 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_run(tmp_path, monkey
 
 
 @pytest.mark.parametrize("form", ["markdown", "annotations", "code quality"])
-def test_a_finding_begins_with_the_edit_that_repairs_the_answer_and_stays_text(form, tmp_path):
+def test_a_finding_is_the_edit_that_repairs_the_answer_its_message_and_hints_and_stays_text(form, tmp_path):
     edit = {"label": "wrong-value", "clause": "WHERE", "change": "30 → 40\n::error::\x1b[1m|`"}
     cause = {"edits": [edit], "repaired_query": "SELECT 1"}
-    failed = entry(outcome="failed", message="missing 1 row; m 0.000\nmore", nodeid="a::a", cause=cause)
+    hints = [{"kind": "factor", "text": "divide it\n::error::`", "compare": None}]
+    failed = entry(outcome="failed", message="missing 1 row; m 0.000\nmore", nodeid="a::a", cause=cause, hints=hints)
     report = make_report(failed)
 
     text = {
@@ -203,6 +204,7 @@ def test_a_finding_begins_with_the_edit_that_repairs_the_answer_and_stays_text(f
     }[form]()
 
     assert "WHERE: 30 → 40 ::error::" in text
-    assert "(wrong-value); missing 1 row; m 0.000" in text
+    shown = [text.index(part) for part in ("(wrong-value)", "missing 1 row; m 0.000", "hint: divide it ::error::")]
+    assert shown == sorted(shown)
     assert "\n::error::" not in text
     assert "\x1b" not in text

@@ -9,13 +9,14 @@ from datetime import date
 from decimal import Decimal
 from itertools import chain, permutations, product
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+from typing import Literal as Word
 
 from pytest_queryeval.comparison.difference_texts import differing_sides, is_number_text, is_text_and_number
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.quantities import as_float, decimals_of, read_temporal
-from pytest_queryeval.core.case_report import DifferenceReport, HintKind, HintReport
+from pytest_queryeval.core.case_report import ColumnDifference, DifferenceReport, HintKind, HintReport
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
@@ -26,6 +27,7 @@ from pytest_queryeval.text.formatting import flow_text, one_line
 
 Number: TypeAlias = int | float | Decimal
 Change: TypeAlias = Callable[[Table, Table], tuple[Table, Table]]
+SIDES: tuple[Word["gold"], Word["predicted"]] = ("gold", "predicted")
 NULL_TEXTS = frozenset(("none", "null"))
 SEPARATORS = (" ", ", ", ",", "", "-", "/", "; ")
 MAX_DECIMALS = 9  # of a number that counts as rounded
@@ -83,9 +85,9 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
     def meet(fold: Callable[[str], str]) -> bool:
         return any({*map(fold, gold)} & {*map(fold, predicted)} for gold, predicted in texts)
 
-    unit = _rounded_unit(_number_pairs(difference))
+    units = _rounded_units(_number_pairs(difference))
     # Of numbers without decimals, a whole unit would accept what integer division gives.
-    for tolerance in (unit / 2, *([unit] if unit < 1 else [])) if unit else ():
+    for tolerance in sorted({*(unit / 2 for unit in units), *(unit for unit in units if unit < 1)}):
         rel: dict[str, JsonValue] = {} if policy.rel is None else {"rel": policy.rel}
         yield _Remedy(
             kind="rounding",
@@ -100,7 +102,7 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
     )
     has_same_rows = not any(difference.get("counts", {"missing": 1}).values()) and not difference["repeated"]
     settings: tuple[tuple[bool, HintKind, str, dict[str, JsonValue]], ...] = (
-        (_has_midnight(difference), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
+        (_has_midnight(columns), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
         (are_numbers_texts, "text-number", "a number and its text may be equal", {"text_numbers": True}),
         (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
         (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
@@ -113,27 +115,34 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
 
 
 def _columns(difference: DifferenceReport[Row]) -> list[tuple[set[Cell], set[Cell]]]:
-    """Return for each column the cells that only gold's or only predicted's rows of a difference have."""
+    """Return for each column, and each element, the cells that only gold's or only predicted's rows have."""
     sides = ([set(column) for column in zip(*rows, strict=False)] for rows in differing_sides(difference))
-    return [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
+    columns = [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
+    return columns + [({*golds}, {*others}) for golds, others in map(_element_cells, difference.get("by_column", ()))]
 
 
-def _has_midnight(difference: DifferenceReport[Row]) -> bool:
-    """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
-    (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, differing_sides(difference))
-    return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
+def _element_cells(column: ColumnDifference) -> tuple[Row, Row]:
+    """Return cells of gold and of predicted in which a column, or an element of its lists, differs."""
+    golds, others = (tuple([cast("Cell", example[side]) for example in column["examples"]]) for side in SIDES)
+    return golds, others
 
 
-def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Return dates and timestamps, also those in texts, each as the number of its column and its seconds."""
-    dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
-    for column, cell in (place for row in rows for place in enumerate(row)):
+def _has_midnight(columns: Iterable[tuple[set[Cell], set[Cell]]]) -> bool:
+    """Return whether one side of a column has a date where the other one has a timestamp at midnight of that day."""
+    moments = ((_moments(gold), _moments(predicted)) for gold, predicted in columns)
+    return any(gold[0] & predicted[1] or gold[1] & predicted[0] for gold, predicted in moments)
+
+
+def _moments(cells: Iterable[Cell]) -> tuple[set[int], set[int]]:
+    """Return dates and timestamps, also those in texts, as their seconds."""
+    dates, timestamps = set[int](), set[int]()
+    for cell in cells:
         text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
         moment = read_temporal(text)
         if moment is not None and moment.kind == "date":
-            dates.add((column, moment.seconds))
+            dates.add(moment.seconds)
         elif moment is not None and moment.kind == "datetime" and not moment.fraction:
-            timestamps.add((column, moment.seconds))
+            timestamps.add(moment.seconds)
     return dates, timestamps
 
 
@@ -143,17 +152,15 @@ def _texts(cells: set[Cell]) -> list[str]:
 
 def _number_pairs(difference: DifferenceReport[Row]) -> list[tuple[Number, Number]]:
     """Return the numbers that stand in the same place of changed rows, else those of a lone column, in their order."""
-    pairs = [
-        cells
-        for rows in difference["changed"]
-        for cells in zip(*(map(_number, rows[side]) for side in ("gold", "predicted")), strict=True)
-    ]
+    sides = [(rows["gold"], rows["predicted"]) for rows in difference["changed"]]
+    sides += map(_element_cells, difference.get("by_column", ()))
+    pairs = [pair for golds, others in sides for pair in zip(map(_number, golds), map(_number, others), strict=True)]
     if not pairs and len(difference.get("columns", ())) == 1:
-        sides = [
-            [number for (cell,) in rows if (number := _number(cell)) is not None]
+        numbers = [
+            sorted(number for (cell,) in rows if (number := _number(cell)) is not None)
             for rows in (difference["missing"], difference["extra"])
         ]
-        pairs = list(zip(*map(sorted, sides), strict=False))
+        pairs = list(zip(*numbers, strict=False))
     return [
         (gold, predicted)
         for gold, predicted in pairs
@@ -170,17 +177,17 @@ def _number(cell: Cell) -> Number | None:
     return cell if isfinite(as_float(cell)) else None
 
 
-def _rounded_unit(pairs: Sequence[tuple[Number, Number]]) -> Decimal | None:
-    """Return the unit of the last place to which one number of each pair is rounded, or cut; None for other pairs."""
+def _rounded_units(pairs: Sequence[tuple[Number, Number]]) -> set[Decimal]:
+    """Return the units of the last places to which one number of each pair is rounded, or cut; none for other pairs."""
     units = set[Decimal]()
     for pair in pairs:
         exact = [Decimal(repr(number)) if isinstance(number, float) else Decimal(number) for number in pair]
         decimals = [decimals_of(number.normalize()) or 0 for number in exact]
         unit = Decimal(1).scaleb(-min(decimals))
         if decimals[0] == decimals[1] or min(decimals) > MAX_DECIMALS or abs(exact[0] - exact[1]) > unit:
-            return None
+            return set()
         units.add(unit)
-    return max(units, default=None)
+    return units
 
 
 # Changes

@@ -304,11 +304,15 @@ def _step_content(content: JsonValue) -> str:
 
 
 def failure_summary(case: CaseReport) -> str:
-    """Return why a case did not pass in one line: the first edit that repairs its answer, if known, and its message."""
-    edit = case["cause"]["edits"][0] if case["cause"] is not None else None
-    if edit is None or not edit["clause"]:  # the cause of a failed prediction is its message
-        return first_line(case)
-    return f"{edit_line(edit, EDIT_CHARACTERS)}; {first_line(case)}"
+    """Return why a case did not pass in one line."""
+    return "; ".join(findings(case))
+
+
+def findings(case: CaseReport) -> list[str]:
+    """Return the first edit that repairs the answer of a case that did not pass, if known, its message, and hints."""
+    edits = case["cause"]["edits"][:1] if case["cause"] is not None else []
+    causes = [edit_line(edit, EDIT_CHARACTERS) for edit in edits if edit["clause"]]  # else the message says it
+    return [*causes, first_line(case), *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
 
 
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:

@@ -42,7 +42,7 @@ from pytest_queryeval.reports.sections import (
     points,
     spider_lines,
 )
-from pytest_queryeval.reports.story import failure_summary
+from pytest_queryeval.reports.story import findings
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict, worst_first
@@ -195,10 +195,12 @@ def _table(title: str, table: Table, max_bytes: int, *, foot: tuple[str, ...] = 
 
 def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, max_rows: int | None = None) -> Section:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
-    rows = (
-        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(failure_summary(case), cell=True)))
-        for case in cases[:max_rows]
-    )
+
+    def row(case: CaseReport) -> str:
+        finding = "<br>".join(code_span(text, cell=True) for text in findings(case))
+        return table_row((code_span(case["nodeid"], cell=True), case["outcome"], finding))
+
+    rows = map(row, cases[:max_rows])
     head = table_head(("case", "outcome", "finding"))
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)
 

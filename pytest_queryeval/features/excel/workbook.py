@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from xlsxwriter import Workbook
 
+from pytest_queryeval.comparison.difference_texts import column_lines
 from pytest_queryeval.core.case_report import CaseReport, StepReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import reported_run_metrics
@@ -102,7 +103,9 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
 def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
-    empty_columns = [column for column in (CAUSE, STEPS, ROW) if all(column.read(case) is None for case in cases)]
+    empty_columns = [
+        column for column in (CAUSE, BY_COLUMN, HINTS, STEPS, ROW) if all(column.read(case) is None for case in cases)
+    ]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
 
     def values_in(group: str) -> Callable[[CaseReport], Any]:
@@ -145,7 +148,20 @@ def _steps(case: CaseReport) -> str | None:
     return "\n".join((steps_text(steps), *(step_line(step, STEP_CHARACTERS) for step in steps)))
 
 
+def _by_column(case: CaseReport) -> str | None:
+    difference = case["difference"]
+    return "\n".join(column_lines(difference.get("by_column", ()))) or None if difference is not None else None
+
+
+def _hints(case: CaseReport) -> str | None:
+    return "\n".join(hint["text"] for hint in case.get("hints", ())) or None
+
+
 CAUSE = Column(header="cause", read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30)
+BY_COLUMN = Column(header="by column", read=_by_column, width=44, note="Where rows that are in both answers differ.")
+HINTS = Column(
+    header="hint", read=_hints, width=30, note="What would accept the answer, of which only the form differs."
+)
 STEPS = Column(header="what it did", read=_steps, width=44, note="The steps of the system until it answered.")
 ROW = Column(header="row", read=value_at("row"), style="count", note="The row of the table that the case is in.")
 ABOUT = (
@@ -160,6 +176,8 @@ ABOUT = (
         width=44,
     ),
     CAUSE,
+    BY_COLUMN,
+    HINTS,
     STEPS,
 )
 TIMES_AND_PLACE = (
