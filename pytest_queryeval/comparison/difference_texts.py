@@ -84,16 +84,14 @@ def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
     names = column_labels(difference.get("columns", ()))
     by_column = difference.get("by_column", ())
     identifying = {name for found in by_column for example in found["examples"] for name in example["key"]}
-    paths = tuple(found["column"] for found in by_column)
-
-    def is_shown(name: str) -> bool:
-        differs = any(
-            path in (name, name + ORDER, name + KEYS) or path.startswith((f"{name}[", f"{name}.")) for path in paths
-        )
-        return differs or name in identifying
-
-    places = [place for place, name in enumerate(names) if is_shown(name)] or _places_without_pairs(difference)
-    return places if places and len(names) > WIDE else [*range(len(names))]
+    places = {place for place, name in enumerate(names) if name in identifying}
+    for path in (found["column"] for found in by_column):
+        paths = ((name, f"{name}{ORDER}", f"{name}{KEYS}") for name in names)
+        exact = [place for place, of_name in enumerate(paths) if path in of_name]
+        inner = (place for place, name in enumerate(names) if path.startswith((f"{name}[", f"{name}.")))
+        places |= {*exact} or {*islice(inner, 1)} or {*range(len(names))}
+    shown = sorted(places) or _places_without_pairs(difference)
+    return shown if shown and len(names) > WIDE else [*range(len(names))]
 
 
 def _places_without_pairs(difference: DifferenceReport[AnyRow]) -> list[int]:

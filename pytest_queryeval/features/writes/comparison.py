@@ -9,15 +9,19 @@ generated key and what refers to it may have other values, as long as they are t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_queryeval.comparison.difference import difference
+from pytest_queryeval.comparison.canonical import canonical_value, is_equal
+from pytest_queryeval.comparison.difference import RowChange, difference, differing_columns
+from pytest_queryeval.comparison.difference_texts import columns_summary
 from pytest_queryeval.comparison.equality import equal_tables, project
-from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.core.case_report import NO_DIFFERENCE, DifferenceCounts, DifferenceReport
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
+from pytest_queryeval.comparison.similar_rows import similar_rows
+from pytest_queryeval.core.case_report import NO_DIFFERENCE, ColumnDifference, DifferenceCounts, DifferenceReport
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import BlankNode, Cell, Policy, Row, Table
 from pytest_queryeval.features.writes import Writes
@@ -52,7 +56,17 @@ class ChangedRow(NamedTuple):
     """What it holds, by the names of columns in lower case."""
     compared: Mapping[str, Cell]
     """The cells that count; those of generated keys are blank nodes."""
-    key: tuple[Cell, ...]
+    key: tuple[tuple[str, Cell], ...]
+    """The columns of its primary key, and their cells."""
+
+
+class RowPair(NamedTuple):
+    """A row of the state that gold leads to, and the row of the other state in its place."""
+
+    gold: ChangedRow
+    predicted: ChangedRow
+    key: Collection[str]
+    """The columns that identify it."""
 
 
 class Comparison:
@@ -69,32 +83,63 @@ class Comparison:
         return equal_tables(*self._tables, self._state_policy) and self._returns_the_same
 
     def difference(self, limit: int) -> DifferenceReport[Row]:
-        """Return the rows that only one state has, paired by key; where there are none, how what returned differs."""
+        """Return the rows that only one state has, by column where they are paired; without any, what returned."""
         gold_rows, predicted_rows = self._sides
-        unpaired = table_pair(*self._tables, self._state_policy).unpaired(tuple(range(1 + len(self._names))))
+        unpaired = self._pair.unpaired(tuple(range(1 + len(self._names))))
         missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
         counts: DifferenceCounts = {"missing": len(missing), "extra": len(extra)}
-        missing, extra, changed = _by_key(missing, extra)
-        summaries = list(_summaries(missing, extra, changed))
+        added = Counter(row.name for row in gold_rows if row.word == WORDS["gold", "gold"])
+        added -= Counter(row.name for row in missing)
+        missing, extra, pairs = _by_key(missing, extra)
+        missing, extra, likely_pairs = _by_likeness(missing, extra, self._state_policy)
+        by_column = list(self._by_column([*pairs, *likely_pairs], added, limit))
+        unexplained = [pair.gold for pair in pairs if not self._change(pair).differing]  # generated keys differ
+        others = list(_summaries([*missing, *(row._replace(word=CHANGED) for row in unexplained)], extra))
         if not self._returns_the_same:
             returned = self._returned_difference(limit)
-            if not summaries:
+            if not by_column and not others:
                 return returned
-            summaries.append(returned["summary"])
+            others.append(returned["summary"])
         columns = [*HEAD, *self._names.values()]
-        return {
-            "summary": "; ".join(summaries),
+        found: DifferenceReport[Row] = {
+            "summary": columns_summary(by_column, others),
             "columns": columns,
             "predicted_columns": columns,
             "counts": counts,
             "missing": [self._displayed(row, row.word) for row in missing[:limit]],
             "extra": [self._displayed(row, row.word) for row in extra[:limit]],
-            "changed": [
-                {"gold": self._displayed(a, CHANGED), "predicted": self._displayed(b, CHANGED)}
-                for a, b in changed[:limit]
-            ],
+            "changed": [self._change(pair).rows for pair in (*pairs, *likely_pairs)[:limit]],
             "repeated": [],
         }
+        return {**found, "by_column": by_column} if by_column else found
+
+    def _by_column(self, pairs: Sequence[RowPair], equal_rows: Counter[str], limit: int) -> Iterator[ColumnDifference]:
+        """Yield where paired rows differ, a table after the other; `equal_rows` of a table are paired as well."""
+        changes: defaultdict[str, list[RowChange]] = defaultdict(list)
+        for pair in pairs:
+            changes[pair.gold.name].append(self._change(pair))
+        for table, of_table in changes.items():
+            labels, paired_rows = [*HEAD, *self._names.values()], equal_rows[table] + len(of_table)
+            for column in differing_columns(labels, self._policies, of_table, paired_rows, limit):
+                yield {**column, "column": f"{column['column']} of {table}"}
+
+    def _change(self, pair: RowPair) -> RowChange:
+        """Return a pair of rows with the columns that identify it, and those in which it differs."""
+        gold, predicted, key = pair
+
+        def differs(place: int, name: str) -> bool:
+            cells = gold.compared.get(name), predicted.compared.get(name)
+            if all(isinstance(cell, BlankNode) for cell in cells):
+                return False
+            policy = self._policies[place]
+            return not is_equal(canonical_value(cells[0], policy), canonical_value(cells[1], policy), policy)
+
+        places = [*enumerate(self._names, start=len(HEAD))]
+        return RowChange(
+            [place for place, name in places if name in key],
+            [place for place, name in places if differs(place, name)],
+            {"gold": self._displayed(gold, CHANGED), "predicted": self._displayed(predicted, CHANGED)},
+        )
 
     def stable_part(self) -> Table:
         """Return what gold changed and returned, as far as its values count."""
@@ -146,6 +191,16 @@ class Comparison:
         return gold, predicted
 
     @cached_property
+    def _pair(self) -> TablePair:
+        return table_pair(*self._tables, self._state_policy)
+
+    @cached_property
+    def _policies(self) -> list[Policy]:
+        """How the cells of each column of a difference are compared."""
+        coded = self._pair.coded
+        return [self._state_policy] * len(HEAD) + [coded.policy_of(place) for place in range(1, 1 + len(self._names))]
+
+    @cached_property
     def _sides(self) -> tuple[list[ChangedRow], list[ChangedRow]]:
         """The rows that the state of gold has more than that of predicted, and the reverse, as far as they changed."""
         sides: dict[str, list[ChangedRow]] = {"gold": [], "predicted": []}
@@ -176,10 +231,8 @@ class Comparison:
                     for column, values in renamed.items()
                     if column in compared and cells[column] in values
                 }
-            yield (
-                is_added,
-                ChangedRow(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
-            )
+            key = tuple([(column, cells.get(column)) for column in keys])
+            yield is_added, ChangedRow(table.table, name, "", cells, compared, key)
 
     def _nodes(self, state: StateChange) -> Nodes:
         """Return keys that the database made for new rows, by column, also by those that refer to them, with nodes."""
@@ -281,32 +334,49 @@ def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
 
 def _by_key(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]
-) -> tuple[list[ChangedRow], list[ChangedRow], list[tuple[ChangedRow, ChangedRow]]]:
+) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
     """Return what is left of missing and extra rows, and the pairs of both that have the key of one table in common."""
-    by_key: defaultdict[tuple[str, tuple[Cell, ...]], list[ChangedRow]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, object], list[ChangedRow]] = defaultdict(list)
     for row in extra:
         if row.key:
             by_key[row.name, row.key].append(row)
-    unpaired, changed, used = [], [], set[int]()
-    for row in missing:
-        candidates = by_key.get((row.name, row.key))
-        if candidates:
-            changed.append((row, candidates.pop()))
-            used.add(id(changed[-1][1]))
-        else:
-            unpaired.append(row)
-    return unpaired, [row for row in extra if id(row) not in used], changed
+    partners = ((row, by_key.get((row.name, row.key))) for row in missing)
+    pairs = [RowPair(row, of_row.pop(), [*dict(row.key)]) for row, of_row in partners if of_row]
+    return *_left(missing, extra, pairs), pairs
 
 
-def _summaries(
-    missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], changed: Sequence[tuple[ChangedRow, ChangedRow]]
-) -> Iterator[str]:
+def _by_likeness(
+    missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], policy: Policy
+) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
+    """Return what is left of missing and extra rows, and pairs of rows of one table without a key that are similar."""
+    pairs: list[RowPair] = []
+    for table in dict.fromkeys(row.name for row in missing if row.cells and not row.key):
+        sides = [[row for row in side if row.name == table and not row.key] for side in (missing, extra)]
+        columns = [*dict.fromkeys(name for row in chain(*sides) for name in row.compared)]
+        gold, predicted = (
+            Table(columns=tuple(columns), rows=[tuple([row.compared.get(name) for name in columns]) for row in side])
+            for side in sides
+        )
+        tables, places = table_pair(gold, predicted, policy), tuple(range(len(columns)))
+        codes, predicted_codes = tables.coded.project(places)
+        found = similar_rows(tables, places, codes, predicted_codes, range(len(codes)), range(len(predicted_codes)))
+        key = [columns[place] for place in found.key]
+        pairs += [RowPair(sides[0][pair.gold], sides[1][pair.predicted], key) for pair in found.rows]
+    return *_left(missing, extra, pairs), pairs
+
+
+def _left(
+    missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], pairs: Sequence[RowPair]
+) -> tuple[list[ChangedRow], list[ChangedRow]]:
+    paired = {id(row) for pair in pairs for row in (pair.gold, pair.predicted)}
+    return [row for row in missing if id(row) not in paired], [row for row in extra if id(row) not in paired]
+
+
+def _summaries(missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]) -> Iterator[str]:
     """Yield what is wrong with each table."""
     words: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in (*missing, *extra):
         words[row.table][row.word if row.cells else f"definition {row.word}"] += 1
-    for row, _ in changed:
-        words[row.table][CHANGED] += 1
     for table, counts in words.items():
         parts = (
             word if word.startswith("definition") else f"{pluralize(n, 'row')} {word}" for word, n in counts.items()

@@ -24,7 +24,7 @@ CHANGES = {
     "gold": "UPDATE customer SET city = 'L' WHERE id = 2; DELETE FROM orders WHERE id = 3; "
     "INSERT INTO empty VALUES (1, 2)",
     "predicted": "UPDATE customer SET city = 'E' WHERE id = 2; DELETE FROM orders WHERE id = 2; "
-    "INSERT INTO log (what) VALUES ('x')",
+    "INSERT INTO log (what) VALUES ('x'); INSERT INTO empty VALUES (1, 3)",
 }
 CID_AND_DAN = "INSERT INTO customer (name) VALUES ('Cid'), ('Dan');"
 RETURNED = {
@@ -113,20 +113,25 @@ def test_scripts_that_fail_say_why(shop):
     assert wrong == []
 
 
-def test_a_difference_is_told_by_table_and_rows_are_paired_by_key(shop):
+def test_a_difference_is_told_by_column_where_rows_are_paired_by_key_or_are_similar_else_by_table(shop):
     difference = shop.cases["changes"]["difference"]
 
     assert [row[:5] for pair in difference["changed"] for row in pair.values() if row[0] == "customer"] == [
         ["customer", "changed", 2, "Bob", "L"],
         ["customer", "changed", 2, "Bob", "E"],
     ]
-    parts = ("customer: 1 row changed", "empty: 1 row not added", "orders: 1 row removed, 1 row not removed")
+    parts = (
+        "city of customer differs in 1 of 1 row: L → E (id 2)",
+        "b of empty in 1",
+        " added",
+        "orders: 1 row removed, 1 row not removed",
+    )
     assert [part for part in parts if part not in difference["summary"]] == []
     assert difference["columns"][:5] == ["table", "change", "id", "name", "city"]
     assert {(row[0], row[1]) for row in difference["missing"] + difference["extra"]} >= {
         ("orders", "removed"),
         ("orders", "not removed"),
-        ("empty", "not added"),
+        ("log", "added"),
     }
 
 

@@ -30,7 +30,8 @@ cases:
       DELETE FROM orders WHERE id = 2
 """
 COLUMNS = ["table", "change", "id", "name", "city", "what", "customer", "total"]
-SUMMARY = "log: 1 row not added; orders: 1 row removed; customer: 1 row changed"
+BY_COLUMN = "city of customer differs in 1 of 1 row: Linz → Lienz (id 1)"
+SUMMARY = f"{BY_COLUMN}; log: 1 row not added; orders: 1 row removed"
 MISSING = [
     ["log", "not added", None, None, None, "Ann moved", None, None],
     ["orders", "removed", 2, None, None, None, 2, 7.25],
@@ -73,7 +74,8 @@ def test_explain_tells_the_difference_below_the_names_of_all_columns(reports, ca
 
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     at = lines.index(SUMMARY)
-    assert lines[at + 1 : at + 6] == [
+    assert lines[at + 1 : at + 7] == [
+        BY_COLUMN,
         "table change id name city what customer total",
         "missing log not added NULL NULL NULL Ann moved NULL NULL",
         "missing orders removed 2 NULL NULL NULL 2 7.25",
