@@ -54,7 +54,6 @@ def test_labels_on_files_are_those_of_the_manual(run, engine):
         f"SELECT * {{ ?item wdt:P31 ?c SERVICE wikibase:label {{ {EN} . ?c rdfs:label ?l }} }}",
         "SELECT ?itemLabel { ?item wdt:P31 ?c SERVICE wikibase:label { ?item ?p ?itemLabel } }",
         f"SELECT ?itemLabel {{ ?item ?p ?c OPTIONAL {{ SERVICE wikibase:label {{ {EN} }} }} }}",
-        'SELECT ?x { SERVICE wikibase:label { bd:serviceParam wikibase:language "e\\" } LOAD <http://e/>" } }',
         f"PREFIX wikibase: <http://e/> SELECT ?iLabel {{ ?i ?p ?c SERVICE wikibase:label {{ {EN} }} }}",
         f"SELECT ?iLabel {{ ?i ?p ?c SERVICE wikibase:label {{ {EN} }} SERVICE <http://e/> {{}} }}",
         "SELECT ?itemLabel { ?item wdt:P31 ?c SERVICE wikibase:label {",
@@ -70,6 +69,13 @@ def test_labels_that_the_query_binds_itself_are_left_alone(run):
     query = f"SELECT ?item ?itemLabel {{ {pattern} {service} }}"
 
     assert run(query).answer.rows == [(IRI(f"{wikidata.WD}Q1"), Literal("Ann", "", "en"))]
+
+
+def test_a_language_is_no_part_of_a_query(run):
+    service = 'SERVICE wikibase:label { bd:serviceParam wikibase:language "de\\") } LOAD <http://e/> #, de" }'
+    query = f"SELECT ?item ?itemLabel {{ ?item wdt:P2 7 {service} }}"
+
+    assert run(query).answer.rows == [(IRI(f"{wikidata.WD}Q1"), Literal("Anna", "", "de"))]
 
 
 def test_a_label_without_the_service_is_unbound(run):

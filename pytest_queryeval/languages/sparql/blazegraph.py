@@ -27,7 +27,7 @@ PROPERTIES = {"AltLabel": ALIAS, "Label": LABEL, "Description": f"<{COMMON_PREFI
 HINT = f"<{BLAZEGRAPH_PREFIXES['hint']}"
 LANGUAGE = f"<{WIKIBASE}language>"
 DEFAULT_LANGUAGE = "en"
-MAX_LANGUAGES = 20
+MAX_LANGUAGES = 100
 NO_ENTITY = "<tag:queryeval:none>"
 Change: TypeAlias = tuple[int, int, str]
 
@@ -51,60 +51,73 @@ def hint_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> 
 def label_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> Iterator[Change]:
     """Yield changes of a text that replace its calls of the label service; `prefixes` are those that it declares.
 
-    A call stays where it is not in the pattern of a query or subquery itself, and where its braces hold anything else.
+    A call stays where its braces hold anything else, where its group does not bind the entity but another one does, and
+    where `SELECT *` would show what is added.
     """
     number = 0
     ends: dict[int, str] = {}
     for place, token in enumerate(query_tokens):
         if not token.is_word("SERVICE"):
             continue
-        last = (at for at in range(place, len(query_tokens)) if query_tokens[at].text == "}")
-        end = next((at for at in last if query_tokens[at].depth == token.depth), len(query_tokens))
+        end = _closing(query_tokens, place)
         call = query_tokens[place + 1 : end]
         head = [part for part in call[:2] if not part.is_word("SILENT")]
-        scope = _scope(query_tokens, place)
-        if end == len(query_tokens) or not head or _iri(head[0], prefixes) != f"<{WIKIBASE_LABEL}>" or scope is None:
+        if end == len(query_tokens) or not head or _iri(head[0], prefixes) != f"<{WIKIBASE_LABEL}>":
             continue
         body = call[call.index(head[0]) + 2 :]
+        group = next(at for at in range(place, -1, -1) if query_tokens[at].depth == token.depth - 1)
+        group_end = _closing(query_tokens, group)
         named = _names(body, [_iri(part, prefixes) for part in body])
-        if named is None:
+        if named is None or group_end == len(query_tokens):
             continue
-        names, languages = named
-        selected, pattern = scope
-        around = [part for part in pattern if not token.start <= part.start < query_tokens[end].end]
-        bound = _bound_variables(around)
-        names = names or [name for name in _selected_names(selected) if name.variable not in bound]
-        if any(part.text == "*" and part.depth == token.depth - 1 for part in selected) or bound.intersection(
-            name.variable for name in names
-        ):
+        stated_names, languages = named
+        selected, selects_all = _selected(query_tokens, group)
+        bound = _bound_variables([*query_tokens[group:place], *query_tokens[end:group_end]])
+        names = stated_names or [name for name in selected if name.variable not in bound]
+        outside = (*query_tokens[:group], *query_tokens[group_end:])
+        elsewhere = {part.text for part in outside if part.depth > 0} - bound
+        if (selects_all and names) or any(name.variable in bound or name.entity in elsewhere for name in names):
             continue
         yield token.start, query_tokens[end].end, "{}"
         for name in names:
             number += 1
-            ends[pattern[-1].start] = ends.get(pattern[-1].start, "") + _binding(name, languages, number)
+            start = query_tokens[group_end].start
+            ends[start] = ends.get(start, "") + _binding(name, languages, number)
     yield from ((start, start, text) for start, text in ends.items())
 
 
-def _scope(query_tokens: Sequence[Token], place: int) -> tuple[list[Token], list[Token]] | None:
-    """Return what the query or subquery around a token selects, and its pattern; None for a token in an inner group."""
-    depth = query_tokens[place].depth - 1
-    start = next((at for at in range(place, -1, -1) if query_tokens[at].depth == depth), -1)
-    if start < 0 or query_tokens[start].text != "{":
-        return None
-    head: list[Token] = []
-    for token in reversed(query_tokens[:start]):
-        if (
-            token.depth < depth
-            or token.text in (".", "{", "}")
-            or token.is_word("OPTIONAL", "UNION", "MINUS", "EXISTS")
-        ):
-            return None
-        if token.is_word("SELECT", "ASK", "CONSTRUCT", "DESCRIBE"):
-            pattern = [*takewhile(lambda part: part.depth > depth, query_tokens[start + 1 :])]
-            closing = start + 1 + len(pattern)
-            return head[::-1], [*pattern, *query_tokens[closing : closing + 1]]
-        head.append(token)
-    return None
+def _closing(query_tokens: Sequence[Token], place: int) -> int:
+    """Return the place of the brace that closes what begins at a token; the number of tokens if there is none."""
+    depth = query_tokens[place].depth
+    places = (at for at in range(place, len(query_tokens)) if query_tokens[at].text == "}")
+    return next((at for at in places if query_tokens[at].depth == depth), len(query_tokens))
+
+
+def _selected(query_tokens: Sequence[Token], group: int) -> tuple[list[Name], bool]:
+    """Return the names that the query or subquery around a group takes from the service by the ends of its variables.
+
+    Also whether it is `SELECT *`, which takes none.
+    """
+    depth = query_tokens[group].depth
+    for place in range(group, -1, -1):
+        token = query_tokens[place]
+        if token.text == "{":
+            depth = min(depth, token.depth)
+        if token.depth == depth and token.is_word("SELECT", "CONSTRUCT"):
+            is_select = token.is_word("SELECT")
+            following_tokens = query_tokens[place + 1 : None if is_select else _closing(query_tokens, place)]
+            head = [*takewhile(lambda part: part.text != "{", following_tokens)] if is_select else following_tokens
+            columns = [part for part in head if not is_select or part.depth == depth]
+            texts = dict.fromkeys(part.text for part in columns if part.kind == "variable")
+            return [name for text in texts for name in _name(text)], any(part.text == "*" for part in columns)
+    return [], False
+
+
+def _name(variable: str) -> Iterator[Name]:
+    for ending, property_ in PROPERTIES.items():
+        if variable.endswith(ending) and len(variable) > len(ending) + 1:
+            yield Name(variable.removesuffix(ending), property_, variable)
+            return
 
 
 def _names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list[str]] | None:
@@ -124,19 +137,8 @@ def _names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list
             case _:
                 return None
         terms = [] if iri == "." or token is None else terms[:1] if iri == ";" else terms[:2]
-    languages = [language for language in languages if language != "[auto_language]"] or [DEFAULT_LANGUAGE]
-    is_plain = all(language.replace("-", "").isalnum() for language in languages)
-    return (names, languages) if is_plain and len(languages) <= MAX_LANGUAGES else None
-
-
-def _selected_names(selected: Sequence[Token]) -> Iterator[Name]:
-    """Yield the names that a SELECT takes from the service by the ends of its variables."""
-    for token in selected:
-        if token.kind == "variable" and selected[0].depth == token.depth:
-            for ending, property_ in PROPERTIES.items():
-                if token.text.endswith(ending) and len(token.text) > len(ending) + 1:
-                    yield Name(token.text.removesuffix(ending), property_, token.text)
-                    break
+    languages = [language for language in languages if language.replace("-", "").isalnum()] or [DEFAULT_LANGUAGE]
+    return (names, languages) if len(languages) <= MAX_LANGUAGES else None
 
 
 def _bound_variables(pattern: Sequence[Token]) -> set[str]:
