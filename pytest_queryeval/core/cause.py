@@ -127,3 +127,9 @@ class QueryEdits(Protocol):
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""
+
+    def reach_other_shape(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then says the same as gold, but may count duplicates or NULL otherwise.
+
+        That is so if one of them joins what the other one nests or combines by a set operation.
+        """

@@ -319,7 +319,7 @@ class _Search:
         for repaired in self._right_on_source(edits, most, extended):
             numbers, is_tested = repaired.numbers, is_gold(repaired)
             exchanges_query = any(edits.edits[number].label in _QUERY_LABELS for number in numbers)
-            if is_tested is False:
+            if is_tested is False and not edits.reach_other_shape(numbers):
                 refuted_repairs.append(repaired)
                 if untested is None and len(numbers) <= most_untested and not exchanges_query:
                     causing_edits = tuple(edits.edits[number] for number in numbers)

@@ -147,6 +147,10 @@ class SparqlEdits:
             return tree is not None
         return not SparqlEdits(normal(readable(tree, self._lines.names)), self._gold, self._lines.writer).edits
 
+    def reach_other_shape(self, numbers: Sequence[int]) -> bool:
+        """Return False: small graphs tell whether another shape says the same."""
+        return False
+
     def _edited(self, numbers: Sequence[int]) -> Select | None:
         """Return the tree of predicted after these edits."""
         key = tuple(numbers)
@@ -221,6 +225,10 @@ class UnknownTermEdits:
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return False: nearest terms are taken without a look at gold."""
+        return False
+
+    def reach_other_shape(self, numbers: Sequence[int]) -> bool:
+        """Return False: small graphs tell whether another shape says the same."""
         return False
 
 

@@ -12,10 +12,11 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.features.causes import without_common
+from pytest_queryeval.features.causes import best_pairs, without_common
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
 from pytest_queryeval.languages.sql.columns import Columns, Names
+from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line_with_end
 
 MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
@@ -24,7 +25,6 @@ MAX_SHOWN = 20  # lines of each query
 Remarks: TypeAlias = Mapping[tuple[str, str], str]
 """What to say about a text that a column is compared with, by the name of the column, in lower case, and the text."""
 _IN_ONE_LINE = ("SELECT", "GROUP BY")
-_CLAUSES_OF_NESTED = ("group", "having", "limit", "with_")  # of a nested query that is not the same as a join
 _OMITTED = exp.Var(this="SELECT …")
 _CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "qualify", "order", "limit", "offset")
 _CLAUSES_WITH_ALIASES = ("group", "having", "qualify", "order")  # that may name items of SELECT
@@ -33,12 +33,15 @@ _CLAUSES_WITH_ALIASES = ("group", "having", "qualify", "order")  # that may name
 def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
     """Name the tables of both queries alike: those of gold are renamed, and all columns get the name of their table.
 
-    Aliases and numbers that ORDER BY, GROUP BY and HAVING use for items of SELECT become these items.
+    Aliases and numbers that ORDER BY, GROUP BY and HAVING use for items of SELECT become these items; so does `*`, for
+    columns of which the other query lists at least half.
     """
-    owners = _qualify(gold, Columns(schema.tables, dialect))
-    _qualify(predicted, Columns(schema.tables, dialect))
+    columns, gold_columns = (Columns(schema.tables, dialect) for _ in range(2))
+    owners = qualify(gold, gold_columns)
+    qualify(predicted, columns)
     names: dict[int, str] = {}
-    for select, gold_select in _pairs(predicted, gold):
+    pairs = [*_pairs(predicted, gold)]
+    for select, gold_select in pairs:
         names |= _names_of_sources(select, gold_select)
     for source in [*gold.find_all(exp.Table), *gold.find_all(exp.Subquery)]:
         if name := names.get(id(source)):
@@ -47,9 +50,39 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
     for column, owner in owners:
         if name := names.get(id(owner)):
             column.set("table", exp.to_identifier(name))
+    for select, gold_select in pairs:
+        _write_out_star(columns.names(select), gold_select, dialect)
+        _write_out_star(gold_columns.names(gold_select), select, dialect)
 
 
-def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr]]:
+def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
+    """Put the columns of tables in the place of `*` and `t.*` if the other query lists at least half of all columns.
+
+    They stay where tables share columns, by USING or NATURAL JOIN.
+    """
+    quote, items = quote_in(dialect), list[exp.Expr]()
+    for item in names.select.expressions:
+        if not item.is_star:
+            items.append(item)
+            continue
+        for source in names.sources.values():
+            alias = source.node.alias_or_name
+            if not isinstance(item, exp.Column) or item.table.lower() == alias.lower():
+                columns = (exp.to_identifier(name, quoted=quote(name) != name) for name in source.columns or ())
+                items += (exp.column(name, table=alias) for name in columns) if source.columns else [item]
+    listed = {*map(key, other.expressions)}
+    shares_columns = any(join.args.get("using") or join.method for join in parts.joins_of(names.select).values())
+    is_written_out = names.select.is_star and not any(item.is_star for item in items)
+    if (
+        is_written_out
+        and not shares_columns
+        and not other.is_star
+        and 2 * sum(key(item) in listed for item in items) >= len(items)
+    ):
+        names.select.set("expressions", items)
+
+
+def qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr]]:
     """Give every column the name of its table, and return those columns with their tables."""
     for select in list(tree.find_all(exp.Select)):
         _expand_aliases(columns.names(select))
@@ -105,8 +138,13 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
 
 
 def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> Iterator[tuple[exp.Select, exp.Select]]:
-    for query, gold_query in zip(predicted, gold, strict=False):
+    for query, gold_query in best_pairs(predicted, gold, _common_tables):
         yield from _pairs(query, gold_query)
+
+
+def _common_tables(predicted: exp.Expr, gold: exp.Expr) -> float:
+    names, gold_names = ({table.name.lower() for table in query.find_all(exp.Table)} for query in (predicted, gold))
+    return len(names & gold_names)
 
 
 def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]:
@@ -190,7 +228,6 @@ def shared_parts(
     may change.
     """
     predicted, gold = (_with_table_names(tree) for tree in (predicted, gold))
-    joined = _joined_as_in(gold, predicted)
     predicted_parts, gold_parts = ([*_parts_of_query(tree)] for tree in (predicted, gold))
     for tree in (predicted, gold):
         changes.drop_table_names(tree.find_all(exp.Column))
@@ -215,27 +252,8 @@ def shared_parts(
         shared=len(gold_parts) - len(only_gold),
         of=len(gold_parts),
         only_gold=lines(only_gold, texts),
-        only_predicted=lines([*only_predicted, *joined], gold_texts),
+        only_predicted=lines(only_predicted, gold_texts),
     )
-
-
-def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[_Part]:
-    """Join the tables of `IN (SELECT …)` in predicted that gold joins; return a part for each that may change rows."""
-    gold_names = {alias for alias, item in sources(gold).items() if isinstance(item, exp.Table)}
-    nested = []
-    pending = parts.clause_operands(predicted, "where")
-    while pending:
-        condition = pending.pop()
-        query = parts.nested_select(condition)
-        if query is None or not isinstance(condition.this, exp.Column):
-            continue
-        names = sources(query).keys()
-        if names <= gold_names - sources(predicted).keys() and not any(map(query.args.get, _CLAUSES_OF_NESTED)):
-            word = f"{condition.this.name} IN (SELECT …) where gold joins"
-            nested.append(_Part(key=word, parent="", prefix="", word=word))
-            changes.join_nested(condition)
-            pending = parts.clause_operands(predicted, "where")
-    return nested if not gold.args.get("distinct") else []
 
 
 def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:

@@ -145,7 +145,7 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
     """Join tables of gold with the conditions that name them, unless a condition names a table that is missing."""
     joins = parts.joins_of(gold)
     added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
-    conditions = [part for part in _joining(gold) if _tables(part) & {*aliases}]
+    conditions = [part for part in _joining(gold) if tables_in(part) & {*aliases}]
     for join in _in_order(added, {*sources(select)}, conditions):
         select.append("joins", join)
 
@@ -161,11 +161,11 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     if not remaining_joins and drops_first:
         return  # another edit has dropped all others
     joining = [part for part in parts.clause_operands(select, "where") if parts.is_join_condition(part)]
-    dropped = [part for part in joining if _tables(part) & {*aliases}]
+    dropped = [part for part in joining if tables_in(part) & {*aliases}]
     _replace_columns(select, aliases)
     for condition in dropped:
         drop_condition(condition)
-    conditions = [part for part in _joining(select) if not _tables(part) & {*aliases}]
+    conditions = [part for part in _joining(select) if not tables_in(part) & {*aliases}]
     if drops_first:
         first.set("this", remaining_joins.pop(0).this.copy())
     select.set("joins", _in_order(remaining_joins, {first.alias_or_name.lower()}, conditions))
@@ -183,7 +183,7 @@ def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> lis
         return []
     unused = extra - _used_tables(select)
     leftovers = unused & _used_tables(predicted)
-    linked = [_tables(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
+    linked = [tables_in(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
     while joining := {name for names in linked if names & leftovers for name in names & unused} - leftovers:
         leftovers |= joining
     dropped = [table.name or alias for alias, table in sources(select).items() if alias in leftovers]
@@ -208,7 +208,7 @@ def arrange_joins(select: exp.Expr) -> None:
     for alias, join in joins.items():
         reachable = reachable | {alias}
         condition = parts.join_condition(join)
-        is_arranged &= condition is None or _tables(condition) <= reachable
+        is_arranged &= condition is None or tables_in(condition) <= reachable
     if not is_arranged:
         select.set("joins", _in_order([*joins.values()], first, [*conditions.values()]))
 
@@ -221,11 +221,11 @@ def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequen
         joinable = (
             place
             for place, name in enumerate(names)
-            if any(name in _tables(part) and _tables(part) <= available | {name} for part in unused)
+            if any(name in tables_in(part) and tables_in(part) <= available | {name} for part in unused)
         )
         place = next(joinable, 0)
         join, available = pending.pop(place).copy(), available | {names[place]}
-        usable = [part for part in unused if _tables(part) <= available]
+        usable = [part for part in unused if tables_in(part) <= available]
         unused = [part for part in unused if part not in usable]
         if usable:
             join.set("using", None)
@@ -251,8 +251,9 @@ def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
         for column, partner in permutations((condition.this, condition.expression))
         if column.table.lower() in aliases and partner.table.lower() not in aliases
     }
+    items = sources(select)
     for column in parts.columns_outside_from(select) if partners else ():
-        if key(column) in partners:
+        if key(column) in partners and parts.table_of(column) is items[column.table.lower()]:
             column.replace(partners[key(column)].copy())
 
 
@@ -301,7 +302,8 @@ def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
     """Connect a condition with one more operand."""
-    extended = connector(expression=exp.paren(operand) if isinstance(operand, exp.Connector) else operand.copy())
+    operand = exp.paren(operand) if isinstance(operand, exp.Connector) else operand.copy()
+    extended = connector(this=exp.null(), expression=operand)
     _wrap(condition, extended)
     if isinstance(condition, exp.Connector) and not isinstance(condition, connector):
         _wrap(condition, exp.Paren())
@@ -357,7 +359,7 @@ def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
             with_clause.set("expressions", [*missing, *with_clause.expressions])
 
 
-def _tables(condition: exp.Expr) -> set[str]:
+def tables_in(condition: exp.Expr) -> set[str]:
     """Return the names of the tables whose columns a condition names."""
     return {column.table.lower() for column in condition.find_all(exp.Column)}
 

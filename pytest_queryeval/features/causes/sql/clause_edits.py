@@ -25,10 +25,7 @@ class ClauseEdits:
         self.edits: list[Edit] = []
         self.pairs: list[tuple[exp.Select, exp.Select]] = []
         """The SELECTs of both that were compared with each other."""
-        self.gold_tables: dict[int, exp.Expr] = {}
-        """Gold's tables and queries in FROM, by the `id` of the predicted table or query that each replaces."""
         self._queries(predicted, gold)
-        self._conditions_elsewhere(predicted, gold)
 
     def _add(
         self,
@@ -105,7 +102,6 @@ class ClauseEdits:
         renaming: list[Step] = []
         for alias, gold_alias in zip(extra, missing, strict=False):
             old, new = tables[alias], gold_tables[gold_alias]
-            self.gold_tables[id(old)] = new
             is_nested = bool(query_within(old) or query_within(new))
             rename = partial(changes.rename_table, name=new.alias_or_name)
             columns = [column for column in predicted.find_all(exp.Column) if column.table.lower() == alias]
@@ -198,7 +194,7 @@ class ClauseEdits:
         if key(condition) == key(gold_condition):
             return
         sides = condition, gold_condition
-        connector = next((type(side) for side in sides if isinstance(side, exp.Connector)), exp.And)
+        connector = exp.Or if {exp.And, exp.Or} & {*map(type, sides)} == {exp.Or} else exp.And
         leaves, gold_leaves = (sorted(map(key, parts.leaves(side))) for side in sides)
         if leaves == gold_leaves and isinstance(condition, exp.Connector):
             names = parts.connectors(condition), parts.connectors(gold_condition)
@@ -255,21 +251,6 @@ class ClauseEdits:
             if label == "wrong-operator" and is_of_columns and key(columns[0]) != key(columns[1]):
                 label = "wrong-column"
             self._replace(label, clause, condition, gold_condition, within, Size.CLAUSE if edits else Size.PART)
-
-    def _conditions_elsewhere(self, predicted: exp.Expr, gold: exp.Expr) -> None:
-        """Add the edits of conditions that gold has in another query, for instance since it joins what predicted nests.
-
-        They differ in a constant, an operator, or an aggregate without columns.
-        """
-        changed = {id(node) for edit in self.edits for node, _ in edit.steps}
-        gold_conditions = [gold_condition for _, gold_condition, _ in parts.conditions(gold)]
-        for clause, condition, select in list(parts.conditions(predicted)):
-            if any(id(node) in changed for node in condition.walk()):
-                continue
-            moved = [parts.on_columns_of(gold_condition, condition) for gold_condition in gold_conditions]
-            matches = {key(match): match for match in moved if match is not None}
-            if len(matches) == 1 and key(condition) not in matches:
-                self._predicate(condition, next(iter(matches.values())), clause, select)
 
     def _parts(
         self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select, names: Iterable[str] | None = None

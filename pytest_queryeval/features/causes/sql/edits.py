@@ -20,11 +20,12 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import Correction, Edits, FailedQuery, without, without_common
 from pytest_queryeval.features.causes.sql import changes, parts
-from pytest_queryeval.features.causes.sql.alignment import Remarks, align, shared_parts
+from pytest_queryeval.features.causes.sql.alignment import Remarks, align, qualify, shared_parts
 from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.clause_edits import ClauseEdits
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
 from pytest_queryeval.features.causes.sql.repairs import sql_repairs, sql_translations
+from pytest_queryeval.features.causes.sql.shape import in_shape_of
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.compared_texts import ComparedText, compared_texts
@@ -47,7 +48,6 @@ _FIRST_WORDS = {
 _FIRST = ("order", "limit", "offset")  # what takes the first rows
 # Clauses that are missing or wrong together, with the arguments of SELECT that have them.
 _TOGETHER = {("ORDER", "LIMIT"): _FIRST, ("GROUP", "HAVING"): ("group", "having")}
-_GROUPS_AND_ORDER = ("group", "having", "order")
 _SELECTED = ("expressions", "group", "having")
 
 
@@ -55,11 +55,21 @@ class SqlEdits:
     """The edits that lead from a predicted query to gold, the smallest first."""
 
     def __init__(
-        self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str, widths: Container[int] | None
+        self,
+        predicted: exp.Expr,
+        gold: exp.Expr,
+        reshaped: exp.Expr | None,
+        schema: Schema,
+        dialect: str,
+        widths: Container[int] | None,
     ) -> None:
+        """Compare with gold `reshaped`, if that is given, as predicted is shaped."""
         self._widths, self._width = widths, _width(predicted)
         self._keeping_width: set[int] = set()  # edits that leave the number of columns as it is, which is wrong
-        align(predicted, gold, schema, dialect)
+        self._align = partial(align, schema=schema, dialect=dialect)
+        self._align(predicted, gold)
+        if reshaped is not None:
+            self._align(predicted, reshaped)
         self._writer = writer(dialect)
         self._gold = gold
         selects = zip(*map(parts.arms, (predicted, gold)), strict=False)
@@ -67,17 +77,23 @@ class SqlEdits:
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._products = max(parts.products(query.walk()) for query in (predicted, gold))
         self._structs = _unknown_tables([*predicted.walk()]) | _unknown_tables([*gold.walk()])  # columns with fields
-        clause_edits = ClauseEdits(predicted, gold)
-        edits = [*combined_edits(clause_edits, predicted, gold), *clause_edits.edits]
+        self._compared = reshaped or gold
+        clause_edits = ClauseEdits(predicted, self._compared)
+        edits = [*combined_edits(clause_edits, predicted, self._compared), *clause_edits.edits]
+        if reshaped is not None:  # larger edits are shown as gold has them
+            edits = [edit for edit in edits if edit.size < Size.CLAUSE]
+            edits += _unnested(predicted, gold) if isinstance(predicted, exp.Select) else ()
         self._edits = sorted(edits, key=lambda edit: edit.rank)
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
         """All edits, in the order in which they are to be tried.
 
-        They name the tables that are dropped since nothing uses them after an edit. Where a set operation combines
-        queries, those that are equal in several of them say in which one they are.
+        They name the tables that are dropped since nothing uses them after an edit, and the query of a set operation.
         """
+        operation = parts.set_operation(self._root.this)
+        arms = enumerate(parts.arms(self._root.this) if isinstance(self._root.this, exp.SetOperation) else (), start=1)
+        arm_of = {id(node): f"; in query {number} of {operation}" for number, arm in arms for node in arm.walk()}
         shown = []
         for place, edit in enumerate(self._edits):
             word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
@@ -85,19 +101,9 @@ class SqlEdits:
             old, new = (one_line_with_end(text, MAX_CHANGE) for text in texts)
             names = self._changed([place])[1] if self._has_extra_tables else ()
             dropped = f"; drops {', '.join(names)}, which nothing else uses" if names else ""
-            change = f"{old or NOTHING} → {new or NOTHING}{dropped}"
+            change = f"{old or NOTHING} → {new or NOTHING}{dropped}{arm_of.get(id(edit.within), '')}"
             shown.append(CausingEdit(label=edit.label, clause=edit.clause, change=change))
-        arms = enumerate(parts.arms(self._root.this), start=1)
-        arm_of = {id(node): number for number, arm in arms for node in arm.walk()}
-        numbers = [arm_of.get(id(edit.within)) for edit in self._edits]
-        times = Counter(edit for edit, number in {*zip(shown, numbers, strict=True)} if number is not None)
-        operation = parts.set_operation(self._root.this)
-        return [
-            edit
-            if number is None or times[edit] == 1
-            else replace(edit, change=f"{edit.change}; in query {number} of {operation}")
-            for edit, number in zip(shown, numbers, strict=True)
-        ]
+        return shown
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
@@ -154,6 +160,17 @@ class SqlEdits:
     def _gold_content(self) -> str:
         return parts.content(self._gold)
 
+    def reach_other_shape(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then says the same as gold in the shape of predicted, or as its set operation."""
+        changed, _ = self._changed(numbers)
+        reshaped = in_shape_of(self._gold, changed)
+        if reshaped is None:
+            return False
+        self._align(changed, reshaped)
+        if isinstance(self._gold, exp.SetOperation):  # which drops what occurs twice
+            reshaped.set("distinct", changed.args.get("distinct"))
+        return parts.content(changed) == parts.content(reshaped)
+
     def _changed(self, numbers: Sequence[int]) -> tuple[exp.Expr, list[str]]:
         """Return predicted after these edits, and the tables that are dropped since nothing uses them then."""
         steps = (step for number in numbers for step in self._edits[number].steps)
@@ -171,7 +188,7 @@ class SqlEdits:
 
     def shared_parts(self, remarks: Remarks) -> SharedPatterns:
         """Return how many parts both queries have in common, and the parts that only one has."""
-        return shared_parts(self._root.this, self._gold, self._write, remarks)
+        return shared_parts(self._root.this, self._compared, self._write, remarks)
 
     def _text(self, side: Side, within: exp.Expr) -> str:
         if isinstance(side, tuple | list):
@@ -211,13 +228,12 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         width = len(gold.answer.columns)
         widths = range(width, width + 1 if policy.extra_columns == "reject" else sys.maxsize)
     query, gold_query = predicted.query or "", gold.query or ""
-    edits = sql_edits(query, gold_query, schema, dialect, widths)
-    groups = [] if edits is None else [edits]
+    groups = sql_edits(query, gold_query, schema, dialect, widths)
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
         repairs, translations = sql_repairs(failed_query), sql_translations(failed_query)
         return Edits(groups, databases=DATABASES, repairs=repairs, translations=translations)
-    if edits is None:
+    if not groups:
         return Edits()
 
     def run(lookup: str) -> Table | None:
@@ -236,7 +252,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
     return Edits(
         groups,
-        lambda: edits.shared_parts(remarks()),
+        lambda: groups[0].shared_parts(remarks()),
         most_untested=int(is_telling),
         databases=DATABASES,
         is_extended=True,
@@ -246,28 +262,36 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
 
 def sql_edits(
     predicted: str, gold: str, schema: Schema, dialect: str, widths: Container[int] | None = None
-) -> SqlEdits | None:
-    """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
+) -> list[SqlEdits]:
+    """Return the edits from a predicted query to gold in the shape of predicted, if it has another one, and to gold.
 
-    `widths` are the numbers of columns that an answer may have; None for any.
+    There are none where one cannot be read as a whole, or is very long. `widths` are the numbers of columns that an
+    answer may have; None for any.
 
-    >>> edits = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
+    >>> (edits,) = sql_edits("SELECT id FROM t WHERE age > 30", "SELECT id FROM t WHERE age > 40", Schema(), "")
     >>> [*edits.edits]
     [CausingEdit(label='wrong-value', clause='WHERE', change='30 → 40')]
     >>> edits.applied([0])
-    'SELECT id FROM singer WHERE age > 40'
+    'SELECT id FROM t WHERE age > 40'
     """
     try:
         trees = []
         for tree in (parse_query(query, dialect).whole_tree for query in (predicted, gold)):
             if tree is None or len([*tree.walk()]) > MAX_NODES or len([*tree.find_all(exp.Select)]) > MAX_SELECTS:
-                return None
+                return []
             copy = tree.copy()
             trees.append(query_within(copy) or copy)
+            qualify(trees[-1], Columns(schema.tables, dialect))
         predicted_tree, gold_tree = trees
-        return SqlEdits(predicted_tree, gold_tree, schema, dialect, widths)
+        shapes = filter(None, [in_shape_of(gold_tree, predicted_tree)])
+        groups = [
+            SqlEdits(predicted_tree.copy(), gold_tree.copy(), shape, schema, dialect, widths)
+            for shape in (*shapes, None)
+        ]
+        # Where nothing but the shape differs, that is the cause.
+        return [edits for edits in groups if edits is groups[-1] or not edits.reach_other_shape(())]
     except RecursionError:
-        return None
+        return []
 
 
 def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run) -> Correction | None:
@@ -315,8 +339,6 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
         yield replace(values[0], change=(old, new), steps=_steps(values))
-    yield from _joined_columns(predicted, gold, clause_edits)
-    yield from _order_of_nested(predicted, gold, clause_edits)
     for select, gold_select in clause_edits.pairs:
         edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
@@ -381,7 +403,7 @@ def _extreme_conditions(select: exp.Select) -> list[exp.Expr]:
     ]
 
 
-def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
+def _unnested(select: exp.Select, gold: exp.Expr) -> Iterator[Edit]:
     """Yield edits that join the tables of `IN (SELECT …)` where gold joins them."""
     for condition in parts.clause_operands(select, "where"):
         query = parts.nested_select(condition)
@@ -391,54 +413,6 @@ def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
         if is_clear and _table_names(query) <= _table_names(gold):
             change: tuple[Side, Side] = (condition, ["JOIN", tuple(sources(query).values())])
             yield _edit("nesting", "WHERE", change, select, (condition, changes.join_nested))
-
-
-def _joined_columns(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEdits) -> Iterator[Edit]:
-    """Yield edits of the columns by which predicted nests a query, where gold joins its tables by other columns."""
-    gold_pairs = [pair for columns in parts.joined_columns(gold) for pair in (columns, columns[::-1])]
-    for columns in parts.joined_columns(predicted):
-        tables = [parts.table_of(column) for column in columns]
-        if columns[0].find_ancestor(exp.Join) or not all(isinstance(table, exp.Table) for table in tables):
-            continue
-        gold_tables = [clause_edits.gold_tables.get(id(table), table) for table in tables]
-        names = [table.name.lower() for table in gold_tables if table is not None]
-        matches = [
-            pair for pair in gold_pairs if [table.name.lower() for table in map(parts.table_of, pair) if table] == names
-        ]
-        if len({tuple(column.name.lower() for column in pair) for pair in matches}) != 1:
-            continue
-        for column, gold_column, table, gold_table in zip(columns, matches[0], tables, gold_tables, strict=True):
-            if column.name.lower() != gold_column.name.lower():
-                owner = column.table if gold_table is table or gold_table is None else gold_table.alias_or_name
-                new = exp.column(gold_column.this.copy(), table=owner)
-                within = column.find_ancestor(exp.Select) or predicted
-                yield Edit("wrong-column", "WHERE", (column, new), within, (replace_step(column, new),))
-
-
-def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEdits) -> Iterator[Edit]:
-    """Yield edits of the groups and the order of nested queries that take first rows, where gold joins their tables."""
-    if not isinstance(gold, exp.Select) or not gold.args.get("limit") or not gold.args.get("order"):
-        return
-    compared = {id(select) for select, _ in clause_edits.pairs}
-    table_names = {alias: table.name.lower() for alias, table in sources(gold).items() if isinstance(table, exp.Table)}
-    for select in predicted.find_all(exp.Select):
-        aliases = {table.name.lower(): table.alias_or_name for table in sources(select).values()}
-        if id(select) in compared or not select.args.get("limit") or not aliases.keys() <= {*table_names.values()}:
-            continue
-        renamed = exp.Select()
-        changes.copy_arguments(renamed, gold=gold, names=_GROUPS_AND_ORDER)
-        for column in renamed.find_all(exp.Column):
-            alias = aliases.get(table_names.get(column.table.lower(), ""))
-            if alias is not None:
-                changes.rename_table(column, name=alias)
-        if any(parts.clause_key(select, name) != parts.clause_key(renamed, name) for name in _GROUPS_AND_ORDER):
-            old, new = _arguments(select, _GROUPS_AND_ORDER), _arguments(renamed, _GROUPS_AND_ORDER)
-            has_same_groups = parts.clause_key(select, "group") == parts.clause_key(renamed, "group")
-            step = copy_step(select, renamed, *_GROUPS_AND_ORDER)
-            if has_same_groups:
-                yield _edit("wrong-order", "ORDER", (old, new), select, step)
-            else:
-                yield _edit("wrong-grouping", "GROUP", (old, new), select, step)
 
 
 def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
@@ -488,7 +462,7 @@ def _arguments(query: exp.Expr, names: Sequence[str]) -> list[Side]:
     return [query.args[name] for name in names if query.args.get(name)]
 
 
-def _table_names(select: exp.Select) -> set[str]:
+def _table_names(select: exp.Expr) -> set[str]:
     return {source.name.lower() for source in sources(select).values() if isinstance(source, exp.Table)}
 
 

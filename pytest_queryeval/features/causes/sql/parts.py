@@ -185,18 +185,6 @@ def table_of(column: exp.Column) -> exp.Expr | None:
     return None
 
 
-def joined_columns(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
-    """Yield the columns by which a query joins tables, in ON or in WHERE, or nests a query: `a IN (SELECT b …)`."""
-    for select in query.find_all(exp.Select):
-        for condition in (*join_conditions(select), *clause_operands(select, "where")):
-            condition = without_not(condition)
-            nested = nested_select(condition)
-            compared = condition.expression if nested is None else nested.expressions[0]
-            is_of_columns = isinstance(condition.this, exp.Column) and isinstance(compared, exp.Column)
-            if is_join_condition(condition) or (nested is not None and is_of_columns):
-                yield condition.this, compared
-
-
 def set_operation(query: exp.Expr) -> str:
     """Return the name of a set operation.
 
@@ -405,38 +393,6 @@ def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> 
         for side in (values, gold_values)
     )
     return "value-case" if texts == gold_texts and None not in texts else "wrong-value"
-
-
-def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
-    """Yield the comparisons in WHERE and HAVING of all queries within a query: clause, comparison, SELECT."""
-    for select in query.find_all(exp.Select):
-        for clause in (*clause_nodes(select, "where"), *clause_nodes(select, "having")):
-            yield from ((clause.key.upper(), leaf, select) for leaf in leaves(clause.this))
-
-
-def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """Return a condition of gold on the tables of `condition`; None if they compare different columns.
-
-    >>> from sqlglot import parse_one
-    >>> on_columns_of(parse_one("t2.year < 2"), parse_one("car.year < 1")).sql()
-    'car.year < 2'
-    >>> on_columns_of(parse_one("t2.age < 2"), parse_one("car.year < 1"))
-    """
-    inner, gold_inner = without_not(condition), without_not(gold_condition)
-    if condition.find(exp.Query) or gold_condition.find(exp.Query):
-        return None
-    about, gold_about = subject(inner), subject(gold_inner)
-    columns, gold_columns = list(about.find_all(exp.Column)), list(gold_about.find_all(exp.Column))
-    names, gold_names = ([column.name.lower() for column in side] for side in (columns, gold_columns))
-    counts_rows = isinstance(gold_about, exp.Count) and not gold_names
-    is_same = type(about) is type(gold_about) and (counts_rows or (bool(names) and names == gold_names))
-    if not is_same or len(list(gold_inner.find_all(exp.Column))) > len(gold_columns):
-        return None
-    moved = gold_condition.copy()
-    moved_columns = subject(without_not(moved)).find_all(exp.Column)
-    for column, moved_column in zip(columns, moved_columns, strict=False):
-        moved_column.set("table", exp.to_identifier(column.table) if column.table else None)
-    return moved
 
 
 def alike(
