@@ -20,6 +20,7 @@ INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 di
 MAX_DEPTH = 20
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
+_json_text = json.JSONEncoder(ensure_ascii=False).encode
 _TOO_LARGE = 10**INTEGER_DIGITS
 
 
@@ -103,10 +104,6 @@ def _nested_text(cell: Cell) -> str:
             return _json_text(cell)
         case _:
             return _json_text(to_jsonable(cell))
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _term(term: RDFTerm) -> str:

@@ -34,7 +34,7 @@ from pytest_queryeval.core.model import TEXTLESS_FAILURES
 from pytest_queryeval.core.steps import count_steps
 from pytest_queryeval.metrics import follows_compare
 from pytest_queryeval.results.verdict import failure_text, first_line
-from pytest_queryeval.text.formatting import escape_line, flow_text, limits_text, one_line, pluralize
+from pytest_queryeval.text.formatting import escape_line, excerpt_change, flow_text, limits_text, one_line, pluralize
 
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
@@ -322,8 +322,10 @@ def causing_edits(case: CaseReport) -> list[CausingEditReport]:
 
 
 def edit_line(edit: CausingEditReport, characters: int) -> str:
-    """Return `edit_text` in one line for a terminal or a log, truncated."""
-    return edit_text(edit, partial(one_line, characters=characters))
+    """Return `edit_text` in one line for a terminal or a log, the change cut with what differs."""
+    room = max(characters - len(edit["clause"]) - len(": "), CELL_CHARACTERS)
+    cut_edit: CausingEditReport = {**edit, "change": excerpt_change(edit["change"], room)}
+    return edit_text(cut_edit, partial(one_line, characters=characters))
 
 
 def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> str:

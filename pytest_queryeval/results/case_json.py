@@ -50,7 +50,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import MAX_FIELDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.verdict import headline
-from pytest_queryeval.text.formatting import CELL_CHARACTERS, truncate, truncate_middle, utf8_safe
+from pytest_queryeval.text.formatting import CELL_CHARACTERS, excerpt_change, excerpts, truncate, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
 
 QUERY_CHARACTERS = 20_000
@@ -197,6 +197,7 @@ def result_json(
 ) -> CaseReport:
     """Return a case that was scored, with the reason if it fails; the other arguments are those of `case_json`."""
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
+    gold, predicted = shown_trial.gold, shown_trial.predicted
     difference = result.difference and _difference(result.difference, labels)
     message = headline(result) if result.fails else message
     fingerprint = case_fingerprint(case, source_states, result.gold_answers_digest)
@@ -205,11 +206,11 @@ def result_json(
         {
             "scores": dict(result.scores),
             "violations": [*result.violations],
-            "gold": {**_query_report(shown_trial.gold, case, labels), "index": shown_trial.gold_index}
+            "gold": {**_query_report(gold, case, labels, predicted), "index": shown_trial.gold_index}
             if case.answerable
             else None,
             "predicted": {
-                **_query_report(shown_trial.predicted, case, labels),
+                **_query_report(predicted, case, labels, gold),
                 "error": _failure(shown_trial.predicted),
             },
             "scoring": {"seconds": sum([trial.scoring_seconds for trial in result.trials])},
@@ -299,14 +300,19 @@ def _trials(result: CaseResult) -> list[TrialReport]:
     ]
 
 
-def _query(execution: Execution, case: Case) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table, and where there is none."""
+def _query(execution: Execution, case: Case, other: Execution | None = None) -> str | None:
+    """Return the query, or as text an answer that was given as a value; None for a table, and where there is none.
+
+    Of a long one what differs from the `other` is kept.
+    """
     query = execution.query
     if execution.error is not None and execution.error.kind in TEXTLESS_FAILURES:
         return None
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
-    return None if query is None else truncate(query, QUERY_CHARACTERS)
+    if query is None or len(query) <= QUERY_CHARACTERS or other is None or other.query is None:
+        return None if query is None else truncate(query, QUERY_CHARACTERS)
+    return excerpts(query, other.query, QUERY_CHARACTERS)[0]
 
 
 def is_whole(query: str) -> bool:
@@ -338,11 +344,11 @@ def _failure(execution: Execution) -> FailureReport | None:
     return None if error is None else {"kind": error.kind, "message": error.message}
 
 
-def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> QueryReport:
+def _query_report(execution: Execution, case: Case, labels: ShortLabels, other: Execution | None = None) -> QueryReport:
     answer = execution.answer
     table = answer.as_table() if isinstance(answer, AddedAnswer) else execution.table
     return {
-        "query": _query(execution, case),
+        "query": _query(execution, case, other),
         "columns": list(table.columns) if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
         "sample": [_row(row, labels) for row in table.rows[: case.settings.report_rows]] if table is not None else [],
@@ -388,7 +394,7 @@ def _cause(result: CaseResult) -> CauseReport | None:
         return None
     return {
         "edits": [
-            {"label": edit.label, "clause": edit.clause, "change": truncate_middle(edit.change, CHANGE_CHARACTERS)}
+            {"label": edit.label, "clause": edit.clause, "change": excerpt_change(edit.change, CHANGE_CHARACTERS)}
             for edit in cause.edits
         ],
         "repaired_query": None if cause.repaired_query is None else truncate(cause.repaired_query, QUERY_CHARACTERS),

@@ -302,6 +302,19 @@ def excerpts(gold: str, predicted: str, characters: int) -> tuple[str, str]:
     return _excerpt(texts[0], start, end, first, characters), _excerpt(texts[1], start, end, first, characters)
 
 
+def excerpt_change(change: str, characters: int) -> str:
+    """Return a change, `before → after`, without secrets, both sides cut if it is longer, with what differs.
+
+    >>> excerpt_change("a, b, c, d, e, f → a, b, c, x, e, f", 25)
+    '…c, d, e, f → …c, x, e, f'
+    """
+    before, arrow, after = change.partition(" → ")
+    if len(change) <= characters or not arrow:
+        return truncate_middle(change, characters)
+    room = even_limit([len(before), len(after)], characters - len(arrow))
+    return arrow.join(excerpts(before, after, room))
+
+
 def _excerpt(text: str, start: int, end: int, first: int, characters: int) -> str:
     """Return a text from `first` on, or cut to what lies between its `start` first and `end` last characters."""
     if len(text) <= characters:
@@ -310,7 +323,7 @@ def _excerpt(text: str, start: int, end: int, first: int, characters: int) -> st
         start, end = (0 if alike <= characters // 4 else alike for alike in (start, end))
         before, after = "…" * bool(start), "…" * bool(end)
         return f"{before}{cut_middle(text[start : len(text) - end], characters - len(before + after))}{after}"
-    first = max(first, len(text) - end - characters + 1) if first else first
+    first = max(first, len(text) - end - characters + 1)
     part = text[first : first + characters]
     before, after = "…" * (first > 0), "…" * (first + characters < len(text))
     return f"{before}{part[len(before) : len(part) - len(after)]}{after}"

@@ -29,7 +29,7 @@ from pytest_queryeval.reports.story import (
 )
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.formatting import cut
+from pytest_queryeval.text.formatting import cut, excerpts
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 STEPS_BYTES = 1_500_000  # that all steps may take in a page, before base64 makes them longer by a third
@@ -147,7 +147,8 @@ def _change(case: CaseReport) -> list[str] | None:
     before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
     if edit is None or not arrow:  # the message of a failure, which is shown as it is
         return None
-    return [cut("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
+    parts = edit["clause"], *excerpts(before, after, CHANGE_CHARACTERS)
+    return [cut("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in parts]
 
 
 def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
