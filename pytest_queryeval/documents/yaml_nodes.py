@@ -18,8 +18,6 @@ from yaml.events import (
     SequenceEndEvent,
     StreamEndEvent,
 )
-from yaml.scanner import ScannerError
-from yaml.tokens import ScalarToken
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
@@ -29,70 +27,8 @@ MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000
 
 
-class PythonParser(yaml.BaseLoader):
-    """The parser in Python, which reads `?` and tabs within plain values as libyaml does, and YAML 1.2 says."""
-
-    def scan_plain(self) -> Any:
-        """Read a plain value; libyaml ends one at the same characters."""
-        chunks: list[str] = []
-        spaces: list[str] = []
-        start = end = self.get_mark()
-        while self.peek() != "#" and (length := self._plain_length()):
-            self.allow_simple_key = False
-            chunks += [*spaces, self.prefix(length)]
-            self.forward(length)
-            end = self.get_mark()
-            if self.flow_level and self.peek() == ":" and self.peek(1) in ",?[]{}":
-                raise ScannerError("while scanning a plain scalar", start, "found unexpected ':'", end)
-            spaces = self.scan_plain_spaces(self.indent + 1, start) or []
-            if not spaces or (not self.flow_level and self.column < self.indent + 1):
-                break
-        return ScalarToken("".join(chunks), True, start, end)
-
-    def _plain_length(self) -> int:
-        ends_behind_colon = f"{_ENDS},?[]{{}}" if self.flow_level else _ENDS
-        length = 0
-        while True:
-            character = self.peek(length)
-            if character in _ENDS or (self.flow_level and character in ",[]{}"):
-                return length
-            if character == ":" and self.peek(length + 1) in ends_behind_colon:
-                return length
-            length += 1
-
-    def scan_plain_spaces(self, indent: int, start_mark: Any) -> Any:
-        """Read the blanks behind a part of a plain value, tabs as well."""
-        length = 0
-        while self.peek(length) in (" ", "\t"):
-            length += 1
-        if "\t" in self.prefix(length) and self.peek(length) not in _LINE_ENDS:
-            blanks = self.prefix(length)
-            self.forward(length)
-            return [blanks]
-        while self.peek() == "\t":
-            self.forward()
-        return super().scan_plain_spaces(indent, start_mark)
-
-    def scan_flow_scalar_non_spaces(self, double: bool, start_mark: Any) -> Any:
-        """Read a part of a text in quotes; refuse half of a surrogate pair, which YAML does not have."""
-        before = self.get_mark()
-        chunks = super().scan_flow_scalar_non_spaces(double, start_mark)
-        if any("\ud800" <= character <= "\udfff" for character in "".join(chunks)):
-            raise ScannerError("while scanning a double-quoted scalar", start_mark, "found an unknown escape", before)
-        return chunks
-
-    def scan_to_next_token(self) -> None:
-        """Skip blanks before a token; tabs only where no key of a block can begin."""
-        super().scan_to_next_token()
-        while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
-            self.forward()
-            super().scan_to_next_token()
-
-
 # The parser of libyaml is 7 times as fast as the one in Python, which is used where PyYAML was built without it.
-_PARSER: Any = getattr(yaml, "CBaseLoader", PythonParser)
-_LINE_ENDS = "\0\r\n\x85\u2028\u2029"
-_ENDS = f"{_LINE_ENDS} \t"
+_PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
 # The escapes of a surrogate pair, and those of two characters for private use, by which `_mask` replaces them.
 _PAIR_ESCAPE = re.compile(r"(?<!\\)(?P<before>(?:\\\\)*)\\ud(?P<high>[89ab][0-9a-f]{2})\\ud(?P<low>[c-f][0-9a-f]{2})")
