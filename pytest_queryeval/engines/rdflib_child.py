@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import gzip
 import logging
-import math
 import sys
 import zlib
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Generator, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, Self, TypeAlias
 
@@ -38,11 +37,8 @@ from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
 
 Triple: TypeAlias = tuple[Any, Any, Any]
-IsFixed: TypeAlias = Callable[[Any], bool]
 
 MAX_TRIPLES = 64  # of a pattern that is ordered; the time grows with their square
-MAX_OBJECTS = 1_000  # of a predicate whose triples are counted by object, such as rdf:type
-PATH_STEPS = 10.0  # the expected matches of a path, as a multiple of those of a triple
 DATASETS = 32
 QUERIES = 32  # that are kept as rdflib has read them
 UNION = "union"
@@ -76,7 +72,7 @@ class Driver(driver.Driver):
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
         sys.addaudithook(refuse_network)
         self._prepared = lru_cache(QUERIES)(prepareQuery)  # which takes longer than a small graph
-        self._datasets: OrderedDict[tuple[str, frozenset[str]], tuple[rdflib.Dataset, TripleCounts]] = OrderedDict()
+        self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or any error of rdflib."""
@@ -89,9 +85,9 @@ class Driver(driver.Driver):
         self._datasets.move_to_end((path, default_iris))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
-        dataset, counts = self._datasets[path, default_iris]
+        dataset = self._datasets[path, default_iris]
         dataset.default_union = graphs == UNION
-        sparql.CUSTOM_EVALS["join order"] = JoinOrder(counts)
+        sparql.CUSTOM_EVALS["join order"] = JoinOrder()
         return make_answer(*rows_of(dataset.query(self._prepared(query))))
 
     def classify(self, error: Exception) -> Verdict:
@@ -126,12 +122,12 @@ class Terms(dict[Any, Any]):
 
 def load_dataset(
     files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str], small_graph: str = ""
-) -> tuple[rdflib.Dataset, TripleCounts]:
-    """Return the files as a dataset, and the counts of its triples; a file without a path is `small_graph`.
+) -> rdflib.Dataset:
+    """Return the files as a dataset; a file without a path is `small_graph`.
 
     The default graph holds the graphs named `default_iris`, or the unnamed graph if there are none.
     """
-    dataset, counts, terms = rdflib.Dataset(), TripleCounts(), Terms()
+    dataset, terms = rdflib.Dataset(), Terms()
     named_graphs: dict[Any, rdflib.Graph] = {}
     for path, format_name, graph in files:
         format_ = getattr(pyoxigraph.RdfFormat, format_name)
@@ -141,7 +137,6 @@ def load_dataset(
                 **file_content(path, small_graph), format=format_, lenient=True, rename_blank_nodes=True
             ):
                 triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
-                counts.add(triple)
                 name = file_graph or quad.graph_name
                 if isinstance(name, pyoxigraph.DefaultGraph):
                     if not default_iris:
@@ -157,8 +152,7 @@ def load_dataset(
     for iri in default_iris:
         if pyoxigraph.NamedNode(iri) not in named_graphs:
             raise Fault(f"default_graph: the files have no graph <{iri}>")
-    counts.close()
-    return dataset, counts
+    return dataset
 
 
 def file_content(path: str, small_graph: str) -> dict[str, Any]:
@@ -225,135 +219,51 @@ def refuse_network(event: str, _: Any) -> None:
         raise PermissionError(f"a query may only ask its own source: {event}")
 
 
-class PredicateCounts:
-    """How many triples have a predicate, and how many different subjects and objects these have."""
-
-    def __init__(self) -> None:
-        self.triples = 0
-        self.by_object: Counter[Any] = Counter()
-        self._subjects: set[Any] = set()
-        self.subjects = self.objects = 0
-
-    def add(self, subject: Any, object_: Any) -> None:
-        """Count a triple."""
-        self.triples += 1
-        self._subjects.add(subject)
-        self.by_object[object_] += 1
-
-    def close(self) -> None:
-        """Reduce the sets of terms to their sizes."""
-        self.subjects, self.objects = len(self._subjects), len(self.by_object)
-        self._subjects = set()
-        if self.objects > MAX_OBJECTS:
-            self.by_object = Counter()
-
-
-class TripleCounts:
-    """The numbers of triples in a dataset, by predicate."""
-
-    def __init__(self) -> None:
-        self._by_predicate: defaultdict[Any, PredicateCounts] = defaultdict(PredicateCounts)
-        self._triples = 0
-
-    def add(self, triple: Triple) -> None:
-        """Count a triple."""
-        self._by_predicate[triple[1]].add(triple[0], triple[2])
-
-    def close(self) -> None:
-        """Reduce the sets of terms to their sizes; to be called once all triples are counted."""
-        for counts in self._by_predicate.values():
-            counts.close()
-        self._triples = sum(counts.triples for counts in self._by_predicate.values())
-
-    def expected_matches(self, triple: Triple, is_fixed: IsFixed) -> float:
-        """Return how many matches a triple has on average, where its constants and some variables are fixed."""
-        subject, predicate, object_ = triple
-        if isinstance(predicate, Path | Variable | BNode):
-            ends = is_fixed(subject) + is_fixed(object_)
-            matches = math.pow(self._triples, 1 - ends / 2)
-            return matches * PATH_STEPS if isinstance(predicate, Path) else matches
-        counts = self._by_predicate.get(predicate)
-        if counts is None:
-            return 0.0
-        matches = float(counts.triples)
-        if is_fixed(subject):
-            matches /= counts.subjects
-        if counts.by_object and not isinstance(object_, Variable | BNode):
-            matches *= counts.by_object[object_] / counts.triples
-        elif is_fixed(object_):
-            matches /= counts.objects
-        return matches
-
-
 class JoinOrder:
     """Evaluates the basic graph patterns of one query, their triples in an order of its own; for `CUSTOM_EVALS`.
 
     rdflib takes them almost as they are written: `?a a :Unit . ?b a :Sensor . ?a :feeds ?b` makes all pairs of units
     and sensors before it matches the triple that connects them. Here the next triple shares a variable with an earlier
-    one if possible; among several candidates it is the one with the fewest expected matches.
+    one if possible; among several candidates it is the one with the fewest new variables.
     """
 
-    def __init__(self, counts: TripleCounts) -> None:
-        self._counts = counts
+    def __init__(self) -> None:
         # By the id of the pattern, which is kept alive so that no other object gets this id, and its bound variables.
         self._orders: dict[tuple[int, frozenset[Any]], tuple[CompValue, list[Triple]]] = {}
-        self._variables: dict[int, frozenset[Any]] = {}
 
     def __call__(self, ctx: QueryContext, part: CompValue) -> Generator[FrozenBindings, None, None]:
         """Evaluate a basic graph pattern; raises NotImplementedError for all others, which rdflib evaluates itself."""
         if part.name != "BGP" or not 1 < len(part.triples) <= MAX_TRIPLES:
             raise NotImplementedError
-        variables = self._variables.get(id(part))
-        if variables is None:
-            variables = self._variables[id(part)] = frozenset(v for triple in part.triples for v in unknowns(triple))
-        bound_variables = frozenset(variable for variable in variables if ctx[variable] is not None)
+        bound_variables = frozenset(v for triple in part.triples for v in unknowns(triple) if ctx[v] is not None)
         key = id(part), bound_variables
         if key not in self._orders:
-            self._orders[key] = part, self.ordered(part.triples, bound_variables)
+            self._orders[key] = part, join_order(part.triples, bound_variables)
         return evalBGP(ctx, self._orders[key][1])
 
-    def ordered(self, triples: Sequence[Triple], bound_variables: frozenset[Any]) -> list[Triple]:
-        """Return the triples in the order in which to match them, where some variables are bound before.
 
-        How often rdflib finds a match of a path that may be empty depends on which of its ends are bound: such a path
-        stays where rdflib has it, and those before and after it are ordered among themselves.
-        """
-        bound_terms = set(bound_variables)
-        order: list[Triple] = []
-        span: list[Triple] = []
-        for triple in sorted(triples, key=lambda triple: sum(term not in bound_variables for term in unknowns(triple))):
-            if may_be_empty(triple[1]):
-                order += [*self._connect(span, bound_terms), triple]
-                bound_terms.update(unknowns(triple))
-                span = []
-            else:
-                span.append(triple)
-        return order + self._connect(span, bound_terms)
+def join_order(triples: Sequence[Triple], bound_variables: frozenset[Any]) -> list[Triple]:
+    """Return the triples in the order in which to match them, where some variables are bound before.
 
-    def _connect(self, triples: list[Triple], bound_terms: set[Any]) -> list[Triple]:
-        """Return the triples in the order in which to match them; add their variables to `bound_terms`.
+    How often rdflib finds a match of a path that may be empty depends on which of its ends are bound: such a path stays
+    where rdflib has it, and those before and after it are ordered among themselves.
+    """
+    bound_terms = set(bound_variables)
 
-        If possible, the next triple shares a variable with the bound terms; of several, it has the fewest expected
-        matches.
-        """
+    def cost(triple: Triple) -> tuple[bool, int, bool]:
+        variables = unknowns(triple)
+        new_variables = [variable for variable in variables if variable not in bound_terms]
+        is_apart = bool(bound_terms and new_variables and len(new_variables) == len(variables))
+        return is_apart, len(new_variables), isinstance(triple[1], Path)
 
-        def is_fixed(term: Any) -> bool:
-            return term in bound_terms or not isinstance(term, Variable | BNode)
-
-        def cost(place: int) -> tuple[bool, float, int]:
-            variables = unknowns(triples[place])
-            new_variables = [variable for variable in variables if variable not in bound_terms]
-            is_apart = bool(bound_terms and new_variables and len(new_variables) == len(variables))
-            return is_apart, self._counts.expected_matches(triples[place], is_fixed), len(new_variables)
-
-        remaining_places = list(range(len(triples)))
-        order = []
-        while remaining_places:
-            best_place = min(remaining_places, key=cost)
-            remaining_places.remove(best_place)
-            order.append(triples[best_place])
-            bound_terms.update(unknowns(triples[best_place]))
-        return order
+    remaining = sorted(triples, key=lambda triple: sum(term not in bound_variables for term in unknowns(triple)))
+    order: list[Triple] = []
+    while remaining:
+        fixed = next((place for place, triple in enumerate(remaining) if may_be_empty(triple[1])), len(remaining))
+        best = min(range(fixed), key=lambda place: cost(remaining[place]), default=0)
+        order.append(remaining.pop(best))
+        bound_terms.update(unknowns(order[-1]))
+    return order
 
 
 def may_be_empty(predicate: Any) -> bool:
