@@ -17,8 +17,8 @@ from pathlib import Path
 GATES, CASES = 1_000, 4_000
 EVALUATE = "import sys; from pytest_queryeval.cli import main; sys.exit(main(['evaluate', sys.argv[1]]))"
 WHERES = {
-    "another tag": lambda number: {"min": 0.0, "where": {"tag": f"t{number}"}},
-    "another least value": lambda number: {"min": number / 10 / GATES},
+    "another tag": lambda number: {"where": {"tag": f"t{number}"}},
+    "another least value": lambda number: {"min": (number + 1) / 10 / GATES},
     "all but another tag": lambda number: {"where": {"not": {"tag": f"t{number}"}}},
 }
 
@@ -36,7 +36,7 @@ def seconds(where, number):
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder)
         cases = [
-            {"id": f"c{n}", "gold": {"a": n}, "predicted": {"a": n if n % 5 else 0}, "tags": [f"t{n % GATES}"]}
+            {"id": f"c{n}", "gold": {"a": n}, "predicted": {"a": n if n % 7 else -1}, "tags": [f"t{n % GATES}"]}
             for n in range(CASES)
         ]
         head = "kind: json\non_miss: xfail\ncases:\n"

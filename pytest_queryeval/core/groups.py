@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Case, Where
@@ -177,70 +177,42 @@ def is_below(path: str, folder: str) -> bool:
     return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 
 
-class _Scope(NamedTuple):
-    """A scope in the index."""
+class Scopes:
+    """Scopes, each a folder, None for any, and a `where`; those of a case are looked up, and of cases alike once.
 
-    number: int
-    conditions: Sequence[tuple[str, str]]
-    """What its `where` requires besides the value by which the scope is looked up."""
-
-
-class ScopeIndex:
-    """Scopes, each a folder and a `where`, in which those of a case are looked up instead of tried one by one.
-
-    >>> index = ScopeIndex([("shop", {"kind": "sql"}), ("shop", {"not": {"tag": "slow"}}), ("bank", {})])
-    >>> index.scopes_of("shop/a.queryeval.yaml", {"kind": ["sql"], "tag": ["slow"]}.__getitem__)
+    >>> scopes = Scopes([("shop", {"kind": "sql"}), ("shop", {"not": {"tag": "slow"}}), ("bank", {})])
+    >>> scopes.lookup("shop/a.queryeval.yaml", {"kind": ["sql"], "tag": ["slow"]}.__getitem__)
     [0]
     """
 
-    def __init__(self, scopes: Iterable[tuple[str, Where]]) -> None:
-        scopes = list(scopes)
-        # Scopes by folder, then by one group of `where` and its value, which is empty if no group is named.
-        self._scopes: dict[str, dict[str | None, dict[str, list[_Scope]]]] = {}
-        self._folders_above: dict[str, Sequence[str]] = {}
-        values: dict[str, set[str]] = {}
-        for _, where in scopes:
-            for name, value in conditions_of(where).items():
-                values.setdefault(name, set()).add(value)
-        for number, (folder, where) in enumerate(scopes):
-            conditions = conditions_of(where)
-            # The group with the most values leaves the fewest scopes to try.
-            group = max(conditions, key=lambda name: len(values[name]), default=None)
-            value = "" if group is None else conditions.pop(group)
-            by_group = self._scopes.setdefault(str(PurePosixPath(folder)), {})
-            by_group.setdefault(group, {}).setdefault(value, []).append(_Scope(number, tuple(conditions.items())))
-        exclusions = [
-            (number, folder, left_out)
-            for number, (folder, where) in enumerate(scopes)
-            if (left_out := exclusions_of(where))
+    def __init__(self, scopes: Iterable[tuple[str | None, Where]]) -> None:
+        self._scopes = [
+            (folder, {*conditions_of(where).items()}, {*conditions_of(exclusions_of(where)).items()})
+            for folder, where in scopes
         ]
-        self._excluded_numbers = [number for number, _, _ in exclusions]
-        self._excluded = ScopeIndex((folder, where) for _, folder, where in exclusions) if exclusions else None
+        self._groups = {name for _, *wheres in self._scopes for where in wheres for name, _ in where}
+        self._known: dict[tuple[str, frozenset[tuple[str, str]]], list[int]] = {}
 
-    def scopes_of(self, path: str, values: Callable[[str], Sequence[str]]) -> list[int]:
-        """Return the numbers of the scopes that a case is in, in order; `values` are those that it has of a group."""
-        numbers = {
-            scope.number
-            for folder in self._above(path)
-            for group, by_value in self._scopes[folder].items()
-            for value in ([""] if group is None else values(group))
-            for scope in by_value.get(value, ())
-            if all(required in values(name) for name, required in scope.conditions)
-        }
-        if self._excluded is not None:
-            numbers.difference_update(self._excluded_numbers[n] for n in self._excluded.scopes_of(path, values))
-        return sorted(numbers)
+    def of_report(self, case: CaseReport) -> list[int]:
+        """Return the numbers of the scopes that a case is in, in order."""
+        return self.lookup(case["path"], groups_of(case).get)
 
-    def _above(self, path: str) -> Sequence[str]:
-        """Return the folders of scopes that a path is below."""
-        if path not in self._folders_above:
-            place = PurePosixPath(path)
-            beyond_root = (folder for folder in self._scopes if set(PurePosixPath(folder).parts) == {".."})
-            folders = dict.fromkeys([*map(str, (place, *place.parents)), *beyond_root])
-            self._folders_above[path] = [
-                folder for folder in folders if folder in self._scopes and is_below(path, folder)
+    def of_case(self, case: Case, path: str) -> list[int]:
+        """Return the numbers of the scopes of a case that has not run; `path` is that of its file."""
+        return self.lookup(path, lambda group: values_of(case, path, group))
+
+    def lookup(self, path: str, values: Callable[[str], Sequence[str] | None]) -> list[int]:
+        """Return the numbers of the scopes of a case, in order; `values` are those that it has of a group, if any."""
+        found = frozenset((name, value) for name in self._groups for value in values(name) or ())
+        if (path, found) not in self._known:
+            self._known[path, found] = [
+                number
+                for number, (folder, included, excluded) in enumerate(self._scopes)
+                if included <= found
+                and not (excluded and excluded <= found)
+                and (folder is None or is_below(path, folder))
             ]
-        return self._folders_above[path]
+        return self._known[path, found]
 
 
 def conditions_of(where: Where) -> dict[str, str]:

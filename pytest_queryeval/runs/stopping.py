@@ -21,11 +21,9 @@ from pytest_queryeval.results.gates import (
     GateMode,
     gate_key,
     gate_subject,
-    gates_of_case,
-    gates_of_report,
     merge_gates,
     rule_of,
-    scope_index,
+    scopes_of,
 )
 from pytest_queryeval.results.gates.rules import score_with_errors, why_all
 from pytest_queryeval.runs.evaluate import NamedCase
@@ -89,12 +87,12 @@ class EarlyStop:
         self._tests: list[_GateTest] = []
         reasons: list[str] = []
         fitting: list[tuple[PendingGate, int]] = []
-        index = scope_index(gates)
+        scopes = scopes_of(gates)
         will_run, will_score = Counter[int](), Counter[int]()
         self._run_metrics = (PASS_RATE, *reported_run_metrics())
         for case, _, path in cases:
             names = (*self._run_metrics, *case.settings.score_names)
-            numbers = gates_of_case(index, case, path)
+            numbers = scopes.of_case(case, path)
             will_run.update(() if case.withdrawal else numbers)  # a gate does not count what is skipped
             will_score.update(number for number in numbers if gates[number]["metric"] in names)
         for number, gate in enumerate(gates):
@@ -109,7 +107,7 @@ class EarlyStop:
         limits = sum((gate["min"] is not None) + (gate["max"] is not None) for gate, _ in fitting)
         for gate, of in fitting:
             self._tests.append(_GateTest(gate, MeanTest(limits_of(gate), of, ALPHA / limits), of))
-        self._index = scope_index(test.gate for test in self._tests)
+        self._scopes = scopes_of(test.gate for test in self._tests)
         self._tests_by_key = {gate_key(test.gate): test for test in self._tests}
         why_none = [*reasons, *self.needs_all]
         remainder = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
@@ -126,7 +124,7 @@ class EarlyStop:
             return
         self._cases_run += 1
         names = [*self._run_metrics, *(case["fingerprint"]["metrics"] if case["fingerprint"] is not None else ())]
-        for number in gates_of_report(self._index, case):
+        for number in self._scopes.of_report(case):
             if self._tests[number].gate["metric"] in names:
                 self._tests[number].add(case)
 

@@ -9,9 +9,8 @@ import json
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -19,15 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement, limits_of
-from pytest_queryeval.core.groups import (
-    ScopeIndex,
-    conditions_of,
-    folder_text,
-    group_values,
-    is_below,
-    values_of,
-    where_text,
-)
+from pytest_queryeval.core.groups import Scopes, conditions_of, folder_text, group_values, is_below, where_text
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate, Report
@@ -179,44 +170,36 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     metrics compare texts is not run for a gate alone.
     """
     pending_gates = (gate.required for gate in gates)
-    scored = (gate for gate in pending_gates if rule_of(gate).needs_scores and gate["metric"] not in RUN_METRICS)
-    score_scopes = [(gate["metric"], gate["where"]) for gate in scored]
-    metrics = dict.fromkeys(metric for metric, _ in score_scopes)
-    # Most cases of a suite have the same kind and metrics: what depends on these is looked up once.
-    indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
-    extended_settings: dict[tuple[Settings, tuple[str, ...]], Settings] = {}  # cases share settings
+    scored = [gate for gate in pending_gates if rule_of(gate).needs_scores and gate["metric"] not in RUN_METRICS]
+    # All of these gates are above the suite, wherever its cases are: their folders do not matter.
+    scopes = Scopes((None, gate["where"]) for gate in scored)
+    extended_settings: dict[tuple[Settings, bool, tuple[str, ...]], Settings] = {}  # cases share settings
     extended_cases: list[Case] = []
     for case, path in cases:
-        requested, has_source = case.settings.requested_metrics, case.settings.source is not None
-        key = case.settings.kind, case.answerable, has_source, requested
-        if key not in indexes:
-            computed_metrics = {
-                metric
-                for metric in metrics
-                if metric in requested
-                or (
-                    applies_to(metric, case.settings.kind, answerable=case.answerable)
-                    and (has_source or need_answers(requested) or not need_answers([metric]))
-                )
-            }
-            computed_scopes = [(metric, where) for metric, where in score_scopes if metric in computed_metrics]
-            # All of these gates are above the suite, wherever its cases are: their folders do not matter.
-            index = ScopeIndex(("", where) for _, where in computed_scopes)
-            indexes[key] = [metric for metric, _ in computed_scopes], index
-        scoped_metrics, index = indexes[key]
-        numbers = index.scopes_of("", partial(values_of, case, path))
-        gate_metrics = tuple(dict.fromkeys(scoped_metrics[number] for number in numbers))
-        if gate_metrics:
-            extension = case.settings, gate_metrics
-            if extension not in extended_settings:
-                added_metrics = [metric for metric in gate_metrics if metric not in requested]
-                metrics_of_case = (*case.settings.metrics, *added_metrics)
-                extended_settings[extension] = replace(
-                    case.settings, metrics=metrics_of_case, gate_metrics=gate_metrics
-                )
-            case = replace(case, settings=extended_settings[extension])
-        extended_cases.append(case)
+        metrics = tuple(dict.fromkeys(scored[number]["metric"] for number in scopes.of_case(case, path)))
+        key = case.settings, case.answerable, metrics
+        if key not in extended_settings:
+            extended_settings[key] = _with_gate_metrics(*key)
+        settings = extended_settings[key]
+        extended_cases.append(case if settings is case.settings else replace(case, settings=settings))
     return extended_cases
+
+
+def _with_gate_metrics(settings: Settings, answerable: bool, metrics: Iterable[str]) -> Settings:
+    requested, has_source = settings.requested_metrics, settings.source is not None
+    gate_metrics = tuple(
+        metric
+        for metric in metrics
+        if metric in requested
+        or (
+            applies_to(metric, settings.kind, answerable=answerable)
+            and (has_source or need_answers(requested) or not need_answers([metric]))
+        )
+    )
+    if not gate_metrics:
+        return settings
+    added_metrics = (metric for metric in gate_metrics if metric not in requested)
+    return replace(settings, metrics=(*settings.metrics, *added_metrics), gate_metrics=gate_metrics)
 
 
 def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
@@ -252,32 +235,23 @@ def gate_identity(gate: PendingGate) -> str:
     return json.dumps([gate["type"], gate["folder"], gate["metric"], gate["where"], names], sort_keys=True)
 
 
-def scope_index(gates: Iterable[PendingGate]) -> ScopeIndex:
-    """Return the index in which the gates about a case are looked up, by their numbers in order."""
-    return ScopeIndex((gate["folder"], gate["where"]) for gate in gates)
+def scopes_of(gates: Iterable[PendingGate]) -> Scopes:
+    """Return the scopes of gates, by which those about a case are found."""
+    return Scopes((gate["folder"], gate["where"]) for gate in gates)
 
 
 def count_cases(
     gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[CaseWithoutResult]
 ) -> list[int]:
     """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
-    numbers, index = [0] * len(gates), scope_index(gates)
-    for number in chain(
-        *(gates_of_report(index, case) for case in cases if case["outcome"] != "skipped"),
-        *(gates_of_case(index, not_run.case, not_run.path) for not_run in left_out),
-    ):
-        numbers[number] += 1
-    return numbers
-
-
-def gates_of_report(index: ScopeIndex, case: CaseReport) -> list[int]:
-    """Return the numbers of the gates that are about a case."""
-    return index.scopes_of(case["path"], partial(group_values, case))
-
-
-def gates_of_case(index: ScopeIndex, case: Case, path: str) -> list[int]:
-    """Return the numbers of the gates about a case that has not run; `path` is that of its file."""
-    return index.scopes_of(path, partial(values_of, case, path))
+    scopes = scopes_of(gates)
+    numbers = Counter(
+        chain(
+            *(scopes.of_report(case) for case in cases if case["outcome"] != "skipped"),
+            *(scopes.of_case(not_run.case, not_run.path) for not_run in left_out),
+        )
+    )
+    return [numbers[number] for number in range(len(gates))]
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
@@ -288,7 +262,7 @@ def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> b
 
 def evaluate_gates(
     gates: Iterable[PendingGate],
-    cases: Iterable[CaseReport],
+    cases: Sequence[CaseReport],
     *,
     unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
@@ -297,7 +271,7 @@ def evaluate_gates(
 ) -> list[GateReport]:
     """Return gates with their results: `ok` is True, False, or None if one is not evaluated, for a `reason`.
 
-    `cases` are those that ran, and are read once; the field `cases` of a gate is how many cases it is about, None if
+    `cases` are those that ran; the field `cases` of a gate is how many cases it is about, None if
     that is not known. A gate with limits is not evaluated if the cases that did not run could change the result,
     unless the `mode` is `selection`; then only cases with the outcome `not_run` could. A gate that compares with a
     `baseline` uses the cases in both reports, of which those with that outcome could change it, too, and is not
@@ -316,44 +290,15 @@ def evaluate_gates(
         key: GateEvidence(gate, earlier, counts_errors=decide is not None)
         for key, gate in zip(keys, gates, strict=True)
     }
-    distinct_evidence, existing_values = list(evidence.values()), GroupValues(gates)
-    index = scope_index(gate_evidence.gate for gate_evidence in distinct_evidence)
+    distinct_evidence = list(evidence.values())
+    scopes = scopes_of(gate_evidence.gate for gate_evidence in distinct_evidence)
     for case in cases if gates else ():
-        existing_values.add(case)
-        for number in gates_of_report(index, case):
+        for number in scopes.of_report(case):
             distinct_evidence[number].add(case)
     return [
-        evidence[key].result(
-            gate,
-            unreadable_files,
-            mode,
-            existing_values.below(gate["folder"]),
-            decide(gate) if decide is not None else None,
-        )
+        evidence[key].result(gate, unreadable_files, mode, cases, decide(gate) if decide is not None else None)
         for key, gate in zip(keys, gates, strict=True)
     ]
-
-
-class GroupValues:
-    """The values of cases below the folders of gates, by the groups that their `where` names."""
-
-    def __init__(self, gates: Iterable[PendingGate]) -> None:
-        self._by_folder: dict[str, dict[str, dict[str, None]]] = {}
-        for gate in gates:
-            by_group = self._by_folder.setdefault(gate["folder"], {})
-            by_group.update({group: {} for group in conditions_of(gate["where"])})
-        self._folders = list(self._by_folder)
-        self._index = ScopeIndex((folder, {}) for folder in self._folders)
-
-    def add(self, case: CaseReport) -> None:
-        """Add the values of a case."""
-        for number in gates_of_report(self._index, case):
-            for group, values in self._by_folder[self._folders[number]].items():
-                values.update(dict.fromkeys(group_values(case, group)))
-
-    def below(self, folder: str) -> Mapping[str, Collection[str]]:
-        """Return the values of the cases below the folder of a gate, by group."""
-        return self._by_folder[folder]
 
 
 class GateEvidence:
@@ -398,13 +343,10 @@ class GateEvidence:
         gate: PendingGate,
         unreadable_files: Iterable[str],
         mode: GateMode,
-        existing_values: Mapping[str, Collection[str]],
+        cases: Iterable[CaseReport],
         decision: EarlyDecision | None,
     ) -> GateReport:
-        """Return a gate with its result.
-
-        `existing_values` are those of the cases below its folder, the other arguments those of `evaluate_gates`.
-        """
+        """Return a gate with its result; the arguments are those of `evaluate_gates`."""
         ran, not_run, rule = self._counts["ran"], self._counts["not_run"], self._rule
         number = None if gate["cases"] is None else max(gate["cases"], ran)
         unreadable_file = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
@@ -428,7 +370,7 @@ class GateEvidence:
             if unreadable_file is not None:
                 ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
-                ok, reason = False, self._why_no_case(existing_values) or self._why_no_value()
+                ok, reason = False, self._why_no_case(gate, cases) or self._why_no_value()
             elif rule.needs_baseline and value is None:
                 ok, reason = None, self._why_no_value() if ran else NO_CASE
             elif value is None or rest != 0:
@@ -457,11 +399,13 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _why_no_case(self, existing_values: Mapping[str, Collection[str]]) -> str:
+    def _why_no_case(self, gate: PendingGate, cases: Iterable[CaseReport]) -> str:
         """Return why a gate is about no case, or about none that was evaluated; empty if it is about some."""
-        for group, value in conditions_of(self.gate["where"]).items():
-            if value not in existing_values[group]:
-                return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
+        below = [case for case in cases if is_below(case["path"], gate["folder"])]
+        for group, value in conditions_of(gate["where"]).items():
+            existing_values = {existing for case in below for existing in group_values(case, group)}
+            if value not in existing_values:
+                return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values)}"
         return "" if self._counts["evaluated"] else NO_CASE
 
     def _why_no_value(self) -> str:

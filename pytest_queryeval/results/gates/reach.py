@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Finding, Location
 from pytest_queryeval.core.gates import Gate, limits_of
-from pytest_queryeval.core.groups import ScopeIndex, values_of
+from pytest_queryeval.core.groups import Scopes
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Threshold
 from pytest_queryeval.core.report import PendingGate
@@ -27,11 +26,11 @@ def undecided_cases(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) ->
     """
     named_cases = [(case, path) for case, path in cases if case.skip is None and not case.withdrawal]
     required = [gate.required for gate in gates]
-    index = ScopeIndex(("", gate["where"]) for gate in required)
+    scopes = Scopes((None, gate["where"]) for gate in required)
     for case, (_, path) in zip(with_gate_metrics(named_cases, gates), named_cases, strict=True):
         if case.settings.on_miss == "fail" and is_answer_required(case):
             continue
-        if not any(_counts(required[number], case) for number in index.scopes_of("", partial(values_of, case, path))):
+        if not any(_counts(required[number], case) for number in scopes.of_case(case, path)):
             yield case
 
 
