@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+import yaml
+
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.text.formatting import one_line
@@ -74,19 +76,22 @@ class _Column(NamedTuple):
 _Rule: TypeAlias = Callable[[_Failure], tuple[Place, str] | None]
 
 
-def syntax_error(problem: str, context: str, place: Place, start: Place, text: str, file: File) -> CaseError:
-    """Return the error of a text that the parser refuses, at the place to correct.
-
-    `problem` is what the parser says of `place`, and `context` of what it was reading, which begins at `start`.
-    """
-    failure = _Failure(problem, context, [*_LINE_END.split(text), ""], place, start)
+def explained(error: Exception, text: str, file: File) -> CaseError:
+    """Return the error of a text that the parser refuses, at the place to correct."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return _character_error(text, file)
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return file.problem(f"not YAML: {getattr(error, 'problem', None) or error}")
+    place, start = (
+        Place(mark.line, mark.column) for mark in (error.problem_mark, error.context_mark or error.problem_mark)
+    )
+    failure = _Failure(error.problem or "", error.context or "", [*_LINE_END.split(text), ""], place, start)
     unknown = place, "it cannot be read from here: see the indentation, the quotes and the brackets before this place"
     place, problem = next(filter(None, (rule(failure) for rule in _RULES)), unknown)
     return file.problem(f"not YAML: {problem}", place.line + 1, place.column + 1)
 
 
-def character_error(text: str, file: File) -> CaseError:
-    """Return the error of a text with a character that YAML does not allow."""
+def _character_error(text: str, file: File) -> CaseError:
     character = _UNPRINTABLE.search(text)
     if character is None:
         return file.problem("not YAML: it has a character that YAML does not allow")

@@ -21,7 +21,6 @@ from yaml.events import (
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
-from pytest_queryeval.documents.yaml_errors import Place, character_error, syntax_error
 
 MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000
@@ -52,20 +51,14 @@ def read_yaml(file: File) -> Document:
 
 def parse_yaml(text: str, file: File) -> Document:
     """Read YAML text of a file; raise `CaseError` as `read_yaml` does."""
-    if "\ufeff" in text:  # which one parser counts as a character, and the other does not
-        raise character_error(text, file)
     try:
+        if "\ufeff" in text:  # which one parser counts as a character, and the other does not
+            raise yaml.reader.ReaderError(file.path.name, text.index("\ufeff"), 0xFEFF, "", "")
         return _Composer(text, file).document()
-    except yaml.MarkedYAMLError as error:
-        if error.problem_mark is None:
-            raise file.problem(f"not YAML: {error.problem}") from error
-        place = _place(error.problem_mark)
-        start = place if error.context_mark is None else _place(error.context_mark)
-        raise syntax_error(error.problem or "", error.context or "", place, start, text, file) from error
-    except yaml.reader.ReaderError as error:
-        raise character_error(text, file) from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the parser in Python fails so on \U escapes
-        raise file.problem(f"not YAML: {error}") from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the parser in Python fails on \U escapes
+        from pytest_queryeval.documents.yaml_errors import explained
+
+        raise explained(error, text, file) from error
 
 
 def _mask(pair: re.Match[str]) -> str:
@@ -229,10 +222,6 @@ class _Composer:
 
 def _comments(query: str) -> list[str]:
     return [match["comment"].rstrip() for match in _QUOTED_OR_COMMENT.finditer(query) if match["comment"]]
-
-
-def _place(mark: Any) -> Place:
-    return Place(mark.line, mark.column)
 
 
 def _line(event: Any) -> int:

@@ -20,8 +20,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
-from pytest_queryeval.results.baseline import NO_COMMON_CASE
-from pytest_queryeval.results.baseline.comparison import GOLD_DRIFT, is_foreign
+from pytest_queryeval.results.baseline import GOLD_DRIFT, NO_COMMON_CASE, is_foreign
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 

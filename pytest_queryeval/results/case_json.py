@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
-from statistics import fmean
+from math import fsum
 from typing import Any, TypedDict, cast
 
 from pytest_queryeval.comparison.difference_texts import closest_excerpts, excerpt_cells
@@ -44,7 +44,6 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
 from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
 from pytest_queryeval.evaluation import CaseProgress
-from pytest_queryeval.evaluation.hints import hints
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import MAX_FIELDS
@@ -222,8 +221,11 @@ def result_json(
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
-    if found_hints := hints(result):
-        case_report["hints"] = found_hints
+    if result.difference is not None:
+        from pytest_queryeval.evaluation.hints import hints
+
+        if found_hints := hints(result):
+            case_report["hints"] = found_hints
     if field_scores := _field_scores(result.trials):
         case_report["field_scores"] = dict(islice(field_scores.items(), MAX_FIELDS))
         if (left_out := len(field_scores) - MAX_FIELDS) > 0:
@@ -241,7 +243,7 @@ def _field_scores(trials: Sequence[Trial]) -> dict[str, float]:
     for trial in trials:
         for name, score in trial.field_scores.items():
             scores[name].append(score)
-    return {name: fmean(values) for name, values in scores.items()}
+    return {name: fsum(values) / len(values) for name, values in scores.items()}
 
 
 class TableReport(TypedDict):

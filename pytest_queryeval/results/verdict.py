@@ -19,8 +19,7 @@ from pytest_queryeval.core.model import CHALLENGED_ACCURACY, CaseResult
 from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
-from pytest_queryeval.results.baseline import NO_COMMON_CASE
-from pytest_queryeval.results.baseline.comparison import ON_MISS, is_foreign
+from pytest_queryeval.results.baseline import NO_COMMON_CASE, ON_MISS, is_foreign
 from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import format_score, limits_text, one_line, pluralize

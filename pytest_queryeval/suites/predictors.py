@@ -23,7 +23,6 @@ from pytest_queryeval.documents.values import (
     whole_number,
 )
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
-from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, settings_at, settings_shape
 from pytest_queryeval.text.redaction import mask_credentials
 
@@ -130,6 +129,8 @@ def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
 def _predictor_of(text: str) -> str | None:
     if text.startswith(("http://", "https://")):
         return "http"
+    from pytest_queryeval.predictors.file.predictions import is_known
+
     if is_known(text) or is_known(text.partition("?")[0]):
         return "file"
     if ":" in text:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import is_below
 from pytest_queryeval.core.model import Outcome
-from pytest_queryeval.core.report import RunFacts, RunResults
+from pytest_queryeval.core.report import BaselineReport, RunFacts, RunResults
 from pytest_queryeval.results.case_store import report_order, select
 
 NO_COMMON_CASE = (
@@ -29,6 +29,7 @@ MET_BY_OUTCOME: Mapping[Outcome, bool] = {
     "missed": False,
     "xfailed": False,
 }
+ON_MISS, GOLD_DRIFT = "on_miss changed", "gold's answer changed"  # what changed besides the system
 FlipKind: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 
 
@@ -164,3 +165,9 @@ def in_scope(path: str, run: RunFacts) -> bool:
         is_below(path, ignored) or any(fnmatchcase(place, ignored) for place in places)
         for ignored in run["requested_paths"]["ignored"]
     )
+
+
+def is_foreign(baseline: BaselineReport) -> bool:
+    """Return whether baseline and run have no case in common."""
+    counts = baseline["cases"]
+    return counts["removed"] == counts["before"] > 0 and counts["after"] > 0

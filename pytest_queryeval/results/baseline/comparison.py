@@ -29,7 +29,14 @@ from pytest_queryeval.core.report import (
     SuiteChange,
 )
 from pytest_queryeval.results.aggregation import MAX_FIELDS, MOST_COUNTED, cause_labels, lower_is_better
-from pytest_queryeval.results.baseline import MET_BY_OUTCOME, RunDifference, in_scope, run_difference
+from pytest_queryeval.results.baseline import (
+    GOLD_DRIFT,
+    MET_BY_OUTCOME,
+    ON_MISS,
+    RunDifference,
+    in_scope,
+    run_difference,
+)
 from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, is_defined_otherwise, mean
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
@@ -41,10 +48,8 @@ REMOVED = "cases removed"
 LEFT_OUT = "cases no longer selected"
 SKIPPED = "cases newly skipped"
 XFAIL = "cases newly marked xfail"
-ON_MISS = "on_miss changed"
 METRICS = "metrics no longer computed"
 ANSWERABLE = "answerable edited"
-GOLD_DRIFT = "gold's answer changed"
 FEWER = "fewer cases in a file"
 DECISION = "decision on gold"
 LOOSENED = "gate removed or loosened"
@@ -98,12 +103,6 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     ]
     run_changes = (*_smaller_files(difference), *_changed_gates(before, after), *_conditions(before, after))
     return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in run_changes)]
-
-
-def is_foreign(baseline: BaselineReport) -> bool:
-    """Return whether baseline and run have no case in common."""
-    counts = baseline["cases"]
-    return counts["removed"] == counts["before"] > 0 and counts["after"] > 0
 
 
 def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
