@@ -42,6 +42,7 @@ from pytest_queryeval.text.formatting import (
 )
 
 MAX_ELEMENTS = 100  # of a list or a struct that are compared one by one
+JSON_STARTS = ("[", "{")
 MAX_JSON = 20_000  # characters of a text that is compared by element if it is JSON
 
 
@@ -150,7 +151,8 @@ def differing_columns(
     for key, differing, rows in changes:
         for place in differing:
             cells = rows["gold"][place], rows["predicted"][place]
-            elements = _elements(*cells, names[place], policies[place]) if limit else [(names[place], *cells)]
+            has_elements = limit and isinstance(cells[0], tuple | FrozenMapping | str)
+            elements = _elements(*cells, names[place], policies[place]) if has_elements else ((names[place], *cells),)
             for name, gold, predicted in elements:
                 if (place, name) not in found:
                     found[place, name] = {"column": name, "rows": 0, "of": paired_rows, "examples": []}
@@ -169,7 +171,7 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
     Of lists with the same elements their order differs, of structs with some of the same keys their keys.
     """
     sides = gold, predicted
-    if isinstance(gold, str) and isinstance(predicted, str):
+    if isinstance(gold, str) and isinstance(predicted, str) and gold[:1] in JSON_STARTS:
         sides = _json_of(gold), _json_of(predicted)
         if is_equal(canonical_value(sides[0], policy), canonical_value(sides[1], policy), policy):  # but for blanks
             sides = gold, predicted
@@ -196,7 +198,7 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
 
 def _json_of(text: str) -> Cell:
     """Return the list or the object that a text is in JSON; the text if it is neither."""
-    if text[:1] not in ("[", "{") or len(text) > MAX_JSON:
+    if text[:1] not in JSON_STARTS or len(text) > MAX_JSON:
         return text
     try:
         return _frozen(json.loads(text))

@@ -88,11 +88,12 @@ class Comparison:
         unpaired = self._pair.unpaired(tuple(range(1 + len(self._names))))
         missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
         counts: DifferenceCounts = {"missing": len(missing), "extra": len(extra)}
-        added = Counter(row.name for row in gold_rows if row.word == WORDS["gold", "gold"])
-        added -= Counter(row.name for row in missing)
+        added, not_added = (
+            Counter(row.name for row in rows if row.word == WORDS["gold", "gold"]) for rows in (gold_rows, missing)
+        )
         missing, extra, pairs = _by_key(missing, extra)
         missing, extra, likely_pairs = _by_likeness(missing, extra, self._state_policy)
-        by_column = list(self._by_column([*pairs, *likely_pairs], added, limit))
+        by_column = list(self._by_column([*pairs, *likely_pairs], added - not_added, limit))
         unexplained = [pair.gold for pair in pairs if not self._change(pair).differing]  # generated keys differ
         others = list(_summaries([*missing, *(row._replace(word=CHANGED) for row in unexplained)], extra))
         if not self._returns_the_same:
