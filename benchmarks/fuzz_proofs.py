@@ -26,7 +26,7 @@ from typing import Any
 import duckdb
 
 from pytest_queryeval.core.table import Policy, Table
-from pytest_queryeval.features.challenge.proof import prove
+from pytest_queryeval.features.strength.sql.proof import prove, with_nullable_keys
 from pytest_queryeval.features.strength.sql.source_tables import read_tables
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
@@ -584,7 +584,7 @@ def answer(connection: Any, query: str) -> Table | None:
 
 def proved_pairs(schema: Schema, chance: Random, made: Counter[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield pairs of texts for the same query that are proved, with the rules; add the pairs that are tried to `made`."""
-    tables = read_tables(schema.ddl, schema.engine)
+    tables = with_nullable_keys(read_tables(schema.ddl, schema.engine))
     for _ in range(QUERIES):
         seed = chance.random()
         texts = [Writer(schema, Random(seed), Random(chance.random())).query() for _ in range(TEXTS)]

@@ -135,9 +135,9 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     if challenge is None:
         rules: tuple[str, ...] = ()
         if settings.kind == "sql" and tables:
-            from pytest_queryeval.features.challenge.proof import prove
+            from pytest_queryeval.features.strength.sql.proof import prove, with_nullable_keys
 
-            rules = prove(gold, predicted, settings.dialect, tables, settings.policy)
+            rules = prove(gold, predicted, settings.dialect, with_nullable_keys(tables), settings.policy)
         challenge = {**_challenge("proved"), "rules": [*rules]} if rules else _search(case, gold, predicted, session)
         if challenge["verdict"] != "unchallenged":
             store.save(key, challenge)

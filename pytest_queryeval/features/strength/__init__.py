@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import islice, zip_longest
 from random import Random
@@ -36,8 +36,6 @@ MAX_MUTANTS = 200  # of a query
 MIN_MUTANTS = 10  # that long ones may have, however long they are
 MAX_NODES = 50_000  # of the trees of all mutants together
 CHANGE_CHARACTERS = 200
-NO_DUPLICATES = "no row occurs twice"
-ONE_ROW = "there is one row at most"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ class Mutant:
     """A query that differs from gold in one place, as a wrong prediction might.
 
     `operator` names the sort of change, `clause` where it is and `change` what it is. `equivalent` is the reason for
-    which the query is known to answer as gold on any data that keeps the constraints; empty for the others.
+    which the query is known to answer as gold on any data that keeps the constraints; empty for the others. If data
+    do not tell it from gold either, `proof` looks for such a reason, which may take milliseconds.
     """
 
     query: str
@@ -53,6 +52,8 @@ class Mutant:
     clause: str
     change: str
     equivalent: str = ""
+    proof: Callable[[], Sequence[str]] = field(default=tuple, compare=False, repr=False)
+    """Returns the rules that prove that the query answers as gold; empty without a proof."""
 
 
 class Constraints(NamedTuple):

@@ -97,7 +97,7 @@ def measure_strength(case: Case, session: Session, variants_of: VariantsOf | Non
         timeouts += execution.error is not None and execution.error.kind == "timeout"
         if not is_right(execution, golds, case, session):
             killed.append(mutant)
-        elif mutant.equivalent:
+        elif mutant.equivalent or mutant.proof():
             equivalent.append(mutant)
         else:
             is_alive = all(_passes(mutant, variant_case, session) for variant_case in variant_cases)

@@ -141,7 +141,8 @@ def test_the_text_names_clauses_once_and_says_what_is_not_measured(printed):
     assert {line.strip() for line in limited if line.startswith("  ")} == {
         "LIMIT 9 → LIMIT 10",
         "LIMIT 9 → LIMIT 8",
-        "LIMIT 9 dropped",
+        "SELECT: DISTINCT added",
+        "and 1 more",
     }
     assert "not measured: s.queryeval.yaml:4: case 'a': gold cannot be read: LIKE lacks a part, line 1, " in unread
     assert not any(line.startswith("::") for line in hostile.splitlines())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import IRI, Literal, Policy, Table
-from pytest_queryeval.features.strength import NO_DUPLICATES, ONE_ROW, Mutant, distinct_mutants, numbers_beside
+from pytest_queryeval.features.strength import Mutant, distinct_mutants, numbers_beside
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, SUBCLASS, Quad, Vocabulary, constant
 from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.languages.sparql.tree import (
@@ -45,6 +45,8 @@ MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
 NEAREST = 2  # names that replace one, by similarity
+NO_DUPLICATES = "no row occurs twice"
+ONE_ROW = "there is one row at most"
 UNUSED = "its variables are used nowhere else"
 _FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _CONNECTORS = {"&&": "||", "||": "&&"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 
 from sqlglot import exp
@@ -13,7 +13,8 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.strength import Mutant, distinct_mutants
 from pytest_queryeval.features.strength.sql import operators
-from pytest_queryeval.features.strength.sql.facts import Mutation, Site
+from pytest_queryeval.features.strength.sql.operators import Mutation, Site
+from pytest_queryeval.features.strength.sql.proof import prove
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
@@ -59,8 +60,8 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
         columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)
     queries = [*tree.find_all(exp.Query)]
-    base_site = Site(select=exp.Select(), tables=tables, columns=columns, policy=policy, dialect=dialect)
-    sites = [replace(base_site, select=query) for query in queries if isinstance(query, exp.Select)]
+    base_site = Site(exp.Select(), tables, columns, dialect)
+    sites = [base_site._replace(select=query) for query in queries if isinstance(query, exp.Select)]
     edits = [
         *(chain.from_iterable(map(operator, sites)) for operator in _SELECT_OPERATORS),
         *(chain.from_iterable(map(operator, queries, repeat(base_site))) for operator in _QUERY_OPERATORS),
@@ -73,12 +74,14 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
             change = f"{before} dropped" if edit.new is None else f"{before} → {after}"
         clause = edit.node if isinstance(edit.node, tuple(_CLAUSES)) else edit.node.find_ancestor(*_CLAUSES)
         is_uncompared = any(edit.node is item for item in uncompared)
+        mutated = _edited(tree, edit, dialect)
         return Mutant(
-            query=_edited(tree, edit, dialect),
+            query=mutated,
             operator=edit.operator,
             clause=next((name for type_, name in _CLAUSES.items() if isinstance(clause, type_)), ""),
             change=change,
-            equivalent=edit.equivalent or ("the column is not compared" if is_uncompared else ""),
+            equivalent="the column is not compared" if is_uncompared else "",
+            proof=partial(prove, query, mutated, dialect, tables, policy),
         )
 
     return distinct_mutants(tree.sql(dialect=dialect), sum(1 for _ in tree.walk()), edits, mutant_of)

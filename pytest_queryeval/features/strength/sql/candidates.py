@@ -21,6 +21,7 @@ from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import Constraints
+from pytest_queryeval.features.strength.sql.proof.facts import linked
 from pytest_queryeval.features.strength.sql.rows import (
     MAX_ROWS,
     RowGenerator,
@@ -43,7 +44,6 @@ from pytest_queryeval.features.strength.sql.values import (
 )
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
-from pytest_queryeval.languages.sql.facts import linked
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
 
 T = TypeVar("T")

@@ -6,46 +6,25 @@ clauses (columns, aggregates, DISTINCT, joins, grouping, order, limits, set oper
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import Dialect, exp
-from sqlglot.optimizer.simplify import simplify
 
-from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.strength import NO_DUPLICATES, ONE_ROW, numbers_beside
-from pytest_queryeval.features.strength.sql.facts import (
-    ARITHMETIC,
-    COMPARISONS,
-    Facts,
-    Mutation,
-    NodeType,
-    Site,
-    conjuncts,
-    of_type,
-    own_nodes,
-    replaced,
-)
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.features.strength import numbers_beside
+from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
+from pytest_queryeval.languages.sql.tree_reader import at_position
+
+NodeType: TypeAlias = type[exp.Expr]  # of nodes
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 _BOUNDARIES: dict[NodeType, NodeType] = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
 # In the order of COMPARISONS: =, <>, >, >=, <, <=.
 _FLIPPED: dict[NodeType, NodeType] = dict(
     zip(COMPARISONS, (exp.NEQ, exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE), strict=True)
 )
-_TESTS = (operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le)
-_HOLDS: dict[NodeType, Callable[[float, float], bool]] = dict(zip(COMPARISONS, _TESTS, strict=True))
-MAX_SIMPLIFIED = 100  # nodes
-INTEGER_TYPE = "all values are integers"
-ALWAYS_TRUE = "the condition is always true"
-DUPLICATES_IGNORED = "duplicates do not matter"
-ORDER_IGNORED = "the order does not matter"
-NEVER_NULL = "the column is never NULL"
-DETERMINED = "the other keys determine it"
-ONE_MATTERS = "only the first row, or whether there is one, matters"
-
 _AGGREGATES: dict[NodeType, NodeType] = {exp.Min: exp.Max, exp.Max: exp.Min, exp.Sum: exp.Avg, exp.Avg: exp.Sum}
 _SWAPPED: dict[NodeType, NodeType] = {exp.Add: exp.Sub, exp.Sub: exp.Add, exp.Mul: exp.Div, exp.Div: exp.Mul}
 _SET_OPERATIONS: dict[NodeType, tuple[NodeType, ...]] = {
@@ -55,19 +34,61 @@ _SET_OPERATIONS: dict[NodeType, tuple[NodeType, ...]] = {
 }
 
 
+class Mutation(NamedTuple):
+    """A node of a tree, and what replaces it; None removes it.
+
+    `operator` names the type of change. `change` describes it if the texts of both nodes would be too long.
+    """
+
+    node: exp.Expr
+    new: exp.Expr | None
+    operator: str
+    change: str = ""
+
+
+class Site(NamedTuple):
+    """A SELECT to change, with the tables of the source, and what names refer to."""
+
+    select: exp.Select
+    tables: Tables
+    columns: Columns
+    dialect: str
+
+    @property
+    def names(self) -> Names:
+        """What its names refer to."""
+        return self.columns.names(self.select)
+
+    @property
+    def conditions(self) -> Iterator[exp.Expr]:
+        """The nodes of these conditions."""
+        return chain.from_iterable(map(own_nodes, self.clauses))
+
+    @property
+    def clauses(self) -> Iterator[exp.Expr]:
+        """The conditions of ON, WHERE and HAVING."""
+        for join in self.select.args.get("joins") or ():
+            if (on := join.args.get("on")) is not None:
+                yield on
+        for name in ("where", "having"):
+            if (clause := self.select.args.get(name)) is not None:
+                yield clause.this
+
+    def table(self, alias: str) -> TableDefinition | None:
+        """Return the table of an item of FROM; None for what is no table, or whose columns are not known."""
+        node = self.names.sources[alias].node
+        is_table = isinstance(node, exp.Table) and find_cte(node) is None
+        return self.tables.get(node.name.lower()) if is_table else None
+
+
 def comparisons(site: Site) -> Iterator[Mutation]:
     """Change the operators of comparisons, but for the equalities of joins."""
     for node in site.conditions:
         if type(node) in _BOUNDARIES:
-            new = of_type(node, _BOUNDARIES[type(node)])
-            fractional = _has_fraction(node.this) or _has_fraction(node.expression)
-            is_integer = site.facts.is_integer(node.this) or site.facts.is_integer(node.expression)
-            reason = INTEGER_TYPE if fractional and is_integer else _same_counts(node, new, site)
-            yield Mutation(node, new, "comparison-boundary", equivalent=reason)
+            yield Mutation(node, of_type(node, _BOUNDARIES[type(node)]), "comparison-boundary")
         joins = isinstance(node, exp.EQ) and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
         if type(node) in _FLIPPED and not joins:
-            new = of_type(node, _FLIPPED[type(node)])
-            yield Mutation(node, new, "comparison-flip", equivalent=_same_counts(node, new, site))
+            yield Mutation(node, of_type(node, _FLIPPED[type(node)]), "comparison-flip")
 
 
 def values(site: Site) -> Iterator[Mutation]:
@@ -75,8 +96,7 @@ def values(site: Site) -> Iterator[Mutation]:
     for node in site.conditions:
         if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Literal):
             for new in _neighbours(node.expression):
-                changed = replaced(node, expression=new)
-                yield Mutation(node, changed, "value", equivalent=_same_counts(node, changed, site))
+                yield Mutation(node, replaced(node, expression=new), "value")
         elif isinstance(node, exp.Between | exp.In):
             operands = [node.args.get("low"), node.args.get("high"), *node.expressions]
             for literal in operands:
@@ -97,15 +117,12 @@ def connectors(site: Site) -> Iterator[Mutation]:
             else:
                 sides = [exp.Paren(this=side) if isinstance(side, exp.Or) else side for side in sides]
                 new = exp.And(this=sides[0], expression=sides[1])
-            yield Mutation(node, new, "connector", equivalent=_simplified_same(node, new))
+            yield Mutation(node, new, "connector")
             for kept_condition, dropped in ((node.this, node.expression), (node.expression, node.this)):
                 if isinstance(dropped, exp.And | exp.Or):  # its own conditions are left out one by one
                     continue
-                same = _simplified_same(node, kept_condition)
-                if any(part is dropped for part in conjuncts(clause)) and _follow([dropped], site):
-                    same = same or ALWAYS_TRUE
                 change = f"{type(node).__name__.upper()} {dropped.sql(dialect=site.dialect)} dropped"
-                yield Mutation(node, kept_condition.copy(), "condition-dropped", change, same)
+                yield Mutation(node, kept_condition.copy(), "condition-dropped", change)
 
 
 def dropped_clauses(site: Site) -> Iterator[Mutation]:
@@ -113,8 +130,7 @@ def dropped_clauses(site: Site) -> Iterator[Mutation]:
     for name in ("where", "having"):
         clause = site.select.args.get(name)
         if clause is not None:
-            same = ALWAYS_TRUE if _follow([*conjuncts(clause)], site) else ""
-            yield Mutation(clause, None, f"{name}-dropped", equivalent=same)
+            yield Mutation(clause, None, f"{name}-dropped")
     for node in site.conditions:
         if isinstance(node, exp.Not) and not isinstance(node.this.unnest(), exp.Is):
             yield Mutation(node, node.this.copy(), "not-dropped")
@@ -139,13 +155,12 @@ def ranges(site: Site) -> Iterator[Mutation]:
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
             continue
         value, low, high = (node.args[name] for name in ("this", "low", "high"))
-        for low_type, high_type, bound in ((exp.GT, exp.LTE, low), (exp.GTE, exp.LT, high)):
+        for low_type, high_type in ((exp.GT, exp.LTE), (exp.GTE, exp.LT)):
             both_bounds = exp.And(
                 this=low_type(this=value.copy(), expression=low.copy()),
                 expression=high_type(this=value.copy(), expression=high.copy()),
             )
-            same = INTEGER_TYPE if site.facts.is_integer(value) and _has_fraction(bound) else ""
-            yield Mutation(node, exp.Paren(this=both_bounds), "between", equivalent=same)
+            yield Mutation(node, exp.Paren(this=both_bounds), "between")
 
 
 def patterns(site: Site) -> Iterator[Mutation]:
@@ -161,24 +176,6 @@ def patterns(site: Site) -> Iterator[Mutation]:
             yield Mutation(pattern, exp.Literal.string(changed), "like")
 
 
-def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
-    """Return whether HAVING leaves out every row without a match in a joined table, which is a group by itself."""
-    if not facts.group_keys or not facts.determine_rows(facts.grouped_columns, ignored=alias):
-        return False
-    return any(
-        (test := _count_test(condition)) is not None
-        and isinstance(condition.this.this, exp.Star)
-        and not test[0](1, test[1])
-        for condition in conjuncts(site.select.args.get("having"))
-    )
-
-
-def _has_fraction(node: exp.Expr) -> bool:
-    with suppress(ValueError):
-        return isinstance(node, exp.Literal) and not node.is_string and not float(node.name).is_integer()
-    return False
-
-
 def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
     """Yield a number that is one more, and one that is one less; of texts, those of whole numbers only."""
     text = literal.name
@@ -187,75 +184,17 @@ def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
         yield exp.Literal.string(number) if literal.is_string else exp.Literal.number(number)
 
 
-def _same_counts(node: exp.Expr, new: exp.Expr, site: Site) -> str:
-    """Return a reason if two comparisons of a count with a number hold for the same counts; else an empty text."""
-    before, after = _count_test(node), _count_test(new)
-    if before is None or after is None:
-        return ""
-    counts = range(_min_count(node.this, site), int(max(before[1], after[1])) + 3)
-    return "true for the same counts" if all(before[0](n, before[1]) == after[0](n, after[1]) for n in counts) else ""
-
-
-def _count_test(node: exp.Expr) -> tuple[Callable[[float, float], bool], float] | None:
-    if type(node) not in _HOLDS or not isinstance(node.this, exp.Count):
-        return None
-    literal = node.expression
-    if not isinstance(literal, exp.Literal) or literal.is_string:
-        return None
-    return _HOLDS[type(node)], float(literal.name)
-
-
-def _min_count(count: exp.Expr, site: Site) -> int:
-    """Return the least value of a count: a group has at least one row."""
-    inner = count.this
-    argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-    never_null = argument is None or isinstance(argument, exp.Star) or site.facts.not_null(argument)
-    return int(never_null and site.select.args.get("group") is not None)
-
-
-def _follow(conditions: list[exp.Expr], site: Site) -> bool:
-    """Return whether conditions are true in all rows for which the other conditions are."""
-    facts = site.facts_of(without=conditions)
-    for condition in conditions:
-        if isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is):
-            if not isinstance(condition.this.expression, exp.Null) or not facts.not_null(condition.this.this):
-                return False
-            continue
-        test = _count_test(condition)
-        if test is None:
-            return False
-        counts = range(_min_count(condition.this, site), int(test[1]) + 3)
-        if not all(test[0](n, test[1]) for n in counts):
-            return False
-    return True
-
-
-def _simplified_same(node: exp.Expr, new: exp.Expr) -> str:
-    """Return a reason if sqlglot simplifies two conditions to the same one; else an empty text."""
-    if next(islice(node.walk(), MAX_SIMPLIFIED, None), None) is not None:
-        return ""
-    try:
-        return "follows from the other conditions" if simplify(node.copy()) == simplify(new.copy()) else ""
-    except Exception:  # noqa: BLE001 - it evaluates literals, and raises any error for those of different types
-        return ""
-
-
 def distinct(site: Site) -> Iterator[Mutation]:
     """Drop or add DISTINCT."""
-    select, same = site.select, ""
-    if ignores_duplicates(select, site.policy):
-        same = DUPLICATES_IGNORED
-    elif site.facts.has_unique_rows:
-        same = NO_DUPLICATES
+    select = site.select
     if select.args.get("distinct") is None:
-        yield Mutation(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added", same)
+        yield Mutation(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added")
     elif not select.args["distinct"].args.get("on"):
-        yield Mutation(select, replaced(select, distinct=None), "distinct", "DISTINCT dropped", same)
+        yield Mutation(select, replaced(select, distinct=None), "distinct", "DISTINCT dropped")
 
 
 def counts(site: Site) -> Iterator[Mutation]:
     """Exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
-    facts = site.facts
     for node in _parts(site):
         if not isinstance(node, exp.Count):
             continue
@@ -265,9 +204,6 @@ def counts(site: Site) -> Iterator[Mutation]:
         column = _countable(site) if isinstance(argument, exp.Star) else argument
         if not isinstance(column, exp.Column):
             continue
-        never_null = facts.not_null(column)
-        names = facts.plain([column])
-        is_unique = bool(names) and facts.determine_rows(facts.grouped_columns | names)
         arguments_by_kind: dict[str, exp.Expr] = {
             "rows": exp.Star(),
             "values": column.copy(),
@@ -275,23 +211,15 @@ def counts(site: Site) -> Iterator[Mutation]:
         }
         kind = "rows" if isinstance(argument, exp.Star) else "different" if is_distinct else "values"
         for name, new in arguments_by_kind.items():
-            if name == kind:
-                continue
-            same = (never_null or "rows" not in (name, kind)) and (is_unique or "different" not in (name, kind))
-            reason = (NO_DUPLICATES if "different" in (name, kind) else NEVER_NULL) if same else ""
-            yield Mutation(node, replaced(node, this=new), "count", equivalent=reason)
+            if name != kind:
+                yield Mutation(node, replaced(node, this=new), "count")
 
 
 def aggregates(site: Site) -> Iterator[Mutation]:
     """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of SUM and AVG."""
-    facts = site.facts
-    single = facts.determine_rows(facts.grouped_columns)
     for node in _parts(site):
-        if type(node) not in _AGGREGATES or isinstance(node.parent, exp.Window) or node.args.get("expressions"):
-            continue
-        fixed = isinstance(node, exp.Min | exp.Max) and facts.is_determined(node.this, facts.grouped_columns)
-        same = "there is one value in each group" if single or fixed else ""
-        yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate", equivalent=same)
+        if type(node) in _AGGREGATES and not isinstance(node.parent, exp.Window) and not node.args.get("expressions"):
+            yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate")
 
 
 def joins(site: Site) -> Iterator[Mutation]:
@@ -301,44 +229,33 @@ def joins(site: Site) -> Iterator[Mutation]:
             continue
         if join.side not in ("", "LEFT") or join.args.get("method"):
             continue
-        facts = site.facts_of(loosened=join)
-        alias = facts.names.joined(join)[1]
-        kept_out = alias not in facts.extended or facts.aggregates_only(alias) or fails_alone(alias, site, facts)
-        same = (
-            "every row has a match, or those without one are left out" if kept_out or facts.partner_exists(join) else ""
-        )
         table = join.this.sql(dialect=site.dialect)
         names = [f"LEFT JOIN {table}", f"JOIN {table}"]
         new = replaced(join, side=None if join.side else "LEFT", kind=None)
-        yield Mutation(join, new, "join-type", " → ".join(names if join.side else names[::-1]), same)
+        yield Mutation(join, new, "join-type", " → ".join(names if join.side else names[::-1]))
 
 
 def orders(site: Site) -> Iterator[Mutation]:
-    """Change the direction of sort keys, leave out one or all of them."""
-    order = site.select.args.get("order")
-    if order is None:
-        return
-    facts = site.facts
-    free = ORDER_IGNORED if ignores_order(site.select, site.policy) else ONE_ROW if facts.has_one_row else ""
-    yield Mutation(order, None, "order-dropped", equivalent=free)
-    before: list[exp.Expr] = []
-    for key in order.expressions:
-        expression = facts.item(key)
-        same = free or (DETERMINED if _is_tied(expression, before, facts) else "")
-        yield Mutation(key, _turned(key, site), "order-direction", equivalent=same)
-        if len(order.expressions) > 1:
-            yield Mutation(key, None, "order-key-dropped", equivalent=same)
-        before.append(expression)
+    """Change the order of a SELECT."""
+    yield from _reordered(site.select, site)
 
 
 def set_orders(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     """Change the order of a set operation."""
+    if isinstance(query, exp.SetOperation):
+        yield from _reordered(query, site)
+
+
+def _reordered(query: exp.Expr, site: Site) -> Iterator[Mutation]:
+    """Change the direction of sort keys, leave out one or all of them."""
     order = query.args.get("order")
-    free = ORDER_IGNORED if ignores_order(query, site.policy) else ""
-    if order is not None and isinstance(query, exp.SetOperation):
-        yield Mutation(order, None, "order-dropped", equivalent=free)
-        for key in order.expressions:
-            yield Mutation(key, _turned(key, site), "order-direction", equivalent=free)
+    if order is None:
+        return
+    yield Mutation(order, None, "order-dropped")
+    for key in order.expressions:
+        yield Mutation(key, _turned(key, site), "order-direction")
+        if len(order.expressions) > 1:
+            yield Mutation(key, None, "order-key-dropped")
 
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
@@ -347,65 +264,63 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     number = limit.expression
     if not isinstance(number, exp.Literal) or not number.name.isdigit() or not (size := int(number.name)):
         return
-    facts = replace(site, select=query).facts if isinstance(query, exp.Select) else None
-    one_row = facts is not None and facts.has_one_row and not query.args.get("offset")
     # SQLite takes the first row of a query that is used as a value.
-    is_value = isinstance(query.parent, exp.Subquery) and isinstance(query.parent.parent, (*COMPARISONS, *ARITHMETIC))
-    first = (site.dialect == "sqlite" and is_value) or isinstance(query.parent, exp.Exists)
-    same = ONE_ROW if one_row else ONE_MATTERS if first else ""
+    is_value = isinstance(query.parent, exp.Subquery) and isinstance(query.parent.parent, exp.Binary)
+    if isinstance(query.parent, exp.Exists) or (is_value and site.dialect == "sqlite"):
+        return
     for changed_size in (size + 1, size - 1):
         if changed_size:
-            yield Mutation(
-                number, exp.Literal.number(str(changed_size)), "limit", f"LIMIT {size} → LIMIT {changed_size}", same
-            )
-    yield Mutation(limit, None, "limit", equivalent=same)
+            change = f"LIMIT {size} → LIMIT {changed_size}"
+            yield Mutation(number, exp.Literal.number(str(changed_size)), "limit", change)
+    yield Mutation(limit, None, "limit")
 
 
 def groups(site: Site) -> Iterator[Mutation]:
     """Group by one column fewer, or also by a selected one."""
-    group, facts = site.select.args.get("group"), site.facts
+    group = site.select.args.get("group")
     if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
         return
-    keys = facts.group_keys
-    for place, key in enumerate(group.expressions):
-        kept_keys = [kept_key for number, kept_key in enumerate(keys) if number != place]
-        same = DETERMINED if kept_keys and facts.is_determined(keys[place], facts.plain(kept_keys)) else ""
-        if kept_keys:
-            yield Mutation(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
+    for key in group.expressions:
+        if len(group.expressions) > 1:
+            yield Mutation(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped")
         else:
-            # Without aggregates, and if each row is a group, nothing is grouped.
-            is_plain = not site.select.args.get("having") and not any(isinstance(n, exp.AggFunc) for n in _parts(site))
-            same = NO_DUPLICATES if is_plain and facts.determine_rows(facts.grouped_columns) else ""
-            yield Mutation(group, None, "grouping", equivalent=same)
+            yield Mutation(group, None, "grouping")
+    keys = [_grouped(key, site) for key in group.expressions]
     for item in site.select.selects:
         column = item.unalias()
         if isinstance(column, exp.Column) and not column.is_star and column not in keys:
-            same = DETERMINED if facts.is_determined(column, facts.grouped_columns) else ""
             new = replaced(group, expressions=[*(key.copy() for key in group.expressions), column.copy()])
-            yield Mutation(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added", same)
+            yield Mutation(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added")
+
+
+def _grouped(key: exp.Expr, site: Site) -> exp.Expr:
+    """Return what a key of GROUP BY stands for: a selected expression, or itself."""
+    if isinstance(key, exp.Column):
+        return site.names.aliased(key) or key
+    return at_position(key, site.select).unalias()
 
 
 def columns(site: Site) -> Iterator[Mutation]:
     """Replace a column by the next one of its table that has the same type."""
-    facts = site.facts
     for node in [*_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
-        if not isinstance(node, exp.Column) or node.is_star or (name := facts.resolve(node)) is None:
+        match = site.columns.find(node) if isinstance(node, exp.Column) and not node.is_star else None
+        if not isinstance(node, exp.Column) or match is None or match[0] is not site.names:
             continue
-        source = facts.tables.get(name[0])
-        if source is None or name[1] not in (column_names := [*source.by_name]):
+        alias, source = match[1], site.table(match[1])
+        if source is None or node.name.lower() not in (column_names := [*source.by_name]):
             continue
-        place = column_names.index(name[1])
+        place = column_names.index(node.name.lower())
         family = _family(source.columns[place].type)
         in_turn = (*source.columns[place + 1 :], *source.columns[:place])
         replacement = next((column.name for column in in_turn if _family(column.type) == family), None)
         if replacement is None:
             continue
         new = replaced(node, this=_identifier(replacement, site))
-        if len(facts.tables) > 1:
-            new.set("table", new.args["table"] if node.table else exp.to_identifier(name[0]))
+        if len(site.names.sources) > 1:
+            new.set("table", new.args["table"] if node.table else exp.to_identifier(alias))
         clause = node.find_ancestor(exp.Join, exp.Query)
         operator = "join-condition" if isinstance(clause, exp.Join) else "column"
-        yield Mutation(node, new, operator, equivalent=_same_column(node, new, site))
+        yield Mutation(node, new, operator)
 
 
 def arithmetic(site: Site) -> Iterator[Mutation]:
@@ -420,8 +335,7 @@ def set_operations(query: exp.Expr, site: Site) -> Iterator[Mutation]:
     if isinstance(query, exp.Union):
         is_distinct = bool(query.args.get("distinct"))
         words = ("UNION", "UNION ALL") if is_distinct else ("UNION ALL", "UNION")
-        same = DUPLICATES_IGNORED if ignores_duplicates(query, site.policy) else ""
-        yield Mutation(query, replaced(query, distinct=not is_distinct), "union-all", " → ".join(words), same)
+        yield Mutation(query, replaced(query, distinct=not is_distinct), "union-all", " → ".join(words))
     if isinstance(query, exp.Except):
         new = replaced(query, this=query.expression.copy(), expression=query.this.copy())
         yield Mutation(query, new, "except-swapped", "operands of EXCEPT swapped")
@@ -447,14 +361,18 @@ def _clause_nodes(site: Site, name: str) -> Iterator[exp.Expr]:
 
 def _countable(site: Site) -> exp.Column | None:
     """Return a column to count: the first one that may be NULL, else the first one of the tables."""
-    facts = site.facts
+    # A condition is not true of NULL.
+    tested = {(node.table.lower(), node.name.lower()) for node in site.conditions if isinstance(node, exp.Column)}
     columns = [
-        exp.column(_identifier(column.name, site), table=alias if len(facts.tables) > 1 else None)
-        for alias, source in facts.tables.items()
-        if source is not None
+        (
+            column.not_null or not tested.isdisjoint((owner, column.name.lower()) for owner in ("", alias)),
+            exp.column(_identifier(column.name, site), table=alias if len(site.names.sources) > 1 else None),
+        )
+        for alias in site.names.sources
+        if (source := site.table(alias)) is not None
         for column in source.columns
     ]
-    return next((column for column in columns if not facts.not_null(column)), columns[0] if columns else None)
+    return next((node for is_never_null, node in columns if not is_never_null), columns[0][1] if columns else None)
 
 
 def _turned(key: exp.Expr, site: Site) -> exp.Expr:
@@ -469,16 +387,6 @@ def _identifier(name: str, site: Site) -> exp.Identifier:
     return exp.to_identifier(name, quoted=Dialect.get_or_raise(site.dialect).case_sensitive(name) or None)
 
 
-def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
-    """Return whether rows that are equal in the earlier keys are equal in a sort key."""
-    names = facts.plain(before)
-    if key in before or isinstance(key, exp.Literal):
-        return True
-    if facts.select.args.get("group") is None:
-        return facts.determine_rows(names) or facts.is_determined(key, names)
-    return facts.determines_group(names, before)
-
-
 def _family(type_: str) -> str:
     """Return the name of a family of types, whose columns can be compared with each other."""
     name = type_.upper().partition("(")[0].strip()
@@ -489,40 +397,19 @@ def _family(type_: str) -> str:
     return "TEXT" if "CHAR" in name or name in ("TEXT", "STRING", "CLOB") else name
 
 
-def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
-    """Return why another column in place of one changes nothing; empty if it may."""
-    facts = site.facts
-    name, new_name = facts.plain([node]), facts.plain([new])
-    counted = node.parent if isinstance(node.parent, exp.Count) else None
-    if counted is not None and facts.not_null(node) and facts.not_null(new):
-        return NEVER_NULL
-    if isinstance(node.parent, exp.Group) and name <= facts.closure(new_name) and new_name <= facts.closure(name):
-        return DETERMINED
-    clause = node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select)
-    return ONE_MATTERS if clause is site.select and isinstance(clause.parent, exp.Exists) else ""
+def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
+    """Return a copy of a node with other arguments."""
+    copy = node.copy()
+    for name, value in arguments.items():
+        copy.set(name, value)
+    return copy
 
 
-def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
-    """Return whether it does not matter how often a query returns a row."""
-    parent = query.parent
-    if parent is None:
-        return policy.duplicates == "ignore" and query.args.get("limit") is None
-    if isinstance(parent, exp.Exists):
-        return True
-    if query.args.get("limit") is not None:
-        return False
-    if isinstance(parent, exp.SetOperation):
-        return bool(parent.args.get("distinct")) or ignores_duplicates(parent, policy)
-    if isinstance(parent, exp.Subquery):
-        return isinstance(parent.parent, exp.SetOperation | exp.In) and ignores_duplicates(parent, policy)
-    return isinstance(parent, exp.In)
+def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
+    """Return a node of another type with copies of the same arguments."""
+    return type_(**node.copy().args)
 
 
-def ignores_order(query: exp.Expr, policy: Policy) -> bool:
-    """Return whether the order of a query's rows does not matter."""
-    if query.parent is None:
-        return query.args.get("limit") is None and "ignore" in (policy.row_order, policy.duplicates)
-    parent = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
-    if isinstance(parent, exp.Exists):
-        return True
-    return query.args.get("limit") is None and isinstance(parent, exp.In | exp.SetOperation)
+def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of an expression, of nested queries only their root."""
+    yield from tree.walk(prune=lambda node: node is not tree and isinstance(node, exp.Query))

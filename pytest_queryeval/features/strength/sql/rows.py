@@ -15,6 +15,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.features.strength import neighbours
+from pytest_queryeval.features.strength.sql.proof.facts import linked
 from pytest_queryeval.features.strength.sql.values import (
     Compared,
     Ranges,
@@ -23,7 +24,6 @@ from pytest_queryeval.features.strength.sql.values import (
     key_values,
     type_held,
 )
-from pytest_queryeval.languages.sql.facts import linked
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 

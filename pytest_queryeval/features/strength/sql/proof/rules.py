@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
-from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.features.challenge.proof.query import (
+from pytest_queryeval.core.db_schema import Column, Tables
+from pytest_queryeval.features.strength.sql.proof.facts import Facts
+from pytest_queryeval.features.strength.sql.proof.query import (
     Block,
-    Facts,
+    OuterJoin,
     Query,
     SetOperation,
     Term,
@@ -274,17 +275,37 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 def outer_joins(block: Block, tables: Tables) -> Block | None:
     """Write an inner join for a LEFT JOIN.
 
-    Condition: WHERE has a condition that is not true if a column of the joined table is NULL, and this table is the
-    first one of a LEFT JOIN [4].
+    Condition: its conditions are on no table of another LEFT JOIN. Either WHERE has a condition that is not true if a
+    column of the joined table is NULL, or the conditions equate a foreign key that is never NULL with the key that it
+    refers to, so that each row has a match [3], [4].
     """
-    for place, join in enumerate(block.outer_joins[:1]):
-        if any(alias == join.alias for alias, _ in Facts(block, tables).rejected):
+    facts = Facts(block, tables)
+    for place, join in enumerate(block.outer_joins):
+        others = {other.alias for other in block.outer_joins if other is not join}
+        if any(alias in others for condition in join.conditions for alias, _ in columns_of(condition)):
+            continue
+        if any(alias == join.alias for alias, _ in facts.rejected) or _always_matches(block, join, facts):
             return replace(
                 block,
                 where=(*block.where, *join.conditions),
                 outer_joins=_without(block.outer_joins, place),
             )
     return None
+
+
+def _always_matches(block: Block, join: OuterJoin, facts: Facts) -> bool:
+    """Return whether each row has a match in a LEFT JOIN, by a foreign key that is never NULL."""
+    pairs = set[tuple[Column, Column]]()
+    for condition in join.conditions:
+        if condition[0] != "eq" or not (condition[1][0] == condition[2][0] == "column"):
+            return False
+        first, second = sorted(map(name_of, condition[1:]), key=lambda name: name[0] == join.alias)
+        pairs.add((first, second))
+    return any(
+        {*key} == pairs and all(facts.is_not_null(name) for name, _ in key)
+        for owner in block.inner_tables
+        for key in facts.references(owner, join.alias, pairs)
+    )
 
 
 def unused_outer_joins(block: Block, tables: Tables) -> Block | None:

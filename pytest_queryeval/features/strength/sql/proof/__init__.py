@@ -10,12 +10,12 @@ from math import factorial, prod
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.challenge.proof import rules
-from pytest_queryeval.features.challenge.proof.query import (
+from pytest_queryeval.features.strength.sql.proof import rules
+from pytest_queryeval.features.strength.sql.proof.facts import Facts, linked
+from pytest_queryeval.features.strength.sql.proof.query import (
     AGGREGATES,
     CONSTANTS,
     Block,
-    Facts,
     Query,
     SetOperation,
     Term,
@@ -24,12 +24,13 @@ from pytest_queryeval.features.challenge.proof.query import (
     have_one_family,
     name_of,
     nodes,
+    only_joins,
     operands,
+    require_named_alike,
     require_size,
     rewritten,
 )
-from pytest_queryeval.features.challenge.proof.reading import read
-from pytest_queryeval.languages.sql.facts import linked
+from pytest_queryeval.features.strength.sql.proof.reading import read
 
 MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times
@@ -38,6 +39,7 @@ _CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exist
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
 ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
+NESTED_DISTINCT = "nested-distinct"
 
 RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
     "negation": rules.negation,
@@ -75,39 +77,42 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
 
     Every proof has the rule `aliases`: names of tables and of columns, the order of operands, of conditions and of
     inner joins do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves out
-    an ORDER BY that the policy does not compare; by `finer-order`, rows that tie in gold may be ordered further.
+    an ORDER BY that the policy does not compare; by `finer-order`, rows that tie in gold may be ordered further. By
+    `nested-distinct`, it does not matter how often a row occurs in what IN, EXISTS and set operations read.
     """
-    has_free_columns = policy.columns == "any" and policy.extra_columns == "reject" and not policy.gold_columns
-    if policy.row_order == "strict" or not has_free_columns:
+    if policy.row_order == "strict":
         return ()
+    has_free_columns = policy.columns == "any" and policy.extra_columns == "reject" and not policy.gold_columns
     used: dict[str, None] = {ALIASES: None}
-    # SQLite allows NULL in some columns of primary keys.
-    tables = {
-        name: table.with_not_null(table.not_null.difference(table.nullable_key)) for name, table in tables.items()
-    }
     try:
         queries = [
-            _Normalizer(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)
+            _Normalizer(tables, policy, used).whole(read(text, dialect, tables, used), is_gold=is_gold)
+            for text, is_gold in ((gold, True), (predicted, False))
         ]
         if any(query.order for query in queries):
-            queries = _without_order(queries, policy, used)
-        renderer = _Renderer(tables)
+            queries = _without_order(queries, used)
+        if not has_free_columns:
+            require_named_alike(*queries)
+        renderer = _Renderer(tables, has_free_columns=has_free_columns)
         names = [renderer.query(query, {}, {}, depth=0) for query in queries]
     except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
     return tuple(used) if names[0] == names[1] else ()
 
 
-def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
+def with_nullable_keys(tables: Tables) -> Tables:
+    """Return tables in whose primary keys NULL may be where SQLite admits it."""
+    return {name: table.with_not_null(table.not_null.difference(table.nullable_key)) for name, table in tables.items()}
+
+
+def _without_order(queries: Sequence[Query], used: dict[str, None]) -> list[Query]:
     """Return gold and predicted without sort keys that do not matter."""
     gold, predicted = queries
-    limited = any(isinstance(query, Block) and query.limit is not None for query in queries)
-    is_compared = policy.row_order == "auto" and policy.duplicates == "count"
-    if limited:
+    if any(isinstance(query, Block) and query.limit is not None for query in queries):
         return [gold, predicted]
-    if not gold.order or not is_compared:
+    if not gold.order:
         used[ORDER_WITHOUT_EFFECT] = None
-        return [replace(gold, order=()), replace(predicted, order=())]
+        return [gold, replace(predicted, order=())]
     if len(predicted.order) > len(gold.order):
         used[FINER_ORDER] = None
         return [gold, replace(predicted, order=predicted.order[: len(gold.order)])]
@@ -123,14 +128,20 @@ class _Normalizer:
         self._compares_order = policy.row_order == "auto" and policy.duplicates == "count"
         self._used = used
         self._steps = 0
+        self._normal_queries: set[Query] = set()  # those that are in normal form already
 
-    def whole(self, query: Query) -> Query:
+    def whole(self, query: Query, *, is_gold: bool) -> Query:
         """Return the normal form of a query that is not nested."""
-        if isinstance(query, Block) and self._policy.duplicates == "ignore" and query.limit is None:
+        is_cut = isinstance(query, Block) and query.limit is not None
+        if query.order and not self._compares_order and not is_cut:
+            self._used[ORDER_WITHOUT_EFFECT] = None
+            query = replace(query, order=())
+        if isinstance(query, Block) and self._policy.duplicates == "ignore" and not is_cut:
             query = replace(query, is_distinct=True)
-        has_selected_keys = isinstance(query, SetOperation) or all(key in query.select for key, _ in query.order)
-        if isinstance(query, Block) and query.is_distinct and self._compares_order and not has_selected_keys:
-            raise UnprovableError("DISTINCT rows of which it is not known which tie")
+        if isinstance(query, Block) and query.is_distinct and self._compares_order:
+            has_selected_keys = all(key in query.select for key, _ in query.order)
+            if not has_selected_keys and (is_gold or not Facts(query, self._tables).has_unique_rows()):
+                raise UnprovableError("DISTINCT rows of which it is not known which tie")
         query = self._normal(query)
         if not isinstance(query, Block) or query.limit is None:
             return query
@@ -140,13 +151,24 @@ class _Normalizer:
         return query
 
     def _normal(self, query: Query) -> Query:
-        if isinstance(query, SetOperation):
-            for name, rule in SET_RULES.items():
-                if (result := rule(query, self._tables)) is not None:
-                    self._used[name] = None
-                    return self._normal(result)
-            return replace(query, left=self._nested(query.left), right=self._nested(query.right))
-        block = self._with_normal_queries(query)
+        if query in self._normal_queries:
+            return query
+        normal = self._normal_set_operation(query) if isinstance(query, SetOperation) else self._normal_block(query)
+        self._normal_queries.add(normal)
+        return normal
+
+    def _normal_set_operation(self, query: SetOperation) -> Query:
+        is_set = query.operator != "union all"
+        left, right = (self._nested(side, is_set=is_set) for side in (query.left, query.right))
+        query = replace(query, left=left, right=right)
+        for name, rule in SET_RULES.items():
+            if (result := rule(query, self._tables)) is not None:
+                self._used[name] = None
+                return self._normal(result)
+        return query
+
+    def _normal_block(self, block: Block) -> Block:
+        block = self._with_normal_queries(block)
         while (rewritten_block := self._step(block)) is not None:
             block = self._with_normal_queries(rewritten_block)
         self._require_determined(block)
@@ -165,13 +187,25 @@ class _Normalizer:
                 return result
         return None
 
-    def _nested(self, query: Query) -> Query:
-        """Return the normal form of a query whose order does not matter, since all of its rows are used."""
+    def _nested(self, query: Query, *, is_set: bool = False) -> Query:
+        """Return the normal form of a query whose order does not matter, since all of its rows are used.
+
+        With `is_set`, neither does how often a row occurs.
+        """
         if isinstance(query, Block) and query.limit is None:
             query = replace(query, order=())
         query = self._normal(query)
         if isinstance(query, Block) and query.limit is not None and not self._is_cut_determined(query):
             raise UnprovableError("LIMIT of a nested query")
+        if (
+            is_set
+            and only_joins(query)
+            and query.is_distinct
+            and all(have_one_family(term, term) for term in query.select)
+        ):
+            self._used[NESTED_DISTINCT] = None
+            query = replace(query, is_distinct=False)
+            self._normal_queries.add(query)
         return query
 
     def _with_normal_queries(self, block: Block) -> Block:
@@ -179,7 +213,8 @@ class _Normalizer:
         return replace(block.mapped(lambda term: rewritten(term, self._with_normal_operands)), tables=tables)
 
     def _with_normal_operands(self, term: Term) -> Term:
-        parts = tuple(self._nested(part) if isinstance(part, Query) else part for part in term)
+        is_set = term[0] in ("in", "exists")
+        parts = tuple(self._nested(part, is_set=is_set) if isinstance(part, Query) else part for part in term)
         if term[0] == "query":
             nested = parts[1]
             if not isinstance(nested, Block) or not (Facts(nested, self._tables).has_one_row() or nested.limit == 1):
@@ -287,8 +322,9 @@ def _has_single_representation(part: Term, block: Block) -> bool:
 class _Renderer:
     """Names queries: the same for those that differ in names of tables and columns, and in orders without effect."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, *, has_free_columns: bool) -> None:
         self._tables = tables
+        self._has_free_columns = has_free_columns
         self._sources: dict[str, str | Query] = {}  # of the queries that are being rendered, by alias
         self._names: dict[str, str] = {}  # of queries by their texts, in which nested queries stand by their names
         self._rendered = 0
@@ -364,7 +400,7 @@ class _Renderer:
             group = sorted({*(equal.get(name, name) for name in names), *other_terms})
         select = [text(term) for term in block.select]
         parts = {
-            "select": sorted(select) if depth == 0 else select,
+            "select": sorted(select) if depth == 0 and self._has_free_columns else select,
             "distinct": block.is_distinct,
             "from": sorted(named.values()),
             "left joins": [(aliases[of.alias], sorted({*map(text, of.conditions)})) for of in block.outer_joins],

@@ -10,7 +10,7 @@ from itertools import count, pairwise
 from sqlglot import Token, TokenType, exp
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.features.challenge.proof.query import (
+from pytest_queryeval.features.strength.sql.proof.query import (
     MAX_EXPANDED_NODES,
     Block,
     OuterJoin,
@@ -172,7 +172,7 @@ class _Reader:
             conditions = conjuncts(self._term(join.args["on"])) if join.args.get("on") is not None else []
             if join.side == "LEFT" and join.kind in ("", "OUTER"):
                 outer_joins.append(OuterJoin(alias=unique_alias, conditions=tuple(conditions)))
-            elif join.side or join.kind not in ("", "INNER", "CROSS") or outer_joins:
+            elif join.side or join.kind not in ("", "INNER", "CROSS"):
                 raise UnprovableError("JOIN")
             else:
                 where += conditions

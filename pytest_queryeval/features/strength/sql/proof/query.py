@@ -1,4 +1,4 @@
-"""Queries in the form that the rules of proofs rewrite, and what holds for their rows.
+"""Queries in the form that the rules of proofs rewrite.
 
 A query has tables, single conditions, and expressions as tuples.
 
@@ -9,13 +9,12 @@ literals `("number", "1")` and `("text", "a")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
-from pytest_queryeval.core.db_schema import Column, Tables
-from pytest_queryeval.languages.sql.facts import JoinedRows, non_null_columns
+from pytest_queryeval.core.db_schema import Column
 
 Term: TypeAlias = tuple[Any, ...]
 
@@ -248,6 +247,14 @@ def require_size(query: Query) -> None:
         raise UnprovableError("it is too long")
 
 
+def require_named_alike(first: Query, second: Query) -> None:
+    """Raise `UnprovableError` unless two SELECTs have the same columns by name."""
+    if not isinstance(first, Block) or not isinstance(second, Block) or first.names != second.names:
+        raise UnprovableError("columns of other names")
+    if "" in first.names:
+        raise UnprovableError("columns of which it is not known how an engine names them")
+
+
 def require_own_aggregates(block: Block) -> None:
     """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
     if aggregates_in(*block.where):
@@ -265,60 +272,6 @@ def conjuncts(term: Term) -> Sequence[Term]:
     return [part for operand in operands(term) for part in conjuncts(operand)] if term[0] == "and" else [term]
 
 
-class Facts(JoinedRows):
-    """The facts of one SELECT: which columns are equal, never NULL, or determined by others."""
-
-    def __init__(self, block: Block, tables: Tables) -> None:
-        self._block = block
-        pairs = [(name_of(first), name_of(second)) for first, second in block.equalities]
-        constants = {
-            name_of(column)
-            for condition in block.where
-            if condition[0] == "eq"
-            for column, constant in (condition[1:], condition[:0:-1])
-            if column[0] == "column" and constant[0] == constant_of(column)
-        }
-        super().__init__(
-            tables={alias: tables[of] if isinstance(of, str) else None for alias, of in block.tables.items()},
-            equal=pairs,
-            constants=constants.union(name for pair in pairs for name in pair if name[0] not in block.tables),
-            rejected={name_of(column) for term in block.where for column in non_null_columns(term, _parts)},
-            extended=block.tables.keys() - block.inner_tables,
-        )
-
-    def not_null(self, term: Term) -> bool:
-        """Return whether an expression is a column that is NULL in no row."""
-        return term[0] == "column" and self.is_not_null(name_of(term))
-
-    def has_unique_rows(self) -> bool:
-        """Return whether no two rows of the answer are equal, also without DISTINCT."""
-        block = self._block
-        names = [name_of(term) for term in block.select if term[0] == "column"]
-        if block.group is None:
-            return self.has_one_row() or (not block.has_aggregates and self.determine_rows(names))
-        determined = self.closure(names)
-        return all(key in block.select or (key[0] == "column" and name_of(key) in determined) for key in block.group)
-
-    def has_one_row(self) -> bool:
-        """Return whether the answer has one row at most."""
-        block = self._block
-        return block.group is None and (block.has_aggregates or self.determine_rows(()))
-
-    def is_determined(self, term: Term, keys: Iterable[Term]) -> bool:
-        """Return whether an expression has one value in all rows, or groups, with the same values of these keys.
-
-        Only columns of which equal values look the same determine others.
-        """
-        determined = self.closure(name_of(key) for key in keys if have_one_family(key, key))
-        if self._block.group is not None and all(
-            key[0] == "column" and name_of(key) in determined for key in self._block.group
-        ):
-            return True  # a single group
-        return not aggregates_in(term) and all(
-            name in determined or name[0] not in self._block.tables for name in columns_of(term)
-        )
-
-
 def family_of(declared: str, dialect: str) -> str:
     """Return the family of a column by its declared type; empty if equal values may look different."""
     if dialect != "sqlite":
@@ -334,7 +287,3 @@ def constant_of(column: Term) -> str | None:
 def have_one_family(first: Term, second: Term) -> bool:
     """Return whether both are columns of which equal values are the same."""
     return first[0] == second[0] == "column" and bool(first[3]) and first[3] == second[3]
-
-
-def _parts(term: Term) -> tuple[str, Sequence[Term]]:
-    return term[0].lower(), [*operands(term)]
