@@ -75,6 +75,15 @@ def expected(oracle, columns):
     for row in golds:
         if times(row, rows) and times(row, golds) != times(row, rows) and not times(row, first):
             first[row] = (row, times(row, golds), times(row, rows))
+    more = [
+        [row for row in first for _ in range(times(row, side) - times(row, other))]
+        for side, other in ((golds, rows), (rows, golds))
+    ]
+    for row, other in paired(oracle, (golds, rows), *more):
+        more[0].remove(row)
+        more[1].remove(other)
+        pairs.append((row, other))
+    first = {row: of for row, of in first.items() if row in more[0] or row in more[1]}
     changed = [{"gold": row, "predicted": other} for row, other in pairs]
     return {"counts": counts, "missing": missing, "extra": extra, "changed": changed}, Counter(first.values())
 
@@ -218,6 +227,16 @@ SUMMARIES = [
         table(*((n, *([n] * 14)) for n in range(9)), columns=WIDE[:15]),
         table(*((n, *([n] * 7), *([n + 50] * 7)) for n in range(9)), columns=WIDE[:15]),
         "c7 differs in 9 of 9 rows: 0 → 50 (id 0), …; c8 in 9, c9 in 9, c10 in 9, c11 in 9, 2 more columns",
+    ),
+    (
+        table(*((n, *([n + 1] * 9)) for n in range(9)), columns=WIDE[:10]),
+        table(*((n, 0, 1, 2, *([n + 50] * 6)) for n in range(9)), columns=WIDE[:10]),
+        "missing 9 of 9 rows, 9 extra, which agree in no value of c0, c3, c4, c5, 3 more columns",
+    ),
+    (
+        table(*((n % 2, "big" if n > 5 else "small", "x") for n in range(20))),
+        table(*((n % 2, "big" if n > 7 else "small", "x") for n in range(20))),
+        "b differs in 2 of 20 rows: big → small, …",
     ),
     (
         table((1, "x" * 99, "k" * 99), (2, "", "")),

@@ -42,6 +42,12 @@ FORMS = [
     ("blanks", answer(("Graz", 1)), answer((" Graz ", 1)), {"whitespace": "ignore"}),
     ("text-number", answer((3, "a")), answer(("3", "a")), {"text_numbers": True}),
     ("duplicates", answer((1,), (1,)), answer((1,)), {"duplicates": "ignore"}),
+    (
+        "duplicates",
+        answer(("FR", 1), ("FR", 1), ("JP", 1)),
+        answer(("FR", 1), ("JP", 1), ("JP", 1)),
+        {"duplicates": "ignore"},
+    ),
     ("extra-columns", answer(("x",), ("y",)), answer((1, "x"), (2, "y")), {"extra_columns": "allow"}),
     ("missing-column", answer((7, "x"), (8, "x")), answer(("x",), ("x",)), {"gold_columns": ["b"]}),
     ("joined-columns", answer(("Ann", "Lee", 1), ("Bob", "Ray", 2)), answer((1, "Ann Lee"), (2, "Bob Ray")), None),

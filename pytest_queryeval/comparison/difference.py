@@ -9,17 +9,21 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value, is_equal
+from pytest_queryeval.comparison.coded_tables import CodedRow
 from pytest_queryeval.comparison.difference_texts import (
     EXAMPLES,
+    KEY_CHARACTERS,
     KEYS,
     NAMES_CHARACTERS,
     ORDER,
+    WIDE,
     change_texts,
     column_labels,
     columns_summary,
+    first_columns,
 )
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
-from pytest_queryeval.comparison.similar_rows import similar_rows
+from pytest_queryeval.comparison.similar_rows import RowPairs, similar_rows
 from pytest_queryeval.core.case_report import (
     NO_DIFFERENCE,
     ChangedRow,
@@ -68,10 +72,14 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
     repeated = dict.fromkeys(row for row in unpaired if row in gold_counts and row in predicted_times)
     equal_rows = len(gold_codes) - len(missing_at)
+    more_in_gold = [at for at in missing_at if gold_codes[at] in repeated]
+    more_in_predicted = [at for at in extra_at if predicted_codes[at] in repeated]
     missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
     extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
     counts: DifferenceCounts = {"missing": len(missing_at), "extra": len(extra_at)}
     pairs = similar_rows(tables, columns, gold_codes, predicted_codes, missing_at, extra_at)
+    repetitions = similar_rows(tables, columns, gold_codes, predicted_codes, more_in_gold, more_in_predicted)
+    pairs = RowPairs(pairs.key, pairs.rows + repetitions.rows)
 
     def predicted_row(at: int) -> Row:
         return tuple([predicted_rows[at][column] for column in columns])
@@ -82,6 +90,9 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     paired_gold, paired_predicted = {pair.gold for pair in pairs.rows}, {pair.predicted for pair in pairs.rows}
     missing_at = [at for at in missing_at if at not in paired_gold]
     extra_at = [at for at in extra_at if at not in paired_predicted]
+    unexplained = {gold_codes[at] for at in more_in_gold if at not in paired_gold}
+    unexplained |= {predicted_codes[at] for at in more_in_predicted if at not in paired_predicted}
+    repeated = dict.fromkeys(row for row in repeated if row in unexplained)
     by_column = differing_columns(
         column_labels(gold.columns),
         [tables.coded.policy_of(place) for place in range(len(gold.columns))],
@@ -103,11 +114,13 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         parts = [f"missing {len(missing_at):,} of {pluralize(len(gold_rows), 'row')}"] * bool(missing_at)
         if extra_at:
             parts += [f"{len(extra_at):,} extra" if missing_at else pluralize(len(extra_at), "extra row")]
-        if repeated:
-            more = sum(gold_counts[row] > predicted_times[row] for row in repeated)
-            sides = {"gold": more, "predicted": len(repeated) - more}
-            often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
-            parts += [f"duplicates differ: {' and '.join(often)}"]
+        if missing_at and extra_at and not pairs.rows:
+            sides = [gold_codes[at] for at in missing_at], [predicted_codes[at] for at in extra_at]
+            parts += _columns_in_which_none_agree(tables, columns, *sides)
+        more = sum(gold_counts[row] > predicted_times[row] for row in repeated)
+        numbers = {"gold": more, "predicted": len(repeated) - more}
+        often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in numbers.items() if number]
+        parts += [f"duplicates differ: {' and '.join(often)}"] if often else []
         parts += _extra_columns(tables, columns)
         summary = columns_summary(by_column, [", ".join(parts)] if parts else [])
     found: DifferenceReport[Row] = {
@@ -215,6 +228,22 @@ def _frozen(value: Any) -> Cell:
         case _:
             cell: Cell = value
             return cell
+
+
+def _columns_in_which_none_agree(
+    tables: TablePair, columns: tuple[int, ...], missing: Sequence[CodedRow], extra: Sequence[CodedRow]
+) -> list[str]:
+    """Return in words which of many columns have no value in common in missing and extra rows, if others do."""
+    names = [
+        name
+        for place, (name, golds, others) in enumerate(
+            zip(column_labels(tables.gold.columns), zip(*missing, strict=True), zip(*extra, strict=True), strict=True)
+        )
+        if not tables.coded.pair_of(place, columns[place]).chains and {*golds}.isdisjoint(others)
+    ]
+    if len(columns) <= WIDE or not 0 < len(names) < len(columns):
+        return []
+    return [f"which agree in no value of {first_columns([one_line(name, KEY_CHARACTERS) for name in names])}"]
 
 
 def _extra_columns(tables: TablePair, columns: tuple[int, ...]) -> list[str]:

@@ -134,12 +134,16 @@ def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyR
 
 def columns_summary(by_column: Sequence[ColumnDifference], others: Sequence[str]) -> str:
     """Return the columns that differ in a sentence with an example of the first one, if there is room, and `others`."""
-    named, more = by_column[1 : 1 + COLUMNS_NAMED], len(by_column) - 1 - COLUMNS_NAMED
-    names = [f"{one_line(found['column'], KEY_CHARACTERS)} in {found['rows']:,}" for found in named]
-    names += [pluralize(more, "more column")] if more > 0 else []
-    behind = [*([", ".join(names)] if names else []), *others]
+    names = [f"{one_line(found['column'], KEY_CHARACTERS)} in {found['rows']:,}" for found in by_column[1:]]
+    behind = [*([first_columns(names)] if names else []), *others]
     texts = ["; ".join([*(column_text(found, examples) for found in by_column[:1]), *behind]) for examples in (1, 0)]
     return texts[1] if len(texts[0]) > SUMMARY_CHARACTERS and behind else texts[0]
+
+
+def first_columns(texts: Sequence[str]) -> str:
+    """Return what is said of the first columns, and how many more there are."""
+    more = [pluralize(len(texts) - COLUMNS_NAMED, "more column")] if len(texts) > COLUMNS_NAMED else []
+    return ", ".join([*texts[:COLUMNS_NAMED], *more])
 
 
 def column_lines(

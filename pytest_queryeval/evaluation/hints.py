@@ -100,14 +100,20 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
         for gold, predicted in columns
         for cells in product(gold, predicted)
     )
-    has_same_rows = not any(difference.get("counts", {"missing": 1}).values()) and not difference["repeated"]
+    has_same_rows = not any(difference.get("counts", {"missing": 1}).values())
+    differ_in_number = bool(difference["repeated"] or (has_same_rows and difference["changed"]))
     settings: tuple[tuple[bool, HintKind, str, dict[str, JsonValue]], ...] = (
         (_has_midnight(columns), "midnight", "a date may equal its midnight", {"dates": "midnight"}),
         (are_numbers_texts, "text-number", "a number and its text may be equal", {"text_numbers": True}),
         (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
         (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
-        (bool(difference["repeated"]), "duplicates", "duplicates do not matter", {"duplicates": "ignore"}),
-        (has_same_rows, "extra-columns", "extra columns do not matter", {"extra_columns": "allow"}),
+        (differ_in_number, "duplicates", "duplicates do not matter", {"duplicates": "ignore"}),
+        (
+            has_same_rows and not differ_in_number,
+            "extra-columns",
+            "extra columns do not matter",
+            {"extra_columns": "allow"},
+        ),
     )
     for may_help, kind, condition, compare in settings:
         if may_help:
