@@ -156,24 +156,9 @@ class _Mutants:
         triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
             premises = [element for element in triples if element is not triple]
-            reason = ""
-            if any(self._follows(triple, premise, place) for premise in premises):
-                reason = "follows from another pattern"
-            elif self._is_implied(triple, premises) and id(place.group) not in self._named_groups:
-                reason = "the vocabulary of the graph implies it"
+            is_implied = id(place.group) not in self._named_groups and self._is_implied(triple, premises)
+            reason = "the vocabulary of the graph implies it" if is_implied else ""
             yield Mutation(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
-
-    def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
-        """Return whether a pattern matches wherever `premise` does, apart from variables that nothing else uses."""
-        if triple == premise:
-            return not any(term[0] == "[" for term in terms(triple))
-        if place.duplicates_matter or self.tree.selects_all or triple.path != premise.path:
-            return False
-        ends = ((triple.subject, premise.subject), (triple.object, premise.object))
-        return all(
-            term_in_pattern == premise_term or (is_variable(term_in_pattern) and self.facts.uses[term_in_pattern] == 1)
-            for term_in_pattern, premise_term in ends
-        )
 
     def _is_implied(self, triple: Triple, premises: Sequence[Triple]) -> bool:
         """Return whether a pattern states a class that all instances have which match the premises."""
@@ -226,10 +211,6 @@ class _Mutants:
                 continue
             name = element.head[0]
             reason = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
-            if name == "MINUS":
-                siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
-                shared_variables = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
-                reason = "" if shared_variables else "it shares no variable with the pattern"
             yield Mutation(element, None, f"{name.lower()}-dropped", "WHERE", equivalent=reason)
             if name == "OPTIONAL":
                 change = f"{self.writer.line(element)} → required"
@@ -303,8 +284,7 @@ class _Mutants:
         selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
-                reason = "the variable is never bound" if self.facts.is_never_bound(key) else ""
-                yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
+                yield Mutation(key, None, "grouping", "GROUP")
 
     def predicates(self) -> Iterator[Mutation]:
         """Replace predicates by those of the graph with similar names."""
