@@ -4,19 +4,18 @@ What a gold may give is found without a database: the same is computed for each 
 """
 
 from collections import Counter
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import NamedTuple
-
-COLUMNS = ("i", "g", "k", "v", "w")  # a number of the row, a group, a sort key with ties, two values
 
 
 class OpenGold(NamedTuple):
     query: str
     answers: list  # multisets of rows, each once
+    width: int
 
 
 def random_rows(random):
-    """Draw two to five rows; some values are NULL."""
+    """Draw two to five rows of i, their number, g, a group, k, a sort key with ties, and two values, v and w."""
     value = lambda *values: random.choice(values)  # noqa: E731
     return [
         (number, value("a", "b"), value(1, 1, 2), value("x", "y", "z", None), value(1, 2, 5, None))
@@ -70,10 +69,65 @@ def sorts(engine, table, random):
         ],
     )
     window = "OVER (PARTITION BY g ORDER BY k)"
+    places, is_place = random.choice(
+        [
+            (f"r <= {n}", lambda at: at <= n),
+            (f"r = {n}", lambda at: at == n),
+            (f"r >= {n}", lambda at: at >= n),
+            (f"r > {m}", lambda at: at > m),
+            (f"r BETWEEN {n} AND 3", lambda at: n <= at <= 3),
+            (f"r IN ({n}, 3)", lambda at: at in (n, 3)),
+        ]
+    )
     yield (
         every,
-        f"SELECT g, v FROM (SELECT g, v, row_number() {window} AS r FROM {table}) AS t WHERE r <= {n}",
-        lambda rows: [(row[1], row[3]) for row, at in ranked(rows) if at <= n],
+        f"SELECT g, v FROM (SELECT g, v, row_number() {window} AS r FROM {table}) AS t WHERE {places}",
+        lambda rows: [(row[1], row[3]) for row, at in ranked(rows) if is_place(at)],
+    )
+    yield (
+        every,
+        f"SELECT i, r FROM (SELECT *, row_number() {window} AS r FROM {table}) AS t WHERE {places}",
+        lambda rows: [(row[0], at) for row, at in ranked(rows) if is_place(at)],
+    )
+    both = f"first_value(v) {window} AS f, row_number() {window} AS r"
+    yield (
+        every,
+        f"SELECT f, v FROM (SELECT *, {both} FROM {table}) AS t WHERE {places}",
+        lambda rows: [
+            (by_key(group)[0][3], row[3])
+            for group in groups_of(rows)
+            for at, row in enumerate(by_key(group), 1)
+            if is_place(at)
+        ],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT g, v FROM {table} QUALIFY row_number() {window} = {n}",
+        lambda rows: [(row[1], row[3]) for row, at in ranked(rows) if at == n],
+    )
+    yield (
+        every,
+        f"SELECT (SELECT v FROM {table} AS u WHERE u.g = t.g ORDER BY k LIMIT 1 OFFSET {m}) AS v, g FROM {table} AS t",
+        lambda rows: [
+            (dict(enumerate(row[3] for row in by_key(group))).get(m), group[0][1])
+            for group in groups_of(rows)
+            for _ in group
+        ],
+    )
+    yield (
+        every,
+        f"SELECT i FROM {table} WHERE g IN (SELECT g FROM {table} GROUP BY g ORDER BY count(*) LIMIT 1)",
+        lambda rows: [(row[0],) for row in min(groups_of(rows), key=len)],
+    )
+    yield (
+        every,
+        f"SELECT i FROM {table} EXCEPT SELECT i FROM ({limited}) AS t",
+        lambda rows: [(row[0],) for row in rows if row not in chosen(rows)],
+    )
+    yield (
+        every,
+        f"SELECT v AS g, first_value(v) {window} AS v FROM {table}",
+        lambda rows: [(row[3], by_key(group)[0][3]) for group in groups_of(rows) for row in group],
     )
     yield (
         every,
@@ -100,6 +154,12 @@ def sorts(engine, table, random):
         f"SELECT g, v, max(k) FROM {table} GROUP BY g{random.choice(('', ' HAVING max(k) > 0'))}",
         lambda rows: [(it[1], it[3], it[2]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
     )
+    yield ("sqlite",), f"SELECT * FROM {table} GROUP BY g", lambda rows: [group[0] for group in groups_of(rows)]
+    yield (
+        ("sqlite",),
+        f"SELECT 'n' || i AS n, w FROM (SELECT i, w, min(k) FROM {table} GROUP BY g) AS t",
+        lambda rows: [(f"n{it[0]}", it[4]) for group in groups_of(rows) for it in by_key(group)[:1]],
+    )
     yield (
         ("duckdb", "postgres"),
         f"SELECT DISTINCT ON (g) g, v FROM {table} ORDER BY g, k",
@@ -113,6 +173,11 @@ def sorts(engine, table, random):
         ("duckdb",),
         f"SELECT g, arg_max(i, k) FROM {table} GROUP BY g",
         lambda rows: [(it[1], it[0]) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT 'n' || arg_max(i, k) AS n FROM {table} GROUP BY g",
+        lambda rows: [(f"n{it[0]}",) for group in groups_of(rows) for it in by_key(group, descending=True)[:1]],
     )
     yield (
         ("duckdb",),
@@ -137,15 +202,49 @@ def sorts(engine, table, random):
             (group[0][1], joined(row[3] for row in group), joined(row[4] for row in group)) for group in groups_of(rows)
         ],
     )
+    collected = f"WITH c AS (SELECT g, {collect}(v, ',') AS s FROM {table} GROUP BY g)"
+    text = lambda group: joined(row[3] for row in group)  # noqa: E731
+    yield (
+        every,
+        f"{collected} SELECT s, g FROM c",
+        lambda rows: [(text(group), group[0][1]) for group in groups_of(rows)],
+    )
+    yield (
+        every,
+        f"{collected} SELECT i, s FROM {table} JOIN c ON c.g = {table}.g",
+        lambda rows: [(row[0], text(group)) for group in groups_of(rows) for row in group],
+    )
+    yield (
+        every,
+        f"{collected} SELECT one.s, two.s AS t FROM c AS one JOIN c AS two ON one.g = two.g",
+        lambda rows: [(text(group), text(group)) for group in groups_of(rows)],
+    )
+    yield (
+        every,
+        f"{collected} SELECT g, s FROM c WHERE s > 'x,y'",
+        lambda rows: [(it[0][1], text(it)) for it in groups_of(rows) if (text(it) or "") > "x,y"],
+    )
+    yield (
+        every,
+        f"{collected} SELECT s, substr(s, 1, 1) AS t FROM c",
+        lambda rows: [(text(group), text(group) and text(group)[0]) for group in groups_of(rows)],
+    )
+    yield (
+        every,
+        f"SELECT i, (SELECT {collect}(u.v, ',') FROM {table} AS u WHERE u.g = t.g) AS s FROM {table} AS t",
+        lambda rows: [(row[0], text(group)) for group in groups_of(rows) for row in group],
+    )
 
 
 def open_gold(engine, table, rows, random):
     """Draw a gold that the engine runs, with all its answers."""
     drawn = [(query, answer) for engines, query, answer in sorts(engine, table, random) if engine in engines]
-    query, answer = random.choice(drawn)
-    # DISTINCT ON orders its rows by the group; all other answers have no order.
-    answers = {frozenset(Counter(answer(list(order))).items()): answer(list(order)) for order in permutations(rows)}
-    return OpenGold(query, list(answers.values()))
+    while True:
+        query, answer = random.choice(drawn)
+        # DISTINCT ON orders its rows by the group; all other answers have no order.
+        answers = {frozenset(Counter(answer(list(order))).items()): answer(list(order)) for order in permutations(rows)}
+        if row := next(chain.from_iterable(answers.values()), ()):
+            return OpenGold(query, list(answers.values()), len(row))
 
 
 def predicted_rows(gold, random):

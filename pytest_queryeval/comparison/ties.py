@@ -51,7 +51,7 @@ class OrderPlan:
     ordered: bool
     limited: bool
     offset: int
-    queries: tuple[TieQuery, ...]
+    queries: Sequence[TieQuery]
     keys: tuple[int, ...] | None
 
 
@@ -60,13 +60,15 @@ class Collection(NamedTuple):
 
     Gold joins the elements by `separator` to a text; where it is None, gold returns lists. Columns with one `group`
     have the same rows in the same order; those of DISTINCT elements have a group of their own. With `picks`, gold
-    returns one of the elements, which are terms as `encoded_term` writes them.
+    returns one of the elements, which are terms as `encoded_term` writes them. With `may_repeat`, rows that have the
+    same list may have it of one and the same group.
     """
 
     column: int
     separator: str | None
     group: int
     picks: bool = False
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,12 +72,14 @@ def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
 
 
+def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted has as many columns as each answer of gold, or more where these are allowed."""
+    needed, width = len(policy.gold_columns) or len(gold.columns), len(predicted.columns)
+    return width == needed or (width > needed and (policy.extra_columns == "allow" or bool(policy.gold_columns)))
+
+
 def may_be_equal(query: OpenQuery, gold: Table, predicted: Table, policy: Policy) -> bool:
     """Return whether predicted agrees with gold's answer in what gold does not leave open."""
-    needed, width = len(policy.gold_columns) or len(gold.columns), len(predicted.columns)
-    allows_more = policy.extra_columns == "allow" or bool(policy.gold_columns)
-    if width < needed or (width > needed and not allows_more):
-        return False
     if query.fixed_columns is None:
         return True
     if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
@@ -129,23 +131,34 @@ def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Tab
     for position, row in free.items():
         by_others[tuple([row[alignment[column]] for column in others])].append(position)
     budget = Budget(MAX_STEPS)
+    chosen: dict[object, dict[int, Cell]] = {}  # the cells of a group, which have one order wherever they are read
     rows = []
     for row in table.rows:
         elements = {column: _elements(row[column]) for column in columns}
-        cells = {
-            collection.column: _like(row[collection.column], _joined(elements[collection.column], collection))
-            for collection in guided.collections
-        }
+        cells = {it.column: _like(row[it.column], _joined(elements[it.column], it)) for it in guided.collections}
+        repeated = {key: number for number, group in groups.items() if (key := _key_of(number, group, elements))}
+        fixed = {column: cell for key in repeated for column, cell in chosen.get(key, {}).items()}
         candidates = by_others.get(tuple([row[column] for column in others])) or list(free)
         with suppress(BudgetSpentError):
             for position in filter(free.__contains__, candidates):
-                candidate = free[position]
-                if all(_has_one_order(group, elements, candidate, alignment, budget) for group in groups.values()):
+                candidate = {column: free[position][alignment[column]] for column in columns}
+                if any(candidate[column] != cell for column, cell in fixed.items()):
+                    continue
+                if all(_has_one_order(group, elements, free[position], alignment, budget) for group in groups.values()):
                     del free[position]
-                    cells = {column: candidate[alignment[column]] for column in columns}
+                    cells = candidate
                     break
+        cells |= fixed
+        chosen |= {key: {it.column: cells[it.column] for it in groups[number]} for key, number in repeated.items()}
         rows.append(tuple([cells.get(column, cell) for column, cell in enumerate(row)]))
     return replace(table, rows=tuple(rows))
+
+
+def _key_of(number: int, group: Sequence[Collection], elements: Mapping[int, Sequence[Cell]]) -> object:
+    """Return the elements of a group's collections if other rows that have them may read them from the same group."""
+    if not group[0].may_repeat:
+        return None
+    return number, frozenset(Counter(zip(*(elements[it.column] for it in group), strict=False)).items())
 
 
 def _elements(cell: Cell) -> tuple[Cell, ...]:
@@ -158,9 +171,9 @@ def _elements(cell: Cell) -> tuple[Cell, ...]:
 
 
 def _joined(elements: Sequence[Cell], collection: Collection) -> Cell:
-    """Return elements as gold returns them: as a list, or as a text; without any element there is no text."""
+    """Return elements as gold returns them: as a list, or as a text; without any element there is neither."""
     if collection.separator is None:
-        return tuple(elements)
+        return tuple(elements) or None
     texts = [str(element) for element in elements if element is not None]
     return collection.separator.join(texts) if texts else None
 

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.ties import GuidedQuery
+from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -30,6 +30,7 @@ from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.open_answers import (
     MAX_TRIES,
     depends_on_tie,
+    has_columns_of,
     likely_alignments,
     may_be_equal,
     resolve_row_order,
@@ -292,9 +293,9 @@ class Scoring:
         gold, predicted, settings = self._whole_gold, self.predicted.answer, self._case.settings
         if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
             return None
-        if settings.policy.choices == "first":
-            return None
         answer = gold.answer
+        if settings.policy.choices == "first" or not has_columns_of(answer, predicted, settings.policy):
+            return None
         query = KINDS[settings.kind].open_query(gold.query, self._gold_case, self._schema)
         if query is None or not may_be_equal(query, answer, predicted, settings.policy):
             return None
@@ -331,7 +332,11 @@ class Scoring:
             return None
         if guided.collections:
             answer = with_collections(answer, predicted, guided)
-        read_plan = partial(kind.order_plan, guided.text, answer, self._gold_case)
+
+        def read_plan() -> OrderPlan | None:
+            own_plan = kind.order_plan(self._whole_gold.query or "", answer, self._gold_case)
+            return own_plan and kind.order_plan(guided.text, answer, self._gold_case)
+
         table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)
         return project(table, policy.gold_columns)
 

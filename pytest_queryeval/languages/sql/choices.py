@@ -7,7 +7,7 @@ that take any of several values, SQLite's bare columns, and collections without 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -15,6 +15,7 @@ from sqlglot import exp
 from pytest_queryeval.languages.sql.columns import find_cte
 
 ChoiceKind: TypeAlias = Literal["limit", "distinct on", "window", "aggregate", "bare columns", "collection"]
+COLLECTIONS = (exp.GroupConcat, exp.ArrayAgg)
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
 _ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -45,6 +46,22 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
     return found[::-1]
 
 
+def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
+    """Return output columns that no choice changes; None where choices may change how many rows there are."""
+    select = top_query(tree)
+    if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
+        return None
+    if any(choice.query is not select or choice.kind in ("limit", "distinct on") for choice in choices):
+        return None
+    bare = [id(column) for column in bare_columns(select) if any(choice.node is select for choice in choices)]
+    chosen = {*bare, *(id(choice.node) for choice in choices if choice.node is not select)}
+    items = [{id(node) for node in item.walk()} for item in select.expressions]
+    if not chosen <= set().union(*items):
+        return None
+    is_cut = select.args.get("limit") is not None or select.args.get("offset") is not None
+    return () if is_cut else tuple(column for column, nodes in enumerate(items) if not nodes & chosen)
+
+
 def top_query(tree: exp.Expr) -> exp.Expr:
     """Return the query without the parentheses around it."""
     while isinstance(tree, exp.Subquery):
@@ -62,16 +79,17 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         yield Choice("distinct on", query, query, f"DISTINCT ON {distinct.args['on'].sql(dialect=dialect)}")
-    decided = _decided_windows(query)
-    calls = Counter(_spelling(node) for node in own_nodes(query) if _picks(node))
-    for node in own_nodes(query):
-        text = node.sql(dialect=dialect) if isinstance(node, exp.Func) else ""
-        if isinstance(node, exp.Window) and any(node is window for window in decided):
+    nodes = [node for node in own_nodes(query) if isinstance(node, exp.Func | exp.Window)]
+    windows = [node for node in nodes if isinstance(node, exp.Window) and node.arg_key != "windows"]
+    decided = _decided_windows(windows, query)
+    calls = Counter(spelling(node) for node in nodes if _picks(node))
+    for node in nodes:
+        if any(node is window for window in decided):
             yield Choice("window", query, node, _window_name(node, query, dialect))
-        elif dialect in _COLLECTING_DIALECTS and _collects(node, query) and _is_only_returned(node, query):
-            yield Choice("collection", query, node, f"{text} without ORDER BY")
-        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[_spelling(node)] == 1:  # else they are one
-            yield Choice("aggregate", query, node, text)
+        elif dialect in _COLLECTING_DIALECTS and _collects(node, query):
+            yield Choice("collection", query, node, f"{node.sql(dialect=dialect)} without ORDER BY")
+        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[spelling(node)] == 1:  # else they are one
+            yield Choice("aggregate", query, node, node.sql(dialect=dialect))
     if dialect == "sqlite" and (bare := bare_columns(query)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
         yield Choice("bare columns", query, query, f"{names} of any row of a group")
@@ -100,9 +118,12 @@ def own_nodes(select: exp.Query) -> Iterator[exp.Expr]:
                     yield node
 
 
+# Windows and aggregates
+
+
 def call_within(node: exp.Expr) -> exp.Expr:
     """Return the call of a function that a window or a selected expression is, without FILTER and the like."""
-    while isinstance(node, exp.Window | exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+    while isinstance(node, (exp.Window, exp.Paren, *WRAPPERS)):
         node = node.this
     return node
 
@@ -114,7 +135,7 @@ def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
     return next(named, window)
 
 
-def _spelling(node: exp.Expr) -> str:
+def spelling(node: exp.Expr) -> str:
     """Return an expression as text, the same whether or not its columns have their table, and in any letter case."""
     plain = node.copy()
     for column in plain.find_all(exp.Column):
@@ -127,21 +148,20 @@ def sorting_of(window: exp.Expr, select: exp.Query) -> tuple[frozenset[str], tup
     clauses = window_clauses(window, select)
     order = clauses.args.get("order")
     keys = (
-        f"{_spelling(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
+        f"{spelling(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
         for key in (order.expressions if order is not None else ())
     )
-    return frozenset(map(_spelling, clauses.args.get("partition_by") or ())), tuple(keys)
+    return frozenset(map(spelling, clauses.args.get("partition_by") or ())), tuple(keys)
 
 
-def _decided_windows(select: exp.Select) -> list[exp.Window]:
+def _decided_windows(windows: Sequence[exp.Window], select: exp.Select) -> list[exp.Window]:
     """Return the windows that further sort keys decide, and change nothing else.
 
     Windows that sort alike have the same order of rows: if keys cannot decide one of them, they decide none.
     """
-    windows = [node for node in own_nodes(select) if isinstance(node, exp.Window) and node.arg_key != "windows"]
     sensitive = [window for window in windows if _depends_on_ties(window, select)]
     undecidable = {sorting_of(window, select) for window in sensitive if not _is_decidable(window, select)}
-    return [window for window in sensitive if sorting_of(window, select) not in undecidable]
+    return [window for window in sensitive if not undecidable or sorting_of(window, select) not in undecidable]
 
 
 def _depends_on_ties(window: exp.Window, select: exp.Select) -> bool:
@@ -166,7 +186,7 @@ def _is_decidable(window: exp.Window, select: exp.Select) -> bool:
     return str(frame.args.get("kind")).upper() == "ROWS" and frame.args.get("exclude") is None
 
 
-def _window_name(window: exp.Window, select: exp.Select, dialect: str) -> str:
+def _window_name(window: exp.Expr, select: exp.Select, dialect: str) -> str:
     order = window_clauses(window, select).args.get("order")
     call = call_within(window).sql(dialect=dialect).lower()
     if order is None:
@@ -176,67 +196,29 @@ def _window_name(window: exp.Window, select: exp.Select, dialect: str) -> str:
 
 def _picks(node: exp.Expr) -> bool:
     """Return whether an aggregate, such as ANY_VALUE, takes its value from one of several rows."""
-    if isinstance(outside(node), exp.Window):
-        return False
-    return isinstance(node, _PICKING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _PICKING_NAMES)
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _PICKING_NAMES
+    return (is_named or isinstance(node, _PICKING)) and not isinstance(_outside(node), exp.Window)
 
 
 def _collects(node: exp.Expr, select: exp.Select) -> bool:
     """Return whether an aggregate makes a text or a list of rows in any order."""
-    if not isinstance(node, exp.GroupConcat | exp.ArrayAgg) or isinstance(node.this, exp.Order):
+    if not isinstance(node, COLLECTIONS) or isinstance(node.this, exp.Order):
         return False
     separator = node.args.get("separator")
-    if isinstance(node.parent, exp.Window | exp.Filter | exp.WithinGroup):
+    if isinstance(_outside(node), exp.Window | exp.WithinGroup):
         return False
     if separator is not None and not (isinstance(separator, exp.Literal) and separator.is_string):
         return False
-    from_ = select.args.get("from_")
-    item = from_.this if from_ is not None else None
-    source = find_cte(item) if isinstance(item, exp.Table) else item
-    return not (isinstance(source, exp.Subquery | exp.CTE) and source.this.args.get("order"))
+    return not any(map(_is_sorted, filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())])))
 
 
-def _is_only_returned(call: exp.Expr, select: exp.Select) -> bool:
-    """Return whether the value of a call is an output column of the whole query, and is used for nothing else.
-
-    So the SELECT is the query itself, an arm of UNION ALL in it, or all that queries around it read and pass on.
-    """
-    if not _passes_on(select, call):
-        return False
-    query: exp.Expr = select
-    while (around := query.parent) is not None:
-        if isinstance(around, exp.SetOperation) and (not isinstance(around, exp.Union) or around.args.get("distinct")):
-            return False
-        if isinstance(around, exp.Select | exp.CTE | exp.With | exp.From | exp.Join):
-            return False
-        query = around
-    return True
+def _is_sorted(item: exp.Expr) -> bool:
+    """Return whether a query that FROM or JOIN reads sorts rows, so that a collection may have their order."""
+    source = find_cte(item.this) if isinstance(item.this, exp.Table) else item.this
+    return source is not None and any(isinstance(order.parent, exp.Query) for order in source.find_all(exp.Order))
 
 
-def _passes_on(select: exp.Select, call: exp.Expr) -> bool:
-    """Return whether a SELECT has a call as one of its items, and no other part that depends on its value.
-
-    Another collection does so only where it is an item itself: collections of one SELECT have one order.
-    """
-    place, item = next(((at, it) for at, it in enumerate(select.expressions, 1) if it.unalias() is call), (0, call))
-    if not place or select.args.get("distinct"):
-        return False
-    calls = [it.unalias() for it in select.expressions if isinstance(it.unalias(), exp.GroupConcat | exp.ArrayAgg)]
-    nested = [node for node in own_nodes(select) if isinstance(node, exp.GroupConcat | exp.ArrayAgg)]
-    names = {item.alias_or_name.lower()} - {""}
-    others = [it for it in select.expressions if it is not item]
-    others += [clause for name in ("having", "order", "qualify") if (clause := select.args.get(name)) is not None]
-    order = select.args.get("order")
-    keys = [key.this for key in order.expressions] if order is not None else []
-    return not (
-        len(nested) > len(calls)
-        or sum(_spelling(other) == _spelling(call) for other in calls) > 1
-        or any(column.name.lower() in names for other in others for column in other.find_all(exp.Column))
-        or any(isinstance(key, exp.Literal) and key.name == str(place) for key in keys)
-    )
-
-
-def outside(node: exp.Expr) -> exp.Expr | None:
+def _outside(node: exp.Expr) -> exp.Expr | None:
     """Return the node around the call of a function, and around its FILTER and the like."""
     parent = node.parent
     while isinstance(parent, WRAPPERS):
@@ -247,16 +229,16 @@ def outside(node: exp.Expr) -> exp.Expr | None:
 # Groups
 
 
-def bare_columns(select: exp.Query) -> list[exp.Column]:
+def bare_columns(select: exp.Query) -> list[exp.Expr]:
     """Return the columns of a grouped SELECT that are neither keys nor aggregated: SQLite takes them from any row.
 
-    None of a query whose parts cannot be told apart, with `*`, or with nested queries or windows in what it returns;
-    none next to several minima or maxima, of which one decides.
+    None of a query whose parts cannot be told apart, with nested queries or windows in what it returns; none next to
+    several minima or maxima, of which one decides. `*` counts as a column.
     """
     group = select.args.get("group")
     parts = [part for part in (*select.expressions, *map(select.args.get, ("having", "order"))) if part is not None]
     nodes = [node for part in parts for node in part.walk()]
-    if select.is_star or any(isinstance(node, exp.Query | exp.Window) for node in nodes) or not is_grouped(select):
+    if any(isinstance(node, exp.Query | exp.Window) for node in nodes) or not is_grouped(select):
         return []
     if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
         return []
@@ -266,7 +248,8 @@ def bare_columns(select: exp.Query) -> list[exp.Column]:
     return [
         node
         for node in nodes
-        if isinstance(node, exp.Column)
+        if isinstance(node, exp.Column | exp.Star)
+        and not isinstance(node.parent, exp.Column)
         and not is_alias(node, select)
         and not any(is_aggregate(part) or any(_is_same(key, part) for key in keys) for part in _around(node, select))
     ]
@@ -284,7 +267,7 @@ def is_grouped(select: exp.Query) -> bool:
         return True
     returned = [*select.expressions, *filter(None, [select.args.get("having")])]
     nodes = (node for part in returned for node in part.walk(prune=lambda it: isinstance(it, exp.Query)))
-    return any(is_aggregate(node) and not isinstance(outside(node), exp.Window) for node in nodes)
+    return any(is_aggregate(node) and not isinstance(_outside(node), exp.Window) for node in nodes)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -307,11 +290,11 @@ def group_keys(select: exp.Query) -> list[exp.Expr]:
     return keys
 
 
-def is_alias(column: exp.Column, select: exp.Query) -> bool:
+def is_alias(column: exp.Expr, select: exp.Query) -> bool:
     """Return whether a name in HAVING or ORDER BY is that of a selected expression."""
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
     is_behind = column.find_ancestor(exp.Order, exp.Having) is not None
-    return is_behind and not column.table and column.name.lower() in aliases
+    return is_behind and not column.args.get("table") and column.name.lower() in aliases
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:

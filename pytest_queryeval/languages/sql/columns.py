@@ -261,18 +261,19 @@ class Columns:
         if not isinstance(select, exp.Select) or id(select) in self._open:
             return FromItem(node, None)
         self._open.add(id(select))
-        items = self._selected(select)
+        items = self.items(select)
         self._open.remove(id(select))
-        if items is not None and (names := query.alias_column_names):
-            items = dict(zip((name.lower() for name in names), items.values(), strict=False))
-        return FromItem(node, items, select)
+        columns = None if items is None else dict(items)
+        if columns is not None and (names := query.alias_column_names):
+            columns = dict(zip((name.lower() for name in names), columns.values(), strict=False))
+        return FromItem(node, columns, select)
 
-    def _selected(self, select: exp.Select) -> dict[str, exp.Expr | None] | None:
-        """Return what a SELECT returns by the names of its columns; None if `*` stands for unknown ones."""
-        items: dict[str, exp.Expr | None] = {}
+    def items(self, select: exp.Select) -> list[tuple[str, exp.Expr]] | None:
+        """Return what a SELECT returns, with the names of its columns; None if `*` stands for unknown ones."""
+        items: list[tuple[str, exp.Expr]] = []
         for item in select.expressions:
             if not item.is_star:
-                items[item.alias_or_name.lower()] = item.unalias()
+                items.append((item.alias_or_name.lower(), item.unalias()))
                 continue
             star = item.this if isinstance(item, exp.Column) else item
             if any(star.args.values()):  # some columns are left out, or replaced
@@ -283,7 +284,7 @@ class Columns:
                     continue
                 if source.columns is None:
                     return None
-                items.update((name, exp.column(name, table=alias)) for name in source.columns)
+                items += [(name, exp.column(name, table=alias)) for name in source.columns]
         return items
 
 

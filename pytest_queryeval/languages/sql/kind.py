@@ -36,6 +36,12 @@ _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*(\d+)", re.IGNORECASE
 _QUOTE_IN_TEXT = re.compile(r"'(\w+)'(\w+)")
 _COMMA_BEFORE_CLAUSE = re.compile(r",\s*(FROM|WHERE|GROUP|ORDER|HAVING|LIMIT)\b", re.IGNORECASE)
 _MISSPELT_FROM = re.compile(r"\bFORM\b", re.IGNORECASE)
+# Words of which a query that leaves its answer open has one.
+_MAY_BE_OPEN = re.compile(
+    r"\b(?:limit|offset|fetch|top|over|distinct\s+on|group|count|sum|avg|min|max|total|first|last|list|any_value"
+    r"|arbitrary|arg\w+|m(?:ax|in)_by|\w*concat\w*|\w+_agg)\b",
+    re.IGNORECASE,
+)
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
 
 
@@ -201,6 +207,8 @@ class Sql(QueryLanguage):
         return sort_key_query(query, table.columns, case.settings.dialect)
 
     def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
+        if not _MAY_BE_OPEN.search(query):  # nothing that a parse could find
+            return None
         from pytest_queryeval.languages.sql.guided import open_query
 
         return open_query(query, case.settings.dialect, schema)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any
 
 from sqlglot import exp
 
@@ -17,6 +19,22 @@ RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
 _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\b(?:limit|offset|fetch|top)\b", re.IGNORECASE)
+
+
+class _Queries(Sequence[TieQuery]):
+    """Queries that are made when they are asked for: few plans need any, and most of these the first one only."""
+
+    def __init__(self, make: Callable[[], Iterator[TieQuery]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[TieQuery]:
+        return self._make()
+
+    def __getitem__(self, places: Any) -> Any:
+        return tuple(self)[places]
+
+    def __len__(self) -> int:
+        return len(tuple(self))
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +51,8 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         plan = _plan_of_tree(trees[0], columns, row_count, dialect)
         if plan is None or clauses is None:
             return plan
-        return replace(plan, queries=(*_text_queries(clauses, plan, columns, row_count), *plan.queries))
+        of_text = _Queries(partial(_text_queries, clauses, plan, columns, row_count))
+        return replace(plan, queries=_Queries(partial(chain, of_text, plan.queries)))
     if statements.error is None and not any(isinstance(tree, exp.Values | exp.Pivot) for tree in statements.trees):
         return None  # no query, or several
     if clauses is None:
@@ -50,7 +69,7 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         queries=(),
         keys=tuple(place for place in places if place is not None) if places and None not in places else None,
     )
-    return replace(plan, queries=tuple(_text_queries(clauses, plan, columns, row_count)))
+    return replace(plan, queries=_Queries(partial(_text_queries, clauses, plan, columns, row_count)))
 
 
 def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
@@ -106,17 +125,26 @@ def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dia
     plan = OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=(), keys=keys)
     if offset is None:  # an expression
         return plan
+    return replace(plan, queries=_Queries(partial(_tree_queries, tree, plan, columns, row_count, dialect)))
+
+
+def _tree_queries(
+    tree: exp.Query, plan: OrderPlan, columns: tuple[str, ...], row_count: int, dialect: str
+) -> Iterator[TieQuery]:
+    """Yield queries that show the rows that tie: gold without its last clauses, and with a rank."""
+    order = tree.args.get("order")
     uncut = tree.copy()
     for clause in ("order", "limit", "offset"):
         uncut.set(clause, None)
-    places = (offset, offset + row_count) if limited else None
-    tie_queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
-    for ranked in _ranked(uncut, order) if order is not None else ():
-        tie_queries.append(_tie_query(ranked, columns, places, dialect))
-    if order is not None and limited and keys is not None:
-        ranked = _ranked_by_columns(uncut, order, keys, _numbered(columns))
-        tie_queries.append(_tie_query(ranked, columns, places, dialect, SELECTED_KEYS))
-    return replace(plan, queries=tuple(tie_queries))
+    places = (plan.offset, plan.offset + row_count) if plan.limited else None
+    if order is None:
+        yield TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)
+        return
+    for ranked in _ranked(uncut, order):
+        yield _tie_query(ranked, columns, places, dialect)
+    if plan.limited and plan.keys is not None:
+        ranked = _ranked_by_columns(uncut, order, plan.keys, _numbered(columns))
+        yield _tie_query(ranked, columns, places, dialect, SELECTED_KEYS)
 
 
 def _tie_query(
@@ -167,7 +195,7 @@ def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
     """
     if not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
         return
-    readings = [[_expanded(key, uncut, inner=inner) for key in order.expressions] for inner in (False, True)]
+    readings = [[expanded(key, uncut, inner=inner) for key in order.expressions] for inner in (False, True)]
     for keys in readings if readings[0] != readings[1] else readings[:1]:
         readable_keys = [key for key in keys if key is not None]
         if len(readable_keys) == len(keys):
@@ -185,7 +213,7 @@ def _ranked_by_columns(
     return _selected_from(uncut, "queryeval_answer", names).select(_rank(by_columns))
 
 
-def _expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Expression | None:
+def expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Expression | None:
     """Return a sort key with its position or alias replaced by the selected expression, as a window cannot use them.
 
     With `inner` aliases within an expression are replaced too. None if the position is of no known column.
@@ -245,9 +273,9 @@ def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQue
     for clause in ("order", "limit", "offset"):
         uncut.set(clause, None)
     if isinstance(uncut, exp.Select) and not uncut.args.get("distinct"):
-        expanded = [_expanded(key, uncut, inner=True) for key in order.expressions]
-        keys = [key.this if isinstance(key, exp.Ordered) else key for key in expanded if key is not None]
-        if len(keys) < len(expanded):
+        readable_keys = [expanded(key, uncut, inner=True) for key in order.expressions]
+        keys = [key.this if isinstance(key, exp.Ordered) else key for key in readable_keys if key is not None]
+        if len(keys) < len(readable_keys):
             return None
         selected = uncut.select(*keys, append=False)
     else:

@@ -1,0 +1,156 @@
+"""The choices of a SQL query in the form in which sort keys decide them, of which the query itself has some only.
+
+Windows have their clauses, DISTINCT ON its ORDER BY, LIMIT reads rows that may be sorted by any column, and what SQLite
+takes from any row of a group is taken from the first one that row_number() counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from pytest_queryeval.languages.sql.choices import (
+    Choice,
+    bare_columns,
+    choices_in,
+    extremes,
+    group_keys,
+    is_alias,
+    top_query,
+    window_clauses,
+)
+from pytest_queryeval.languages.sql.columns import Columns
+
+ROWS = "queryeval_rows"
+_PICK = "queryeval_pick"
+
+
+def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[str, ...]]) -> list[Choice]:
+    """Rewrite a query without changing what it may return; return the choices that sort keys decide from then on.
+
+    `tables` are the columns of the tables, in lower case.
+    """
+    for choice in choices_in(tree, dialect):
+        match choice.kind:
+            case "window":
+                _write_out(choice)
+            case "distinct on" if not choice.query.args.get("order"):
+                on = choice.query.args["distinct"].args["on"]
+                keys = [ordered(key.copy()) for key in on.expressions or [on]]
+                choice.query.set("order", exp.Order(expressions=keys))
+            case "limit" if _sorts_by_output(choice.query):
+                _wrap(choice.query)
+            case "bare columns":
+                assert isinstance(choice.query, exp.Select)
+                _number_rows(choice.query, Columns(tables, dialect))
+    return [
+        choice
+        for choice in choices_in(tree, dialect)
+        if choice.kind != "bare columns" and not (choice.kind == "limit" and _sorts_by_output(choice.query))
+    ]
+
+
+def ordered(key: exp.Expr, *, is_descending: bool = False) -> exp.Ordered:
+    """Return a sort key, whose expression is then part of no other tree."""
+    return exp.Ordered(this=key, desc=is_descending)
+
+
+def arms_of(tree: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECTs whose rows a query returns."""
+    tree = top_query(tree)
+    if isinstance(tree, exp.Select):
+        yield tree
+    elif isinstance(tree, exp.SetOperation):
+        yield from arms_of(tree.this)
+        yield from arms_of(tree.expression)
+
+
+def value_of_row(expression: exp.Expr) -> exp.Expr:
+    """Return an expression with what it takes from the first row of a group in the place of SQLite's bare columns."""
+    return expression.transform(_column_of_row) if expression.find(exp.Max) else expression
+
+
+def _column_of_row(node: exp.Expr) -> exp.Expr:
+    case = node.this if isinstance(node, exp.Max) else None
+    branch: exp.If | None = case.args["ifs"][0] if isinstance(case, exp.Case) else None
+    is_of_row = branch is not None and isinstance(branch.this, exp.EQ) and branch.this.this.name == _PICK
+    return branch.args["true"].copy() if branch is not None and is_of_row else node
+
+
+def _write_out(choice: Choice) -> None:
+    """Give a window the clauses of the one in WINDOW that it names."""
+    clauses = window_clauses(choice.node, choice.query)
+    if clauses is not choice.node:
+        copied = clauses.copy()
+        choice.node.set("alias", None)
+        for name in ("partition_by", "order", "spec"):
+            choice.node.set(name, choice.node.args.get(name) or copied.args.get(name))
+
+
+def _sorts_by_output(query: exp.Query) -> bool:
+    """Return whether the rows of a query have no other columns to sort by than those they return."""
+    return isinstance(query, exp.SetOperation) or query.args.get("distinct") is not None
+
+
+def _wrap(query: exp.Query) -> None:
+    """Let a query around one without duplicates sort its rows by their columns, where it can, and take some of them."""
+    items = next(arms_of(query)).expressions
+    names = [item.alias_or_name for item in items]
+    places = {item.unalias().sql().lower(): name for item, name in zip(items, names, strict=True)}
+    places |= {name.lower(): name for name in names} | {str(place): name for place, name in enumerate(names, start=1)}
+    order = query.args.get("order")
+    keys = order.expressions if order is not None else []
+    is_known = all(key.this.sql().lower() in places for key in keys)
+    if not is_known or not all(names) or len({name.lower() for name in names}) < len(names):
+        return
+    wrapping = exp.select("*")
+    query.replace(wrapping)
+    for key in keys:
+        key.set("this", exp.column(places[key.this.sql().lower()], quoted=True))
+    for clause in ("order", "limit", "offset"):
+        wrapping.set(clause, query.args.get(clause))
+        query.set(clause, None)
+    wrapping.set("from_", exp.From(this=query.subquery(ROWS, copy=False)))
+
+
+def _number_rows(select: exp.Select, columns: Columns) -> None:
+    """Take the bare columns of a grouped SELECT from the first row of each group.
+
+    FROM and WHERE become a nested query, which numbers the rows of each group. With a single MIN or MAX, rows that have
+    its value come first, as in SQLite.
+    """
+    if select.is_star:
+        items, joins = columns.items(select), select.args.get("joins") or ()
+        if items is None or any([*columns.names(select).joined_columns(join)] for join in joins):
+            return
+        select.set("expressions", [exp.alias_(item, name, quoted=True) for name, item in items])
+    bare = {id(column) for column in bare_columns(select)}
+    keys = []
+    for extreme in extremes(select):
+        keys.append(ordered(exp.Is(this=extreme.this.copy(), expression=exp.null())))
+        keys.append(ordered(extreme.this.copy(), is_descending=isinstance(extreme, exp.Max)))
+    partition = [key.copy() for key in group_keys(select)]
+    order = exp.Order(expressions=keys) if keys else None
+    window = exp.Window(this=exp.RowNumber(), partition_by=partition, order=order, over="OVER")
+    group = select.args.get("group")
+    if group is not None:
+        group.set("expressions", [key.copy() for key in partition])
+    inner = exp.Select().select(exp.alias_(window, _PICK))
+    names: dict[str, str] = {}
+    parts = [*select.expressions, *filter(None, [group, select.args.get("having"), select.args.get("order")])]
+    for column in [column for part in parts for column in part.find_all(exp.Column)]:
+        if is_alias(column, select):
+            continue
+        text = column.sql()
+        if text not in names:
+            names[text] = f"queryeval_{len(names)}"
+            inner = inner.select(exp.alias_(column.copy(), names[text]), copy=False)
+        renamed: exp.Expr = exp.column(names[text])
+        if id(column) in bare:
+            renamed = exp.Max(this=exp.Case().when(exp.column(_PICK).eq(1), renamed))
+        column.replace(exp.alias_(renamed, column.name, quoted=True) if column.parent is select else renamed)
+    for clause in ("from_", "joins", "where"):
+        inner.set(clause, select.args.get(clause))
+        select.set(clause, None)
+    select.set("from_", exp.From(this=inner.subquery(ROWS, copy=False)))
