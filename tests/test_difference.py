@@ -275,6 +275,15 @@ def test_a_difference_is_said_in_a_few_words(gold, predicted, summary):
     assert found(gold, predicted)["summary"] == summary
 
 
+@pytest.mark.parametrize("depth", [15, 400, 100_000])
+def test_json_that_is_nested_deeply_is_a_text(depth):
+    texts = [f"{'[' * depth}{at}{']' * depth}" for at in (1, 2)]
+
+    (column,) = found(table((1, texts[0])), table((1, texts[1])))["by_column"]
+
+    assert column["column"] == ("b" if depth > 20 else f"b{'[0]' * depth}")
+
+
 def test_a_summary_follows_the_policy_and_the_limit():
     assert found(table((1,)), table((1,), columns=("z",)), columns="by_name")["summary"] == "no columns of gold's names"
     assert found(table((1,)), table((1, 2)), extra_columns="allow")["summary"] == ""

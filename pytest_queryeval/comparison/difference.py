@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from pytest_queryeval.core.case_report import (
     DifferenceCounts,
     DifferenceReport,
 )
-from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.json_value import MAX_DEPTH, to_jsonable
 from pytest_queryeval.core.table import (
     BlankNode,
     Cell,
@@ -46,8 +46,7 @@ from pytest_queryeval.text.formatting import (
 )
 
 MAX_ELEMENTS = 100  # of a list or a struct that are compared one by one
-JSON_STARTS = ("[", "{")
-MAX_JSON = 20_000  # characters of a text that is compared by element if it is JSON
+MAX_JSON = 200_000  # characters of the texts of a column that are compared by element if they are JSON
 
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
@@ -154,18 +153,24 @@ class RowChange(NamedTuple):
 
 
 def differing_columns(
-    names: Sequence[str], policies: Sequence[Policy], changes: Iterable[RowChange], paired_rows: int, limit: int
+    names: Sequence[str], policies: Sequence[Policy], changes: Sequence[RowChange], paired_rows: int, limit: int
 ) -> list[ColumnDifference]:
     """Return where paired rows differ, the columns that differ in most rows first, each with `limit` examples at most.
 
     `names` and `policies` are those of gold's columns. `paired_rows` counts the equal rows, too.
     """
     found: dict[tuple[int, str], ColumnDifference] = {}
+    characters = Counter[int]()  # of texts that differ
+    for _, differing, rows in changes:
+        for place in differing:
+            if isinstance(cell := rows["gold"][place], str):
+                characters[place] += len(cell)
     for key, differing, rows in changes:
         for place in differing:
             cells = rows["gold"][place], rows["predicted"][place]
-            has_elements = limit and isinstance(cells[0], tuple | FrozenMapping | str)
-            elements = _elements(*cells, names[place], policies[place]) if has_elements else ((names[place], *cells),)
+            if 0 < characters[place] <= MAX_JSON:
+                cells = _without_json(*cells, policies[place])
+            elements = _elements(*cells, names[place], policies[place]) if limit else ((names[place], *cells),)
             for name, gold, predicted in elements:
                 if (place, name) not in found:
                     found[place, name] = {"column": name, "rows": 0, "of": paired_rows, "examples": []}
@@ -183,24 +188,17 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
 
     Of lists with the same elements their order differs, of structs with some of the same keys their keys.
     """
-    sides = gold, predicted
-    if isinstance(gold, str) and isinstance(predicted, str) and gold[:1] in JSON_STARTS:
-        sides = _json_of(gold), _json_of(predicted)
-        if is_equal(canonical_value(sides[0], policy), canonical_value(sides[1], policy), policy):  # but for blanks
-            sides = gold, predicted
-    match sides:
-        case tuple() as golds, tuple() as others if len(golds) == len(others) <= MAX_ELEMENTS:
-            values = [Counter(canonical_value(item, policy) for item in side) for side in (golds, others)]
+    match gold, predicted:
+        case tuple(), tuple() if len(gold) == len(predicted) <= MAX_ELEMENTS:
+            values = [Counter(canonical_value(item, policy) for item in side) for side in (gold, predicted)]
             if values[0] == values[1]:
                 yield f"{name}{ORDER}", gold, predicted
                 return
-            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(golds, others, strict=True))]
-        case FrozenMapping() as golds, FrozenMapping() as others if len(golds) <= MAX_ELEMENTS and (
-            shared := [key for key in golds if key in others]
-        ):
-            if len(shared) < max(len(golds), len(others)):
-                yield f"{name}{KEYS}", tuple(golds), tuple(others)
-            parts = [(f"{name}.{to_jsonable(key)}", golds[key], others[key]) for key in shared]
+            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=True))]
+        case FrozenMapping(), FrozenMapping() if len(gold) <= MAX_ELEMENTS and not gold.keys().isdisjoint(predicted):
+            if gold.keys() != predicted.keys():
+                yield f"{name}{KEYS}", tuple(gold), tuple(predicted)
+            parts = [(f"{name}.{to_jsonable(key)}", gold[key], predicted[key]) for key in gold if key in predicted]
         case _:
             yield name, gold, predicted
             return
@@ -209,22 +207,30 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
             yield from _elements(item, other, path, policy)
 
 
-def _json_of(text: str) -> Cell:
-    """Return the list or the object that a text is in JSON; the text if it is neither."""
-    if text[:1] not in JSON_STARTS or len(text) > MAX_JSON:
-        return text
+def _without_json(gold: Cell, predicted: Cell, policy: Policy) -> tuple[Cell, Cell]:
+    """Return two texts as what they are in JSON, if both are different lists or objects; else as they are."""
     try:
-        return _frozen(json.loads(text))
+        values = _json_of(gold), _json_of(predicted)
     except (ValueError, RecursionError):
-        return text
+        return gold, predicted
+    is_same = is_equal(canonical_value(values[0], policy), canonical_value(values[1], policy), policy)
+    return (gold, predicted) if is_same else values
 
 
-def _frozen(value: Any) -> Cell:
+def _json_of(text: Cell) -> Cell:
+    if not isinstance(text, str) or text[:1] not in ("[", "{") or len(text) > MAX_JSON:
+        raise ValueError
+    return _frozen(json.loads(text))
+
+
+def _frozen(value: Any, depth: int = MAX_DEPTH) -> Cell:
+    if not depth:
+        raise ValueError
     match value:
         case list():
-            return tuple(map(_frozen, value))
+            return tuple([_frozen(item, depth - 1) for item in value])
         case dict():
-            return FrozenMapping({key: _frozen(item) for key, item in value.items()})
+            return FrozenMapping({key: _frozen(item, depth - 1) for key, item in value.items()})
         case _:
             cell: Cell = value
             return cell
