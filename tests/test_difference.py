@@ -65,27 +65,31 @@ def expected(oracle, columns):
     def times(row, side):
         return sum(all(EQUAL(x, y, oracle.policy) for x, y in zip(row, other, strict=True)) for other in side)
 
-    missing, extra = ([row for row in side if not times(row, other)] for side, other in ((golds, rows), (rows, golds)))
+    def unpaired(side, other):
+        """Rows without a partner, of those that occur more often the last ones."""
+        seen = []
+        for row in side:
+            seen.append(row)
+            if times(row, seen) > times(row, other):
+                yield row
+
+    missing, extra = [*unpaired(golds, rows)], [*unpaired(rows, golds)]
+    counts = [sum(not times(row, other) for row in side) for side, other in ((missing, rows), (extra, golds))]
     pairs = paired(oracle, (golds, rows), missing, extra)
-    counts = {"missing": len(missing), "extra": len(extra)}
     for row, other in pairs:
         missing.remove(row)
         extra.remove(other)
-    first = {}
+    repeated = {}
     for row in golds:
-        if times(row, rows) and times(row, golds) != times(row, rows) and not times(row, first):
-            first[row] = (row, times(row, golds), times(row, rows))
-    more = [
-        [row for row in first for _ in range(times(row, side) - times(row, other))]
-        for side, other in ((golds, rows), (rows, golds))
-    ]
-    for row, other in paired(oracle, (golds, rows), *more):
-        more[0].remove(row)
-        more[1].remove(other)
-        pairs.append((row, other))
-    first = {row: of for row, of in first.items() if row in more[0] or row in more[1]}
-    changed = [{"gold": row, "predicted": other} for row, other in pairs]
-    return {"counts": counts, "missing": missing, "extra": extra, "changed": changed}, Counter(first.values())
+        if times(row, rows) and (times(row, missing) or times(row, extra)) and not times(row, repeated):
+            repeated[row] = (row, times(row, golds), times(row, rows))
+    of_rows = {
+        "counts": dict(zip(("missing", "extra"), counts, strict=True)),
+        "missing": [row for row in missing if not times(row, rows)],
+        "extra": [row for row in extra if not times(row, golds)],
+        "changed": [{"gold": row, "predicted": other} for row, other in pairs],
+    }
+    return of_rows, Counter(repeated.values())
 
 
 @pytest.mark.parametrize("policy", [{}, {"duplicates": "ignore", "case": "ignore"}, {"columns": "positional"}])

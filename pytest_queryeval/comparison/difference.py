@@ -23,7 +23,7 @@ from pytest_queryeval.comparison.difference_texts import (
     first_columns,
 )
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
-from pytest_queryeval.comparison.similar_rows import RowPairs, similar_rows
+from pytest_queryeval.comparison.similar_rows import similar_rows
 from pytest_queryeval.core.case_report import (
     NO_DIFFERENCE,
     ChangedRow,
@@ -71,14 +71,12 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
     repeated = dict.fromkeys(row for row in unpaired if row in gold_counts and row in predicted_times)
     equal_rows = len(gold_codes) - len(missing_at)
-    more_in_gold = [at for at in missing_at if gold_codes[at] in repeated]
-    more_in_predicted = [at for at in extra_at if predicted_codes[at] in repeated]
-    missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
-    extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
-    counts: DifferenceCounts = {"missing": len(missing_at), "extra": len(extra_at)}
+    more_in_gold, more_in_predicted = (
+        sum(codes[at] in repeated for at in positions)
+        for codes, positions in ((gold_codes, missing_at), (predicted_codes, extra_at))
+    )
+    counts: DifferenceCounts = {"missing": len(missing_at) - more_in_gold, "extra": len(extra_at) - more_in_predicted}
     pairs = similar_rows(tables, columns, gold_codes, predicted_codes, missing_at, extra_at)
-    repetitions = similar_rows(tables, columns, gold_codes, predicted_codes, more_in_gold, more_in_predicted)
-    pairs = RowPairs(pairs.key, pairs.rows + repetitions.rows)
 
     def predicted_row(at: int) -> Row:
         return tuple([predicted_rows[at][column] for column in columns])
@@ -89,9 +87,10 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     paired_gold, paired_predicted = {pair.gold for pair in pairs.rows}, {pair.predicted for pair in pairs.rows}
     missing_at = [at for at in missing_at if at not in paired_gold]
     extra_at = [at for at in extra_at if at not in paired_predicted]
-    unexplained = {gold_codes[at] for at in more_in_gold if at not in paired_gold}
-    unexplained |= {predicted_codes[at] for at in more_in_predicted if at not in paired_predicted}
-    repeated = dict.fromkeys(row for row in repeated if row in unexplained)
+    left = {gold_codes[at] for at in missing_at} | {predicted_codes[at] for at in extra_at}
+    repeated = dict.fromkeys(row for row in repeated if row in left)
+    missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
+    extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
     by_column = differing_columns(
         column_labels(gold.columns),
         [tables.coded.policy_of(place) for place in range(len(gold.columns))],
