@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+import warnings
+from abc import abstractmethod
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import sqlalchemy
@@ -18,15 +23,114 @@ from sqlalchemy.exc import CompileError
 from sqlalchemy.types import NullType, TypeEngine
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, ForeignKey, TableDefinition, create_table
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Settings, Verdict, make_answer
 
 # Follows the message of a driver that cannot connect.
 CHECK_URL = "(check server, user, password and database of the URL)"
 COLUMNS = ("table", "column", "type", "to_table", "to_column")
+CONNECTIONS = 8
+EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
 MIN_CHARACTERS = 6  # a shorter secret is replaced only where it is a whole word
 _USER_INFO = re.compile(r"^[^:/?#]+://([^:/]*):(.*)@", re.DOTALL)
 _PARAMETER = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
 _MAX_DIGITS = 10_000
+
+
+class ServerSession(Protocol):
+    """One connection and its transaction; methods raise the errors of the driver."""
+
+    def begin(self, seconds: float) -> None:
+        """Start the transaction of a query that has so much time."""
+
+    def end(self) -> None:
+        """End the transaction of a query."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+S = TypeVar("S", bound=ServerSession)
+
+
+class ServerDriver(driver.TableDriver, Generic[S]):
+    """Keeps the last 8 sessions, by the `url` of their settings."""
+
+    stops = 1
+    """How many alarms have to go off until a query is late."""
+
+    def __init__(self) -> None:
+        warnings.simplefilter("ignore")
+        self._alarm = Alarm()
+        self._sessions: OrderedDict[str, S] = OrderedDict()
+        self._settings: Settings = {"url": ""}
+        self._deadline = 0.0
+
+    def describe(self, settings: Settings) -> Answer:
+        """List the columns of the tables and views of the default schema; raises `Fault` or errors of the driver."""
+        return make_answer(COLUMNS, self._inspect(settings, column_rows))
+
+    def ddl(self, settings: Settings) -> Answer:
+        """List the statements that would make the tables and views of the default schema; raises like `describe`."""
+        return make_answer(("sql",), self._inspect(settings, table_statements))
+
+    def classify(self, error: Exception) -> Verdict:
+        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
+        is_late = self._alarm.clear() >= self.stops or isinstance(error, TimeoutError)
+        kind, text = ("timeout", "") if is_late else self._verdict(error)
+        if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
+            kind, text = "rejected", f"the query was ended from elsewhere: {text}"
+        text = "" if kind == "timeout" else redact(text, secrets_of(self._url))
+        if self._url in self._sessions:
+            try:
+                self._sessions[self._url].end()
+            except Exception:  # noqa: BLE001 - drivers raise errors of any type
+                self._drop(self._url)
+        return ("fault", text) if kind == "fault" else ("failure", kind, text)
+
+    @abstractmethod
+    def _inspect(self, settings: Settings, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+        """Return what `inspect` finds in a database; raise `Fault` or errors of the driver."""
+
+    @abstractmethod
+    def _open(self) -> S:
+        """Return a new session; raise `Fault` or errors of the driver."""
+
+    @abstractmethod
+    def _verdict(self, error: Exception) -> tuple[str, str]:
+        """Return the kind of a failure, and its message; "fault" only for a file, or if the query was not sent."""
+
+    def _message(self, error: Exception) -> str:
+        return str(error)
+
+    @property
+    def _url(self) -> str:
+        url: str = self._settings["url"]
+        return url
+
+    def _begin(self, seconds: float) -> S:
+        """Begin a transaction in the session, or in a new one if the server has ended it meanwhile."""
+        if self._url in self._sessions:
+            with suppress(Exception):  # a new connection shows what is wrong
+                self._sessions[self._url].begin(seconds)
+                self._sessions.move_to_end(self._url)
+                return self._sessions[self._url]
+            self._drop(self._url)
+        try:
+            session = self._sessions[self._url] = self._open()
+            session.begin(seconds)
+        except Fault:
+            raise
+        except Exception as error:
+            raise Fault(f"{self._message(error)} {CHECK_URL}") from error
+        if len(self._sessions) > CONNECTIONS:
+            self._drop(next(iter(self._sessions)))
+        return session
+
+    def _drop(self, url: str) -> None:
+        with suppress(Exception):  # it is given up in any case
+            self._sessions.pop(url).close()
 
 
 def secrets_of(url: str) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import warnings
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -24,34 +22,24 @@ from sqlalchemy.pool import NullPool
 
 from pytest_queryeval.features.database_servers.databases import (
     CHECK_URL,
-    COLUMNS,
-    column_rows,
-    redact,
-    secrets_of,
-    table_statements,
+    ServerDriver,
 )
 from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
-from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import (
     COMMANDS,
-    Alarm,
     Answer,
     Fault,
     Refused,
     Settings,
-    Verdict,
     first_word,
-    make_answer,
 )
 
-CONNECTIONS = 8
 CURSOR = "queryeval"
 CLIENT_CHECK_VERSION = 140_000  # the first version that can check during a query whether its client is still there
 CHECK_MILLISECONDS = 1_000
 CANCEL_SECONDS = 0.05  # after the server's own limit
 CUT_SECONDS = 0.1  # after it, if a query cannot be cancelled, such as one of hundreds of megabytes
-EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
 SQL_ASCII = "SQL_ASCII"  # an encoding in which the server keeps whatever bytes it is given
 # Environment variables that change answers; those that name the server and the user stay.
 SESSION_VARIABLES = ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO")
@@ -164,20 +152,22 @@ class Session:
         """End the transaction, and release the locks that outlive it."""
         self.connection.execute("ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()")
 
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
 
-class Driver(driver.TableDriver):
+
+class Driver(ServerDriver[Session]):
     """Keeps the last 8 connections; `settings` of a request is `{"url": a URL of postgresql+psycopg}`."""
 
     session_type: type[Session] = Session
+    stops = 2  # the first alarm only asks the server to cancel
 
     def __init__(self) -> None:
-        warnings.simplefilter("ignore")
+        super().__init__()
         for name in SESSION_VARIABLES:
             os.environ.pop(name, None)
-        self._alarm = Alarm()
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._url = self._query = ""
-        self._deadline = 0.0
+        self._query = ""
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for text that cannot be SQL."""
@@ -197,29 +187,6 @@ class Driver(driver.TableDriver):
 
         return names, fetch
 
-    def describe(self, settings: Settings) -> Answer:
-        """List the columns of the tables and views of the default schema; raises `Fault`."""
-        return make_answer(COLUMNS, self._inspect(settings["url"], column_rows))
-
-    def ddl(self, settings: Settings) -> Answer:
-        """List the statements that would make the tables and views of the default schema; raises `Fault`."""
-        return make_answer(("sql",), self._inspect(settings["url"], table_statements))
-
-    def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
-        is_cut = self._alarm.clear() > 1
-        kind, text = ("timeout", "") if is_cut else self._verdict(error)
-        if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
-            kind, text = "rejected", f"the query was ended from elsewhere: {text}"
-        text = "" if kind == "timeout" else redact(text, secrets_of(self._url))
-        session = self._sessions.get(self._url)
-        if session:
-            try:
-                session.end()
-            except psycopg.Error:
-                self._drop()
-        return ("fault", text) if kind == "fault" else ("failure", kind, text)
-
     def _verdict(self, error: Exception) -> tuple[str, str]:
         return verdict(error, self._query)
 
@@ -228,7 +195,7 @@ class Driver(driver.TableDriver):
     ) -> Session:
         """Begin the transaction of a query that `check` does not refuse, and watch over its time."""
         began = monotonic()
-        self._url, self._query, self._deadline = settings["url"], query, began + timeout
+        self._settings, self._query, self._deadline = settings, query, began + timeout
         self._alarm.clear()
         session = self._begin(timeout)
         check(query, session.refused_names)
@@ -236,34 +203,16 @@ class Driver(driver.TableDriver):
         self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
         return session
 
-    def _inspect(self, url: str, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
-        self._url = url
+    def _inspect(self, settings: Settings, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+        self._settings = settings
         try:
-            with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
+            with sqlalchemy.create_engine(self._url, poolclass=NullPool).connect() as connection:
                 return inspect(connection)
         except SQLAlchemyError as error:
             raise Fault(str(getattr(error, "orig", None) or error) + f" {CHECK_URL}") from error
 
-    def _begin(self, seconds: float) -> Session:
-        """Begin a transaction on the connection, or on a new one if the server has ended it meanwhile."""
-        try:
-            if self._url in self._sessions:
-                with suppress(psycopg.Error):
-                    self._sessions[self._url].begin(seconds)
-                    self._sessions.move_to_end(self._url)
-                    return self._sessions[self._url]
-                self._drop()
-            self._sessions[self._url] = self.session_type(self._url)
-            self._sessions[self._url].begin(seconds)
-        except (psycopg.Error, SQLAlchemyError) as error:
-            raise Fault(f"{error} {CHECK_URL}") from error
-        if len(self._sessions) > CONNECTIONS:
-            self._sessions.popitem(last=False)[1].connection.close()
-        return self._sessions[self._url]
-
-    def _drop(self) -> None:
-        with suppress(psycopg.Error):
-            self._sessions.pop(self._url).connection.close()
+    def _open(self) -> Session:
+        return self.session_type(self._url)
 
 
 def refuse(query: str, functions: frozenset[str]) -> None:

@@ -140,7 +140,7 @@ class Driver(postgres_child.Driver):
 
     def describe(self, settings: Settings) -> Answer:
         """Wait until no other session runs write queries on the database; raises `Fault`."""
-        self._url = settings["url"]
+        self._settings = settings
         session = self._begin(IDLE_SECONDS)
         assert isinstance(session, WriteSession)
         session.end()

@@ -9,10 +9,7 @@ import logging
 import math
 import re
 import sqlite3
-import warnings
-from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -23,12 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from pytest_queryeval.features.database_servers.databases import (
-    CHECK_URL,
-    COLUMNS,
-    column_rows,
-    redact,
-    secrets_of,
-    table_statements,
+    ServerDriver,
 )
 from pytest_queryeval.features.database_servers.snowflake_session import (
     check_session,
@@ -36,23 +28,17 @@ from pytest_queryeval.features.database_servers.snowflake_session import (
     row_encoder,
     snowflake_verdict,
 )
-from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import (
     HEADER_BYTES,
-    Alarm,
     Answer,
     Fault,
     Settings,
-    Verdict,
-    make_answer,
     read_header,
     strip_trailing_semicolons,
     wrong_file_problem,
 )
 
-CONNECTIONS = 8
-EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
 STOP_SECONDS = 0.05  # after the server's own limit, where it has one
 DESCRIBE_SECONDS = 60.0
 IN_MEMORY_NAMES = ("", ":memory:")
@@ -109,17 +95,48 @@ STACK = re.compile(r"[,.]* (?:Stack trace:|e\.what\(\) =).*", re.DOTALL)
 SQLITE_FAULTS = ("BUSY", "CANTOPEN", "CORRUPT", "IOERR", "LOCKED", "NOTADB", "PERM", "PROTOCOL")
 
 
-class Driver(driver.TableDriver):
+class Session:
+    """A connection."""
+
+    def __init__(self, connection: sqlalchemy.Connection) -> None:
+        self.connection = connection
+        dialect = connection.dialect
+        self.recipe = RECIPES.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name, Recipe())
+        self._run(self.recipe.connected)
+
+    def begin(self, seconds: float) -> None:
+        """Start the transaction of a query; raises the errors of the driver."""
+        self.connection.rollback()
+        limits = {
+            "seconds": f"{max(seconds, 0.001):.3f}",
+            "milliseconds": max(1, round(1000 * seconds)),
+            "whole_seconds": max(1, math.ceil(seconds)),
+        }
+        self._run([text.format(**limits) for text in self.recipe.before])
+
+    def end(self) -> None:
+        """End the transaction of a query; raises the errors of the driver."""
+        self._run(self.recipe.after)
+        self.connection.rollback()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.invalidate()
+        self.connection.close()
+
+    def _run(self, texts: Sequence[str]) -> None:
+        """Run commands that give no rows."""
+        for text in texts:
+            self.connection.exec_driver_sql(text).close()
+
+
+class Driver(ServerDriver[Session]):
     """Keeps the last 8 connections; `settings` of a request is `{"url": URL, "folder": where relative paths start}`."""
 
     def __init__(self) -> None:
-        warnings.simplefilter("ignore")
+        super().__init__()
         logging.disable()
-        self._alarm = Alarm()
-        self._connections: OrderedDict[str, sqlalchemy.Connection] = OrderedDict()
-        self._settings: Settings = {"url": ""}
         self._unread_result: tuple[str, Any] | None = None
-        self._deadline = 0.0
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for a query that gives no rows."""
@@ -128,12 +145,13 @@ class Driver(driver.TableDriver):
         self._settings = settings
         # Some drivers read an answer to its end before the next query, even if its result no longer exists: so the
         # result is kept, and the connection closed.
-        if self._unread_result and self._unread_result[0] in self._connections:
+        if self._unread_result and self._unread_result[0] in self._sessions:
             self._drop(self._unread_result[0])
         self._unread_result = None
-        connection = self._begin(timeout)
+        session = self._begin(timeout)
+        connection = session.connection
         stop = stop_of(connection.connection.driver_connection)
-        self._alarm.set((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
+        self._alarm.set((timeout + STOP_SECONDS if session.recipe.before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
         # In some databases these characters begin or end texts and comments, in others they do not.
@@ -153,68 +171,26 @@ class Driver(driver.TableDriver):
             if len(rows) < count:
                 self._unread_result = None
                 self._alarm.clear()
-                end(connection)
+                session.end()
             return encode(rows)
 
         return tuple(map(str, result.keys())), fetch
 
-    def describe(self, settings: Settings) -> Answer:
-        """List the columns of the tables and views of the default schema; raises like `run`."""
-        return make_answer(COLUMNS, self._inspect(settings, column_rows))
-
-    def ddl(self, settings: Settings) -> Answer:
-        """List the statements that would make the tables and views of the default schema; raises like `run`."""
-        return make_answer(("sql",), self._inspect(settings, table_statements))
-
-    def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
-        is_late = self._alarm.clear() > 0 or isinstance(error, TimeoutError)
-        kind, text = ("timeout", "") if is_late else verdict(error)
-        if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
-            kind, text = "rejected", f"the query was ended from elsewhere: {text}"
-        text = "" if kind == "timeout" else redact(text, secrets_of(self._settings["url"]))
-        url = self._settings["url"]
-        if url in self._connections:
-            try:
-                end(self._connections[url])
-            except Exception:  # noqa: BLE001 - drivers raise errors of any type
-                self._drop(url)
-        return ("fault", text) if kind == "fault" else ("failure", kind, text)
-
     def _inspect(self, settings: Settings, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._settings = settings
-        connection = self._begin(DESCRIBE_SECONDS)
-        rows = inspect(connection)
-        end(connection)
+        session = self._begin(DESCRIBE_SECONDS)
+        rows = inspect(session.connection)
+        session.end()
         return rows
 
-    def _begin(self, seconds: float) -> sqlalchemy.Connection:
-        """Begin a transaction on the connection, or on a new one if the server has ended it meanwhile."""
-        url = self._settings["url"]
-        if url in self._connections:
-            with suppress(Exception):  # a new connection shows what is wrong
-                begin(self._connections[url], seconds)
-                self._connections.move_to_end(url)
-                return self._connections[url]
-            self._drop(url)
-        try:
-            connection = connect(**self._settings)
-            run_commands(connection, recipe_of(connection).connected)
-        except Fault:
-            raise
-        except Exception as error:
-            raise Fault(f"{message_of(error)} {CHECK_URL}") from error
-        self._connections[url] = connection
-        begin(self._connections[url], seconds)
-        if len(self._connections) > CONNECTIONS:
-            self._drop(next(iter(self._connections)))
-        return self._connections[url]
+    def _open(self) -> Session:
+        return Session(connect(**self._settings))
 
-    def _drop(self, url: str) -> None:
-        connection = self._connections.pop(url)
-        with suppress(Exception):  # it is given up in any case
-            connection.invalidate()
-            connection.close()
+    def _verdict(self, error: Exception) -> tuple[str, str]:
+        return verdict(error)
+
+    def _message(self, error: Exception) -> str:
+        return message_of(error)
 
 
 def connect(url: str, folder: str) -> sqlalchemy.Connection:
@@ -237,35 +213,6 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
     if name == "snowflake":
         check_session(connection, parsed_url)
     return connection
-
-
-def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
-    """Return the recipe for the database of a connection."""
-    dialect = connection.dialect
-    return RECIPES.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name, Recipe())
-
-
-def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
-    """Start the transaction of a query; raises the errors of the driver."""
-    connection.rollback()
-    limits = {
-        "seconds": f"{max(seconds, 0.001):.3f}",
-        "milliseconds": max(1, round(1000 * seconds)),
-        "whole_seconds": max(1, math.ceil(seconds)),
-    }
-    run_commands(connection, [text.format(**limits) for text in recipe_of(connection).before])
-
-
-def end(connection: sqlalchemy.Connection) -> None:
-    """End the transaction of a query; raises the errors of the driver."""
-    run_commands(connection, recipe_of(connection).after)
-    connection.rollback()
-
-
-def run_commands(connection: sqlalchemy.Connection, texts: Any) -> None:
-    """Run commands that give no rows."""
-    for text in texts:
-        connection.exec_driver_sql(text).close()
 
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:

@@ -99,6 +99,8 @@ def test_database_is_told_the_limit_before_each_query(name, commands):
     stand_in = SimpleNamespace(
         dialect=SimpleNamespace(name=name), exec_driver_sql=told_to, rollback=lambda: lines.append("rollback")
     )
-    child.begin(stand_in, 2.5)
+    session = child.Session(stand_in)
+    lines.clear()  # of those for a new connection
+    session.begin(2.5)
 
     assert lines == ["rollback", *commands]
