@@ -46,6 +46,8 @@ CauseLabel: TypeAlias = Literal[
     "optional",
     "wrong-form",
     "hard-coded",
+    "empty-pattern",
+    "union-columns",
     "missing-member",
     "extra-member",
     "wrong-type",
@@ -110,6 +112,8 @@ class SharedPatterns:
     """How many gold has in all."""
     only_gold: tuple[str, ...]
     only_predicted: tuple[str, ...]
+    unknown_terms: tuple[str, ...] = ()
+    """Terms of a SPARQL query that the source does not have, though none has to match."""
 
 
 class QueryEdits(Protocol):

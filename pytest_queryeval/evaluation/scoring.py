@@ -230,7 +230,7 @@ class Scoring:
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:
         terms = self._session.unknown_terms(query, self._case)
-        return None if terms is None else [term.text for term in terms]
+        return None if terms is None else [term.text for term in terms if term.is_required]
 
     def _states(self) -> States | None:
         """Return the function that scores a metric in every state of the database; None without variants or a query."""

@@ -49,7 +49,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.extensions import Recording
-    from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
+    from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm
 
 T = TypeVar("T")
 CACHE_CELLS = 1_000_000
@@ -367,6 +367,12 @@ class Session:
 
         None if that cannot be told. Raise `SourceError` if the source cannot be queried.
         """
+        terms = self.source_terms(case)
+        golds = [gold.query for gold in case.golds if gold.query is not None]
+        return None if terms is None else terms.unknown_terms(query, golds)
+
+    def source_terms(self, case: Case) -> SourceTerms | None:
+        """Return what looks up the terms of a case's source; None if its queries are not SPARQL."""
         source = case.settings.source
         if source is None or case.settings.kind != "sparql":
             return None
@@ -381,11 +387,10 @@ class Session:
             except UnresponsiveSourceError:
                 return None
 
-        terms = self.cached(
+        return self.cached(
             ("terms", source.key, self._is_analysing),  # what only an analysis has looked up is not in the recording
             lambda: SourceTerms(run, declared_prefixes(source.settings), is_local=is_local(source)),
         )
-        return terms.unknown_terms(query, [gold.query for gold in case.golds if gold.query is not None])
 
     def _list_schema(self, source: Source, timeout: float) -> Schema:
         schema = None if self.recording is None else self.recording.load_schema(source)

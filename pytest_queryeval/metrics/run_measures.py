@@ -31,11 +31,12 @@ def abstention(predicted: Execution, prediction: Prediction) -> float:
 
 @metric(input="predictions", kinds=frozenset({"sparql"}))
 def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: UnknownTerms) -> Score:
-    """Return 1 if every IRI in a triple pattern of predicted occurs in the source's data, else 0.
+    """Return 1 if every IRI that a pattern of predicted has to match occurs in the source's data, else 0.
 
-    A note names each that does not, with the nearest one that does. Variables, datatypes, functions, graphs, and the
-    IRIs of VALUES, FILTER, BIND and templates do not count. None for an answer without a query, for a query that cannot
-    be parsed, and where the source does not answer a lookup.
+    A note names each that does not, with the nearest one that does. OPTIONAL, MINUS, NOT EXISTS and single arms of
+    UNION do not have to match; of VALUES and IN, one IRI of the list has to occur. Variables, datatypes, functions,
+    graphs, and the IRIs of other filters, BIND and templates do not count. None for an answer without a query, for a
+    query that cannot be parsed, and where the source does not answer a lookup.
     """
     is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
     sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)

@@ -404,10 +404,8 @@ def notes(case: CaseReport) -> Iterator[Note]:
         name, separator = ("triple patterns", " . ") if case["kind"] == "sparql" else ("parts", ", ")
         text = f"no edit that was tried repairs the answer: predicted has {share} {name}"
         sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
-        yield Note(
-            "note",
-            "; ".join((text, *(f"only in {side}: {separator.join(map(str, only))}" for side, only in sides if only))),
-        )
+        only_texts = [f"only in {side}: {separator.join(map(str, only))}" for side, only in sides if only]
+        yield Note("note", "; ".join((text, *only_texts, *map(str, patterns.get("unknown_terms", ())))))
     yield from (Note("note", str(note)) for note in details.get("notes", ()))
 
 

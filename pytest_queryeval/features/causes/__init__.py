@@ -67,6 +67,8 @@ class Edits(NamedTuple):
     """On how many small databases a repaired query is compared with gold."""
     is_extended: bool = False
     """Whether edits that are enough on the source, but not on small databases, are tried with one more at once."""
+    prefers_untested: bool = False
+    """Whether edits of which `most_untested` are enough on the source are not tried with more."""
     correction: Correction | None = None
     """Of gold, where the data show that it is at fault: then predicted is compared with the query that it should be."""
     in_other_words: str = ""
@@ -77,6 +79,8 @@ class Edits(NamedTuple):
     """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
     translations: Iterable[Repair] = ()
     """Further ones, which are tried if no repair runs."""
+    first_edits: Sequence[CausingEdit] = ()
+    """Those that each combination of edits is made after, such as of terms that the source does not have."""
 
 
 class EditFinder(Protocol):

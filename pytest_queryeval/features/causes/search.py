@@ -201,6 +201,8 @@ class _Search:
 
     def score(self, execution: Execution) -> float | None:
         """Return the score of an execution in the place of the prediction's."""
+        if _row_count(execution) == 0 and _row_count(self._gold):
+            return 0.0
         if self._case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(self._gold):
             return 0.0
         scoring = Scoring(self._case, self._gold, execution, self._trial.prediction, self._session)
@@ -209,9 +211,12 @@ class _Search:
     def _run(self, query: str, case: Case) -> Execution:
         return self._session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
 
-    def _answers_as_gold(self, query: str) -> bool | None:
-        """Return whether a query answers as gold does on small databases, too; None if none can be made."""
-        gold, databases = self._gold.query or "", self._differences.databases
+    def _answers_as_gold(self, query: str, databases: int) -> bool | None:
+        """Return whether a query answers as gold does on small databases, too; None if none can be made.
+
+        They are as many, and those that told another query from gold.
+        """
+        gold = self._gold.query or ""
         try:
             return not is_refuted(self._case, gold, query, self._session, databases, self._refuting)
         except SourceError:
@@ -248,7 +253,7 @@ class _Search:
         for edits in groups:
             for cause in self._causes(edits, most=1):
                 if cause.edits[0].label not in _QUERY_LABELS:
-                    return replace(cause, edits=(replace(cause.edits[0], label=label),))
+                    return replace(cause, edits=(replace(cause.edits[0], label=label), *cause.edits[1:]))
         if running is None:
             return None
         edit, execution = running
@@ -283,7 +288,7 @@ class _Search:
             edit = CausingEdit(label=label, clause=repair.clause, change=repair.change)
             running = running or (edit, execution)
             if self.score(execution) == 1.0:
-                is_tested = self._answers_as_gold(execution.query or "")
+                is_tested = self._answers_as_gold(execution.query or "", self._differences.databases)
                 cause = Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
                 if is_tested is not False:
                     return cause, running
@@ -310,11 +315,13 @@ class _Search:
         source is yielded. It, untested, is also preferred to several edits of which one replaces a whole query.
         """
         most_untested, is_extended = self._differences.most_untested, self._differences.is_extended
+        first_edits = self._differences.first_edits
         refuted_repairs, extended = list[_Repaired](), deque[Sequence[int]]()
         untested: Cause | None = None
 
         def is_gold(repaired: _Repaired) -> bool | None:
-            return edits.reach_gold(repaired.numbers) or self._answers_as_gold(repaired.query)
+            databases = self._differences.databases
+            return edits.reach_gold(repaired.numbers) or self._answers_as_gold(repaired.query, databases)
 
         for repaired in self._right_on_source(edits, most, extended):
             numbers, is_tested = repaired.numbers, is_gold(repaired)
@@ -322,16 +329,17 @@ class _Search:
             if is_tested is False and not edits.reach_other_shape(numbers):
                 refuted_repairs.append(repaired)
                 if untested is None and len(numbers) <= most_untested and not exchanges_query:
-                    causing_edits = tuple(edits.edits[number] for number in numbers)
+                    causing_edits = (*first_edits, *(edits.edits[number] for number in numbers))
                     untested = Cause(edits=causing_edits, repaired_query=repaired.query)
-                if is_extended and len(numbers) <= most < len(edits.edits):
+                is_enough = untested is not None and self._differences.prefers_untested
+                if is_extended and not is_enough and len(numbers) <= most < len(edits.edits):
                     further_numbers = (number for number in range(len(edits.edits)) if number not in numbers)
                     extended += (sorted((*numbers, number)) for number in islice(further_numbers, MAX_EXTENSIONS))
             elif untested is None or len(numbers) == 1 or not exchanges_query:
                 if is_extended:
                     fewer = self._with_fewer(edits, numbers, refuted_repairs)
                     repaired = next((part for part in fewer if is_gold(part) is not False), repaired)
-                causing_edits = self._with_effect_first(edits, repaired, refuted_repairs)
+                causing_edits = (*first_edits, *self._with_effect_first(edits, repaired, refuted_repairs))
                 yield Cause(edits=causing_edits, repaired_query=repaired.query, is_tested=bool(is_tested))
         if untested is not None:
             yield untested
@@ -376,13 +384,15 @@ class _Search:
         """
         tried: set[str] = set()
         cells = 0
-        for numbers in islice(_combinations(edits, most, extended), MAX_COMBINATIONS):
+        for numbers, is_extension in islice(_combinations(edits, most, extended), MAX_COMBINATIONS):
             query = edits.applied(numbers)
             if query is None or query in tried:
                 continue
             if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
                 break
             tried.add(query)
+            if is_extension and self._answers_as_gold(query, 0) is False:
+                continue
             execution = self._run(query, self._limited_case)
             if isinstance(execution.answer, Table):
                 cells += len(execution.answer.rows) * len(execution.answer.columns)
@@ -393,13 +403,16 @@ class _Search:
                 yield _Repaired(numbers, query, execution.answer)
 
 
-def _combinations(edits: QueryEdits, most: int, urgent: deque[Sequence[int]]) -> Iterator[Sequence[int]]:
-    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `extended`."""
+def _combinations(edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[tuple[Sequence[int], bool]]:
+    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `extended`.
+
+    Yield with each whether the caller added it.
+    """
     for numbers in edits.combinations():
         if len(numbers) <= most:
-            yield numbers
-        while urgent:
-            yield urgent.popleft()
+            yield numbers, False
+        while extended:
+            yield extended.popleft(), True
 
 
 def _row_count(execution: Execution) -> int | None:

@@ -219,6 +219,7 @@ def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
                 "gold_patterns": patterns.of,
                 "only_gold": [encode(line) for line in patterns.only_gold],
                 "only_predicted": [encode(line) for line in patterns.only_predicted],
+                "unknown_terms": [encode(line) for line in patterns.unknown_terms],
             }
         case _:
             return {"edits": []}
@@ -227,9 +228,10 @@ def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
 def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
     """Return the cause in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     if "shared" in entry:
-        only_gold, only_predicted = (tuple(map(decode_text, entry[name])) for name in ("only_gold", "only_predicted"))
         shared, of = int(entry["shared"]), int(entry["gold_patterns"])
-        return (SharedPatterns(shared=shared, of=of, only_gold=only_gold, only_predicted=only_predicted),)
+        names = ("only_gold", "only_predicted", "unknown_terms")
+        lists = {name: tuple(map(decode_text, entry.get(name, []))) for name in names}
+        return (SharedPatterns(shared=shared, of=of, **lists),)
     texts = (map(decode_text, edit) for edit in entry["edits"])
     edits = tuple(CausingEdit(label=label, clause=clause, change=change) for label, clause, change in texts)  # type: ignore[arg-type]  # checked below
     if not {edit.label for edit in edits} <= _LABELS:
@@ -308,7 +310,7 @@ CHALLENGES = _of_source(
 CAUSES = _of_source(
     folder="causes",
     question_facts=("source", "gold", "predicted"),
-    exact_parts=("edits", "repaired_query", "only_gold", "only_predicted"),
+    exact_parts=("edits", "repaired_query", "only_gold", "only_predicted", "unknown_terms"),
     encode=encode_cause,
     decode=decode_cause,
     describe=lambda facts: f"cause of {query_excerpt(str(facts['predicted']))} on '{facts['source']}'",

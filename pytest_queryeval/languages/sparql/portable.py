@@ -42,7 +42,7 @@ def portable(query: str) -> str:
     >>> portable("PREFIX f: <http://f/> ASK { ?s f:people.person.name TRUE }")
     'PREFIX f: <http://f/> ASK { ?s <http://f/people.person.name> true }'
     """
-    text = query
+    text, query_tokens = query, tokens(query)
     for changes in (
         _code_points,
         _hints,
@@ -52,7 +52,9 @@ def portable(query: str) -> str:
         _columns_in_columns,
         _groups_of_other_forms,
     ):
-        text = _changed(text, changes(text, tokens(text)))
+        new_text = _changed(text, changes(text, query_tokens))
+        if new_text != text:
+            text, query_tokens = new_text, tokens(new_text)
     return text
 
 

@@ -6,15 +6,17 @@ Its features are those by which reports group cases.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from itertools import chain
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sparql.tree import (
     COUNTING,
     Block,
+    Element,
     Expr,
     Filter,
     Group,
@@ -33,6 +35,7 @@ from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_
 _IGNORING_DUPLICATES = ("MIN", "MAX", "SAMPLE")
 Feature: TypeAlias = Literal["optional", "filter", "path", "aggregate", "union"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,41 @@ class Facts:
 def bound_variables(group: Group) -> set[str]:
     """Return the variables of the triples of a group, which are bound in all of its solutions."""
     return {name for element in group.elements if isinstance(element, Triple) for name in variables(element)}
+
+
+def why_empty(group: Group, reasons: Callable[[Element], Iterable[T]]) -> list[T]:
+    """Return why a group has no solution, by the `reasons` of single elements; none if it may have one.
+
+    Only what has to match counts: nothing in OPTIONAL, MINUS and NOT EXISTS, and of UNION only what each arm has.
+    """
+    found: list[T] = []
+    for element in group.elements:
+        match element:
+            case Union(arms):
+                of_arms = [why_empty(arm, reasons) for arm in arms]
+                found += chain.from_iterable(of_arms) if all(of_arms) else ()
+            case Block(("GRAPH", *_), inner) | Filter(Expr("EXISTS", (Group() as inner,))):
+                found += why_empty(inner, reasons)
+            case Select(where=Group() as inner) if not has_one_row(element):
+                found += why_empty(inner, reasons)
+            case _:
+                found += reasons(element)
+    return found
+
+
+def required_steps(path: tuple[str, ...]) -> list[str]:
+    """Return the properties that each match of a path has; none of a path with parentheses, `|` or `!`.
+
+    >>> required_steps(("a", "/", "<urn:sub>", "*", "/", "^", "<urn:p>", "+"))
+    ['a', '<urn:p>']
+    """
+    if not {"(", "|", "!"}.isdisjoint(path):
+        return []
+    return [
+        step
+        for step, after in zip(path, (*path[1:], ""), strict=True)
+        if (step[0] not in "^/*+?") and after not in ("*", "?")
+    ]
 
 
 def query_defects(tree: Select) -> set[str]:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.cause import CausingEdit, SharedPatterns
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.features.causes import without_common
+from pytest_queryeval.languages.sparql.source_terms import local_name, words
 from pytest_queryeval.languages.sparql.tree import (
     COUNTING,
     Bind,
@@ -263,14 +264,31 @@ def _improved(
     return names
 
 
+def classes(tree: Node) -> defaultdict[str, list[str]]:
+    """Return the classes of each variable, by `a` alone or with rdfs:subClassOf*."""
+    triples = [node for node in walk(tree) if isinstance(node, Triple)]
+    classes_above = defaultdict[str, list[str]](list)
+    for triple in triples:
+        if _CLASS_PATH[2] in triple.path:
+            classes_above[triple.subject].append(triple.object)
+    classes_of = defaultdict[str, list[str]](list)
+    for triple in triples:
+        if triple.path[0] == "a":
+            names = classes_above.get(triple.object, ()) if is_variable(triple.object) else [triple.object]
+            classes_of[triple.subject] += names
+    return classes_of
+
+
 def _uses(tree: Select) -> list[tuple[str, ...]]:
     """Return, for each part of a query that names variables, its type and its terms.
 
-    Parts are triples, filters, BINDs, columns and keys. A column that is also a key of GROUP BY is listed once.
+    Parts are triples, filters, BINDs, columns, keys and classes. A column that is a key of GROUP BY is listed once.
     """
     nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
     columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item))
-    return [*columns, *((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))]
+    of_classes = (("class", name, of_class) for name, of_name in classes(tree).items() for of_class in of_name)
+    others = ((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))
+    return [*columns, *others, *of_classes]
 
 
 def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
@@ -288,7 +306,7 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
 
 def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
     """Return how each variable is used; `names` are those of variables that are aligned already, `?` of all others."""
-    roles: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    roles = _class_roles(tree)
 
     def name(term: str) -> str:
         return names.get(term, "?") if is_variable(term) else term
@@ -310,6 +328,16 @@ def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[t
         kind = "alias" if item.alias else "column"
         roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
         roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
+    return roles
+
+
+def _class_roles(tree: Select) -> defaultdict[str, Counter[tuple[str, ...]]]:
+    """Return the classes of each variable, with the words of their names."""
+    roles: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for variable, names in classes(tree).items():
+        for name in names:
+            roles[variable].update(("class word", word) for word in words(local_name(name)))
+            roles[variable]["class", name] += 2
     return roles
 
 
@@ -355,7 +383,8 @@ def shared_patterns(
     Variables of gold have the names of the same role in predicted. They are shown so where a pattern that both have
     names them, else with their `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as equal.
     """
-    predicted, gold = (_with_single_nodes(_with_plain_types(tree)) for tree in (predicted, gold))
+    joining = [name for name, in_text in names_in_gold.items() if in_text.startswith(NODE)]
+    predicted, gold = (_with_single_nodes(_with_plain_types(tree, joining)) for tree in (predicted, gold))
     triples, gold_triples = (
         list(dict.fromkeys(node for node in walk(tree) if isinstance(node, Triple))) for tree in (predicted, gold)
     )
@@ -395,14 +424,15 @@ def shared_patterns(
     )
 
 
-def _with_plain_types(tree: Select) -> Select:
-    """Return a query with `a` in place of `a/rdfs:subClassOf*`."""
+def _with_plain_types(tree: Select, joining: Sequence[str]) -> Select:
+    """Return a query with `a` in place of `a/rdfs:subClassOf*`, also where a variable of `joining` is on that path."""
+    links = [name for name in links_of(tree) if name.startswith(NODE) or name in joining]
 
     def change(_: Node, new: Node) -> Node:
         if not isinstance(new, Group):
             return new
         types = [element.object for element in new.elements if isinstance(element, Triple) and element.path == ("a",)]
-        elements = with_paths(new.elements, [name for name in types if name.startswith(NODE)])
+        elements = with_paths(new.elements, [name for name in types if name in links])
         return Group(
             tuple(
                 replace(element, path=("a",))
@@ -479,8 +509,12 @@ def hard_coded_edit(predicted: Select, gold: Select, answer: Table, lines: Lines
     rows = [{f"<{cell.iri}>" for cell in row if isinstance(cell, IRI)} for row in answer.rows]
     columns = {item.variable for item in predicted.items}
     answering_iris: set[str] = set()
+    triples = [node for node in walk(predicted) if isinstance(node, Triple)]
+    class_names = {
+        name for triple in triples for name in (*triple.path, *([triple.object] if "a" in triple.path else []))
+    }
     for node, variable, iris in _constants(predicted):
-        new_iris = [iri for iri in iris if iri not in gold_terms]
+        new_iris = [iri for iri in iris if iri not in gold_terms and variable not in class_names]
         answering_iris.update(new_iris)
         fills_column = variable in columns and len(new_iris) == len(iris)
         if new_iris and (fills_column or (rows and not any(map(answering_iris.isdisjoint, rows)))):

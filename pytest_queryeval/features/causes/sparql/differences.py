@@ -106,6 +106,10 @@ class Differences:
         else:
             self._items(predicted, gold)
         self._clause("wrong-grouping", "GROUP", "group", predicted, gold)
+        if predicted.aggregates and not gold.aggregates and predicted.group:
+            change = predicted.items, gold.items
+            copy = copy_step(predicted, gold, "items", "group", "having")
+            self._add("wrong-aggregate", "SELECT", change, copy, size=_CLAUSE_SIZE)
         if len(predicted.having) == len(gold.having):
             for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
                 self._expression(condition, gold_condition, "HAVING")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
+from types import MappingProxyType
+from typing import TypeAlias
 
-from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, SharedPatterns
 from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.evaluation.session import Session
@@ -16,30 +18,37 @@ from pytest_queryeval.features.causes import Edits, FailedQuery
 from pytest_queryeval.features.causes.sparql.alignment import (
     MAX_CHANGE,
     Lines,
+    classes,
     hard_coded_edit,
     normal,
     readable,
     shared_patterns,
     with_names_of,
 )
-from pytest_queryeval.features.causes.sparql.changes import Edit, Step, defects
+from pytest_queryeval.features.causes.sparql.changes import Step, defects
 from pytest_queryeval.features.causes.sparql.differences import Differences
 from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
 from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query, with_prefixes
-from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
+from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm, are_alike, unknown_in
 from pytest_queryeval.languages.sparql.tree import (
+    Data,
+    Element,
     Expr,
+    Group,
     Item,
     Node,
     Select,
     Triple,
+    Union,
     Writer,
     changed,
+    is_variable,
     renamed,
     terms,
     variables,
     walk,
 )
+from pytest_queryeval.languages.sparql.tree_facts import why_empty
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, in_other_words, read_tree
 from pytest_queryeval.text.formatting import one_line
 
@@ -48,7 +57,11 @@ MAX_TERMS = 6  # that are named where they are the cause
 MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
 _JOINED_WORD = "WHERE"  # as in `SELECT ?bookWHERE { … }`, which engines run
 _CHOOSING = ("LIMIT", "OFFSET", "SAMPLE", "GROUP_CONCAT", "NOW", "RAND", "UUID", "STRUUID", "BNODE")
-_FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
+_OTHER_CLAUSES = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "ORDER BY", "LIMIT")
+MAX_GRAPHS = 5  # on which a repaired query is compared with gold: 8 add to some causes an edit without effect, no more
+MAX_ASKED = 24  # whether patterns of a query have solutions
+Empty: TypeAlias = tuple[Triple, ...]
+"""One triple pattern, or two, without a common solution."""
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 
@@ -56,7 +69,9 @@ MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly
 class SparqlEdits:
     """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one.
 
-    Where the text of predicted was repaired before, that repair is the first edit, and part of all combinations.
+    `first_edits` were made in predicted before. `unknown` are terms that the source does not have, and `find_empty`
+    returns the triple patterns, or pairs, without which a query would not have to be empty: a query that needs one of
+    them is not tried.
     """
 
     def __init__(
@@ -67,11 +82,13 @@ class SparqlEdits:
         *,
         needs_width: bool = False,
         by_columns: bool = True,
-        syntax_edit: CausingEdit | None = None,
-        unknown_terms: Collection[str] = (),
+        first_edits: Sequence[CausingEdit] = (),
+        unknown: Collection[str] = (),
+        find_empty: Callable[[Select], Sequence[Empty]] = lambda _: (),
     ) -> None:
-        self._syntax_edit = syntax_edit
-        self._unknown_names = {*map(writer.term, unknown_terms)}
+        self.first_edits = first_edits
+        self._unknown = unknown
+        self._find_empty = find_empty
         self._needs_width = needs_width
         self._tree = predicted
         self._gold = with_names_of(gold, predicted, by_columns=by_columns)
@@ -82,45 +99,57 @@ class SparqlEdits:
         self._edits = Differences(predicted, self._gold, self._lines).edits()
         self._trees: dict[tuple[int, ...], Select | None] = {}
         self._texts: dict[tuple[int, ...], str | None] = {}
-        if syntax_edit is not None:
-            self._edits.insert(0, Edit(shown=syntax_edit, size=0, steps=()))
 
-    @property
-    def most_untested(self) -> int:
-        """Return of how many edits a cause may be that only the source confirms: one, beside a repair of the text."""
-        return 1 if self._syntax_edit is None else 2
+    @cached_property
+    def empty(self) -> Sequence[Empty]:
+        """The triple patterns, or pairs, of predicted that have no solution, though the source has their terms."""
+        return self._find_empty(readable(self._tree, self._lines.names))
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
         """All edits, in the order in which they are to be tried, those that replace unknown terms with their label."""
+        unknown_names = {*map(self._lines.writer.term, self._unknown)}
         labelled = []
         for edit in (edit.shown for edit in self._edits):
             old, _, new = (side.split() for side in edit.change.partition(" → "))
-            is_wrong, names = edit.label.startswith("wrong-"), self._unknown_names
-            replaces_unknown = is_wrong and not names.isdisjoint(old) and names.isdisjoint(new)
-            labelled.append(replace(edit, label="unknown-term") if replaces_unknown else edit)
+            replaces_unknown = not unknown_names.isdisjoint(old) and unknown_names.isdisjoint(new)
+            is_unknown = edit.label.startswith("wrong-") and replaces_unknown
+            labelled.append(replace(edit, label="unknown-term") if is_unknown else edit)
         return labelled
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
 
-        Those that make another number of columns than gold has come last, if they can be right at all.
+        Those after which the query would still be empty are left out. Those that make another number of columns than
+        gold has come last, if they can be right at all.
         """
-        if self._syntax_edit is None:
-            numbers = range(len(self._edits))
-            candidates: Iterable[tuple[int, ...]] = chain(zip(numbers), combinations(numbers[:MAX_PAIRED], 2))
-        else:
-            numbers = range(1, len(self._edits))
-            candidates = ((0, number) for number in numbers)
-            yield (0,)
+        numbers = range(len(self._edits))
+        remaining = {chosen: self._why_empty(chosen) for chosen in ((), *zip(numbers))}
+        paired = numbers if remaining[()] else numbers[:MAX_PAIRED]
+        candidates = [*([()] if self.first_edits else []), *zip(numbers), *combinations(paired, 2)]
         ranked = []
         for place, chosen in enumerate(candidates):
+            if set.intersection(remaining[()], *(remaining[number,] for number in chosen)):
+                continue
             tree, size = self._edited(chosen), sum(self._edits[number].size for number in chosen)
             is_other_width = tree is not None and self._extra_columns(tree) != 0
             if not (is_other_width and self._needs_width):
                 ranked.append((is_other_width, len(chosen), size, place, chosen))
         most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
         yield from islice((chosen for *_, chosen in sorted(ranked) if self.applied(chosen) is not None), most)
+
+    def _why_empty(self, numbers: Sequence[int]) -> set[object]:
+        """Return what predicted has to match after these edits, though it cannot: unknown terms and empty patterns."""
+        tree = self._edited(numbers)
+        if tree is None or tree.where is None or not (self._unknown or self.empty):
+            return set()
+        where = readable(tree, self._lines.names).where or Group(())
+
+        def reasons(element: Element) -> list[object]:
+            return [*unknown_in(element, self._unknown), *(empty for empty in self.empty if empty == (element,))]
+
+        pairs = (empty for empty in self.empty if len(empty) > 1 and {*empty} <= {*where.elements})
+        return {*why_empty(where, reasons), *pairs}
 
     def _extra_columns(self, tree: Select) -> int:
         """Return how many columns more than gold a query has; 0 where one of them returns all variables."""
@@ -143,9 +172,7 @@ class SparqlEdits:
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the patterns and clauses of gold, in any order."""
         tree = self._edited(numbers)
-        if tree is None or tree == self._gold:
-            return tree is not None
-        return not SparqlEdits(normal(readable(tree, self._lines.names)), self._gold, self._lines.writer).edits
+        return tree is not None and not Differences(tree, self._gold, self._lines).edits()
 
     def reach_other_shape(self, numbers: Sequence[int]) -> bool:
         """Return False: small graphs tell whether another shape says the same."""
@@ -174,101 +201,167 @@ class SparqlEdits:
 
     def hard_coded(self, answer: Table) -> Cause | None:
         """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
-        columns = [edit for edit in self.edits if edit.label in ("extra-column", "missing-column")]
         edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
         if edit is None:
             return None
         found_by = self._only_gold()
-        return Cause(edits=(replace(edit, change=": ".join(filter(None, (edit.change, found_by)))), *columns[-1:]))
+        columns = [
+            column for column in self._of_clauses("SELECT") if column.label in ("extra-column", "missing-column")
+        ]
+        return Cause(edits=(replace(edit, change=": ".join(filter(None, (edit.change, found_by)))), *columns))
 
-    def missing(self) -> list[CausingEdit]:
-        """Return what only gold has as one edit, if there is anything."""
+    def why_nothing(self, unknown: Sequence[CausingEdit]) -> Cause | None:
+        """Return why predicted finds nothing, and what it lacks once that is repaired; None if that is not known."""
+        found = [*unknown, *(self._empty_edit(empty) for empty in self.empty)][:MAX_TERMS]
         only_gold = self._only_gold()
-        edit = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
-        return [edit] if only_gold else []
+        missing = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
+        cut_or_ordered = ("ORDER", "LIMIT") if self._gold.order or self._gold.limit or self._tree.limit else ()
+        further = [missing] if only_gold else self._of_clauses("SELECT", *cut_or_ordered)
+        return Cause(edits=(*found, *further)) if found else None
+
+    def _empty_edit(self, empty: Empty) -> CausingEdit:
+        triple, text = empty[0], self._lines.line(empty)
+        is_class = len(empty) == 1 and triple.path[0] == "a" and is_variable(triple.subject) and triple.object[0] == "<"
+        change = f"nothing is a {self._lines.writer.term(triple.object)}" if is_class else f"nothing matches {text}"
+        return CausingEdit(label="empty-pattern", clause="WHERE", change=change)
+
+    def union_columns(self, answer: Table, gold: Table) -> Cause | None:
+        """Return the cause of a query that puts values of several columns of gold into one, by UNION or VALUES.
+
+        A column of gold is in there if half of its values are, or if an arm of UNION has a class like its own.
+        """
+        unions = [node for node in walk(self._tree) if isinstance(node, Union) and node.arms[1:]]
+        if not unions and not any(isinstance(node, Data) for node in walk(self._tree)):
+            return None
+        gold_classes = classes(self._gold)
+        columns = [
+            ({row[place] for row in gold.rows} - {None}, gold_classes[item.variable])
+            for place, item in enumerate(self._gold.items)
+        ]
+        for place, column in enumerate(answer.columns):
+            values = {row[place] for row in answer.rows}
+            arms = [classes(arm)[f"?{column}"] for union in unions for arm in union.arms]
+            joined: list[int] = []
+            for number, (cells, names) in enumerate(columns):
+                is_apart = all(cells.isdisjoint(columns[other][0]) for other in joined)
+                is_like = any(are_alike(name, gold_name) for arm in arms for name in arm for gold_name in names)
+                if cells and is_apart and (is_like or 2 * len(cells & values) >= len(cells)):
+                    joined.append(number)
+            if len(joined) > 1:
+                change = f"?{column} → {' '.join(f'?{gold.columns[number]}' for number in joined)}"
+                return Cause(edits=(CausingEdit(label="union-columns", clause="SELECT", change=change),))
+        return None
+
+    def _of_clauses(self, *clauses: str) -> list[CausingEdit]:
+        """Return of each of these clauses the largest edit."""
+        last_edits = {edit.clause: edit for edit in self.edits}
+        return [last_edits[clause] for clause in clauses if clause in last_edits]
 
     def _only_gold(self) -> str:
         """Return the patterns, filters and clauses that only gold has, but for SELECT, in one line."""
         patterns = self.shared_patterns()
-        texts = [] if patterns is None else [text for text in patterns.only_gold if not text.startswith(_FORMS)]
+        texts = [] if patterns is None else [text for text in patterns.only_gold if not text.startswith(_OTHER_CLAUSES)]
         return one_line(" . ".join(texts), MAX_CHANGE)
 
     def shared_patterns(self) -> SharedPatterns | None:
         """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
         patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
-        if patterns is None or self._syntax_edit is None:
-            return patterns
-        return replace(patterns, only_predicted=(self._syntax_edit.change.split()[0], *patterns.only_predicted))
-
-
-class UnknownTermEdits:
-    """The unknown terms of a predicted query as its edits; `prefixes` are those of the source."""
-
-    def __init__(self, query: str, terms: Sequence[UnknownTerm], prefixes: Mapping[str, str]) -> None:
-        self._query = read_tree(query, prefixes)
-        self._prefixes = {**self._query.prefixes, **prefixes, **self._query.prefixes}
-        self._terms = terms
-        self.edits = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in terms]
-
-    def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield all edits together: a term that is left would still find nothing."""
-        if len(self._terms) <= MAX_EDITS:
-            yield tuple(range(len(self._terms)))
-
-    def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return the query with the nearest terms; None if one has none."""
-        names = {self._terms[number].term: self._terms[number].nearest for number in numbers}
-        if None in names.values():
-            return None
-        tree = renamed(self._query.tree, lambda token: names.get(token) or token)
-        return Writer(self._prefixes).query(tree)
-
-    def reach_gold(self, numbers: Sequence[int]) -> bool:
-        """Return False: nearest terms are taken without a look at gold."""
-        return False
-
-    def reach_other_shape(self, numbers: Sequence[int]) -> bool:
-        """Return False: small graphs tell whether another shape says the same."""
-        return False
+        broken = [edit.change.split()[0] for edit in self.first_edits if edit.label == "syntax"]
+        return patterns and replace(patterns, only_predicted=(*broken, *patterns.only_predicted))
 
 
 def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
-    """Return the edits of unknown terms, then those that lead from a predicted query to gold; raise `SourceError`.
+    """Return the edits that lead from a predicted query to gold; raise `SourceError`.
 
-    The fallback is a hard-coded answer, the unknown terms of a query that finds nothing, else what the patterns of both
-    queries share.
+    Unknown terms that are like those of gold are replaced before all others. The fallback is a hard-coded answer, why
+    predicted finds nothing, columns joined by UNION, else what the patterns of both queries share.
     """
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
     policy = case.settings.policy
-    unknown_terms = (session.unknown_terms(query, case) or ()) if predicted.error is None else ()
+    prefixes = {} if source is None else declared_prefixes(source.settings)
+    source_terms = session.source_terms(case) if predicted.error is None else None
+    unknown_terms = (session.unknown_terms(query, case) or ()) if source_terms is not None else ()
+    required = [term for term in unknown_terms if term.is_required]
+    finds_nothing = _finds_nothing(predicted.answer) and not _finds_nothing(gold.answer)
+
+    def find_empty(tree: Select) -> list[Empty]:
+        return empty_patterns(tree, unknown, source_terms) if finds_nothing and source_terms is not None else []
+
+    unknown = [term.term for term in required if not term.is_of_gold] if finds_nothing else []
     edits = sparql_edits(
         query,
         gold_query,
         needs_width=policy.extra_columns == "reject" and not policy.gold_columns,
         by_columns=_have_same_sorts(predicted.answer, gold.answer),
-        unknown_terms=[term.term for term in unknown_terms],
+        replaced=[term for term in required if term.is_of_gold],
+        unknown=unknown,
+        find_empty=find_empty,
+        prefixes=prefixes,
     )
-    groups: list[QueryEdits] = [] if edits is None else [edits]
-    prefixes = {} if source is None else declared_prefixes(source.settings)
     other_words = in_other_words(with_prefixes(query, prefixes))
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, source=source)
-        return Edits(groups, in_other_words=other_words, repairs=sparql_repairs(failed_query))
-    cause = edits.hard_coded(gold.answer) if edits is not None and isinstance(gold.answer, Table) else None
-    cells = [cell for row in gold.answer.rows for cell in row] if isinstance(gold.answer, Table) else []
+        return Edits([edits] if edits else [], in_other_words=other_words, repairs=sparql_repairs(failed_query))
+    if edits is None:
+        return Edits(in_other_words=other_words)
+    predicted_table, gold_table = (
+        side.answer if isinstance(side.answer, Table) else None for side in (predicted, gold)
+    )
+    cause = None if gold_table is None else edits.hard_coded(gold_table)
+    cells = [] if gold_table is None else [cell for row in gold_table.rows for cell in row]
     is_by_chance = len(cells) == 1 and not isinstance(cells[0], IRI)  # an edit may hit a single number, text or boolean
-    most_untested = 0 if edits is None or cause is not None or is_by_chance else edits.most_untested
-    if unknown_terms:
-        groups.insert(0, UnknownTermEdits(query, unknown_terms, prefixes))
+    most_untested = 0 if cause is not None or is_by_chance else 1
 
     def fallback() -> Cause | SharedPatterns | None:
-        if cause is None and unknown_terms and _finds_nothing(predicted.answer):
-            missing = [] if edits is None else edits.missing()
-            return Cause(edits=(*groups[0].edits[:MAX_TERMS], *missing))
-        return edits.shared_patterns() if cause is None and edits is not None else cause
+        found = cause
+        if found is None and finds_nothing:
+            changes = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in required]
+            found = edits.why_nothing(changes)
+        if found is None and predicted_table is not None and gold_table is not None:
+            found = edits.union_columns(predicted_table, gold_table)
+        if found is not None or (shared := edits.shared_patterns()) is None:
+            return found
+        return replace(shared, unknown_terms=tuple(term.text for term in unknown_terms))
 
-    is_determined = not any(token.is_word(*_CHOOSING) for token in read_query(query).tokens)
-    return Edits(groups, fallback, most_untested, in_other_words=other_words, is_determined=is_determined)
+    return Edits(
+        [edits],
+        fallback,
+        most_untested,
+        in_other_words=other_words,
+        is_determined=not any(token.is_word(*_CHOOSING) for token in read_query(query).tokens),
+        databases=MAX_GRAPHS,
+        first_edits=edits.first_edits,
+        is_extended=most_untested > 0,
+        prefers_untested=True,
+    )
+
+
+def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceTerms) -> list[Empty]:
+    """Return the triple patterns of known terms that a query has to match and that have no solution; else such a pair.
+
+    The source is asked at most MAX_ASKED times.
+    """
+    where = tree.where or Group(())
+    budget = iter(range(MAX_ASKED))
+
+    def is_empty(*triples: Triple) -> bool:
+        names: dict[str, str] = {}
+        group = renamed(
+            Group(triples), lambda term: names.setdefault(term, f"?v{len(names)}") if is_variable(term) else term
+        )
+        patterns = " . ".join(map(Writer({}).line, group.elements))
+        return next(budget, None) is not None and source_terms.finds(patterns, tree) is False
+
+    def reasons(element: Element) -> list[Empty]:
+        is_known = isinstance(element, Triple) and not unknown_in(element, unknown)
+        return [(element,)] if isinstance(element, Triple) and is_known and is_empty(element) else []
+
+    single = [*dict.fromkeys(why_empty(where, reasons))]
+    if single or unknown:
+        return single
+    pairs = combinations([element for element in where.elements if isinstance(element, Triple)], 2)
+    joined = (pair for pair in pairs if {*variables(pair[0])} & {*variables(pair[1])})
+    return [*islice((pair for pair in joined if is_empty(*pair)), 1)]
 
 
 def _finds_nothing(answer: Answer | None) -> bool:
@@ -295,48 +388,54 @@ def sparql_edits(
     *,
     needs_width: bool = False,
     by_columns: bool = True,
-    unknown_terms: Collection[str] = (),
+    replaced: Sequence[UnknownTerm] = (),
+    unknown: Collection[str] = (),
+    find_empty: Callable[[Select], Sequence[Empty]] = lambda _: (),
+    prefixes: Mapping[str, str] = MappingProxyType({}),
 ) -> SparqlEdits | None:
     """Return the edits from a predicted query to gold; None if one cannot be read, or they are very long.
 
     With `needs_width`, a right answer has as many columns as gold's; without `by_columns`, columns in the same place
-    may be of other variables. Edits of `unknown_terms` have their label.
+    may be of other variables. The `replaced` terms of predicted become their nearest ones before. `prefixes` are those
+    of the source; `unknown` and `find_empty` are those of `SparqlEdits`.
 
     >>> edits = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
     >>> edits.edits
     [CausingEdit(label='wrong-value', clause='FILTER', change='30 → 40')]
     """
     try:
-        gold_query = read_tree(gold)
-        query = read_tree(predicted, gold_query.prefixes)
-        gold_query = read_tree(gold, query.prefixes)
+        gold_query = read_tree(gold, prefixes)
+        query = read_tree(predicted, {**prefixes, **gold_query.prefixes})
+        gold_query = read_tree(gold, {**prefixes, **query.prefixes})
     except UnreadableError:
         return None
-    tree, syntax_edit = _without_joined_word(query.tree)
-    trees = normal(tree), normal(gold_query.tree)
+    tree, syntax_edits = _without_joined_word(query.tree)
+    names = {term.term: term.nearest for term in replaced}
+    trees = normal(renamed(tree, lambda token: names.get(token) or token)), normal(gold_query.tree)
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
-    prefixes = {**gold_query.prefixes, **query.prefixes}
-    common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in prefixes}
-    writer = Writer(prefixes | common_prefixes)
+    stated_prefixes = {**prefixes, **gold_query.prefixes, **query.prefixes}
+    common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in stated_prefixes}
+    term_edits = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in replaced]
     return SparqlEdits(
         *trees,
-        writer,
+        Writer(stated_prefixes | common_prefixes),
         needs_width=needs_width,
         by_columns=by_columns,
-        syntax_edit=syntax_edit,
-        unknown_terms=unknown_terms,
+        first_edits=[*syntax_edits, *term_edits],
+        unknown=unknown,
+        find_empty=find_empty,
     )
 
 
-def _without_joined_word(tree: Select) -> tuple[Select, CausingEdit | None]:
-    """Return a query whose last column is no longer a variable and WHERE in one word, with that edit; else None.
+def _without_joined_word(tree: Select) -> tuple[Select, list[CausingEdit]]:
+    """Return a query whose last column is no longer a variable and WHERE in one word, with that edit, if there is one.
 
     Only a variable is taken apart that nothing binds, while the pattern has it without WHERE.
     """
     name = tree.items[-1].variable if tree.items else ""
     column = name.removesuffix(_JOINED_WORD)
     if column == name or tree.where is None or name in (names := variables(tree.where)) or column not in names:
-        return tree, None
+        return tree, []
     repaired_tree = replace(tree, items=(*tree.items[:-1], Item(Expr(column))))
-    return repaired_tree, CausingEdit(label="syntax", clause="SELECT", change=f"{name} → {column} {_JOINED_WORD}")
+    return repaired_tree, [CausingEdit(label="syntax", clause="SELECT", change=f"{name} → {column} {_JOINED_WORD}")]
