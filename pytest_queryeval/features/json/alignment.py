@@ -6,12 +6,13 @@ by the value of a member. What is equal has the same number (`Value.key`), so mo
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, permutations
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -22,18 +23,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
-# Bounds on the work for two answers; together a few seconds.
-MAX_WORK = 600_000_000  # leaves of gold's elements times predicted elements
+# How many leaves an element of gold, which is named by its place, shares with each of predicted.
+Row: TypeAlias = "Callable[[int], NDArray[np.intp]]"
+# Finds pairs by rows: how many, and how long they are.
+Align: TypeAlias = "Callable[[Row, int, int], Pairs]"
+# Bounds on the work for two answers, which takes a few seconds; a unit is about two nanoseconds.
+MAX_WORK = 600_000_000
 MAX_ASSIGNED = 250_000  # pairs of elements for which the best assignment is found
-MAX_FEW = 3  # elements of both lists, of which all assignments are tried: arrays would take longer
-MAX_INNER = 10_000  # pairs of lists of leaves within elements that are aligned to align these
 BOUNDED = "lists are too long to find their best alignment, so more of them may agree"
-_LIST_WORK, _LEAF_WORK = 20_000, 500  # of aligning two lists at all, and of reading a leaf of theirs
-_ROW_WORK = 4  # of a pair of elements, in leaves
-_OBJECT = -1  # the key of any object, to which an empty one is equal if extra keys are allowed
-_INNER_WORK = 20  # of aligning an element of a list within elements, compared with a whole list of leaves
+# Of comparing elements pair by pair: a pair, those of lists within elements too, and a leaf in each of its pairs.
+_PAIR_WORK, _SHARED_WORK = 1_000, 50
+# Of comparing them by arrays: both lists, a leaf of theirs, a pair, a leaf of gold with an element of predicted.
+_ARRAYS_WORK, _LEAF_WORK, _CELL_WORK = 20_000, 500, 4
 _COUNTED_AT_ONCE = 64  # pairs of leaves
-_DENSE = 16  # the share of elements, 1/16, from which on a mask is faster than positions
+_OBJECT = -1  # the key of any object, to which an empty one is equal if extra keys are allowed
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +55,23 @@ class Value:
     """Of a list, empty or not."""
     places: Sequence[int] = ()
     """The indexes of the elements, which are others where elements are ignored."""
+    inner: int = 0
+    """How many elements its lists have, and those within them; a list of plain ones, which is fast, counts as one."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it has no paths below it."""
+        return not self.members and not self.elements
+
+    @property
+    def near_number(self) -> float | None:
+        """The number that it is, if others may be near enough to be equal; else None."""
+        if not self.rules.has_tolerance or not is_number(self.scalar):
+            return None
+        try:
+            return float(self.scalar)  # type: ignore[arg-type]  # it is a number
+        except OverflowError:
+            return None
 
     @property
     def has_plain_elements(self) -> bool:
@@ -60,13 +80,8 @@ class Value:
             self.elements is not None
             and self.rules.lists != "by"
             and self.rules.extra_keys == "reject"
-            and all(element.is_leaf and _near_number(element) is None for element in self.elements)
+            and all(element.is_leaf and element.near_number is None for element in self.elements)
         )
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether it has no paths below it."""
-        return not self.members and not self.elements
 
 
 class _Reader:
@@ -91,9 +106,10 @@ class _Reader:
             below = self._rules.below(place, name)
             if not below.ignored:
                 members[name] = self.read(item, below)
-        content = frozenset((name, member.key) for name, member in members.items())
+        key = self._key(place, "object", frozenset((name, member.key) for name, member in members.items()))
         leaves = sum(member.leaves for member in members.values()) or 1
-        return Value(self._key(place, "object", content), place.rules, leaves, None if members else {}, members)
+        inner = sum(member.inner for member in members.values())
+        return Value(key, place.rules, leaves, None if members else {}, members, inner=inner)
 
     def _read_list(self, value: list[JsonValue], place: Place) -> Value:
         elements, indexes = [], []
@@ -106,7 +122,10 @@ class _Reader:
         is_ordered = place.rules.lists == "ordered"
         key = self._key(place, "list", keys if is_ordered else frozenset(Counter(keys).items()))
         leaves = sum(element.leaves for element in elements) or 1
-        return Value(key, place.rules, leaves, None if elements else [], elements=elements, places=indexes)
+        scalar: JsonValue = None if elements else []
+        read = Value(key, place.rules, leaves, scalar, None, elements, indexes)
+        read.inner = int(bool(elements)) if read.has_plain_elements else _size(elements)
+        return read
 
     def _key(self, place: Place, sort: str, content: Hashable) -> int:
         return self._keys.setdefault((place.number, sort, content), len(self._keys))
@@ -121,7 +140,7 @@ class Comparison:
         self.is_bounded = False
         """Whether a bound on the work ended the search for a better alignment."""
         self._has_tolerance = rules.has_tolerance
-        self._work_left, self._inner_left = MAX_WORK, MAX_INNER
+        self._work_left = MAX_WORK
         self._pairs: dict[tuple[int, int], Pairs] = {}
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         self.shared, permitted = self.counts(self.gold, self.predicted)
@@ -139,50 +158,44 @@ class Comparison:
         if gold.key == predicted.key:
             return gold.leaves, 0
         if (gold.is_leaf and predicted.is_leaf) or (gold.members is None) != (predicted.members is None):
-            return int(_are_equal(gold, predicted)), 0
+            are_numbers = is_number(gold.scalar) and is_number(predicted.scalar)
+            return int(are_numbers and gold.rules.near(gold.scalar, predicted.scalar)), 0  # type: ignore[arg-type]
         known = self._counts.get((gold.key, predicted.key))
         if known is None:
             known = self._counts[gold.key, predicted.key] = self._count(gold, predicted)
         return known
 
     def _count(self, gold: Value, predicted: Value) -> tuple[int, int]:
-        shared = permitted = 0
+        permitted = 0
         if gold.members is not None and predicted.members is not None:
             allows_extra = gold.rules.extra_keys == "allow"
             if not gold.members or not predicted.members:  # an empty object is a leaf
                 return (1, predicted.leaves - 1) if allows_extra and not gold.members else (0, 0)
-            for name, member in gold.members.items():
-                if name in predicted.members:
-                    counts = self.counts(member, predicted.members[name])
-                    shared, permitted = shared + counts[0], permitted + counts[1]
+            common = [
+                (member, predicted.members[name]) for name, member in gold.members.items() if name in predicted.members
+            ]
             if allows_extra:
-                extra = (member.leaves for name, member in predicted.members.items() if name not in gold.members)
-                permitted += sum(extra)
-        elif gold.elements and predicted.elements:
-            if gold.has_plain_elements and predicted.has_plain_elements and self._may_count(gold, predicted):
-                return _common_elements(gold, predicted), 0
-            for gold_place, predicted_place in self.pairs(gold, predicted):
-                counts = self.counts(gold.elements[gold_place], predicted.elements[predicted_place])
-                shared, permitted = shared + counts[0], permitted + counts[1]
-        return shared, permitted
+                extra = predicted.members.keys() - gold.members.keys()
+                permitted = sum(predicted.members[name].leaves for name in extra)
+        elif not gold.elements or not predicted.elements:
+            return 0, 0
+        elif gold.has_plain_elements and predicted.has_plain_elements and self._may_count(gold, predicted):
+            return _common_elements(gold, predicted), 0
+        else:
+            common = [(gold.elements[left], predicted.elements[right]) for left, right in self.pairs(gold, predicted)]
+        counts = [self.counts(*pair) for pair in common]
+        return sum(shared for shared, _ in counts), permitted + sum(extra for _, extra in counts)
 
     def pairs(self, gold: Value, predicted: Value) -> Pairs:
         """Return the places of the elements of two lists that stand for each other, in gold's order."""
         key = id(gold), id(predicted)
         if key not in self._pairs:
-            gold_elements, predicted_elements = gold.elements or [], predicted.elements or []
+            golds, others = gold.elements or [], predicted.elements or []
             if gold.rules.lists == "by":
-                pairs = _by_member(gold_elements, predicted_elements, gold.rules.key)
-            elif gold.rules.lists == "any":
-                pairs = self._assigned(gold_elements, predicted_elements)
+                self._pairs[key] = _by_member(golds, others, gold.rules.key)
             else:
-                pairs = self._ordered(gold_elements, predicted_elements)
-            is_keyed = gold.rules.lists == "by"
-            self._pairs[key] = sorted(
-                (left, right)
-                for left, right in pairs
-                if is_keyed or self.counts(gold_elements[left], predicted_elements[right])[0]
-            )
+                pairs = self._assigned(golds, others) if gold.rules.lists == "any" else self._ordered(golds, others)
+                self._pairs[key] = sorted(pair for pair in pairs if self.counts(golds[pair[0]], others[pair[1]])[0])
         return self._pairs[key]
 
     def _ordered(self, gold: Sequence[Value], predicted: Sequence[Value], *, is_gap: bool = False) -> Pairs:
@@ -190,37 +203,28 @@ class Comparison:
 
         If that is too much work, only between those that a leaf identifies, and in what is still too long by index.
         """
-        shorter = min(len(gold), len(predicted))
-        start = next((place for place in range(shorter) if gold[place].key != predicted[place].key), shorter)
-        ends = range(1, shorter - start + 1)
-        end = next((place - 1 for place in ends if gold[-place].key != predicted[-place].key), len(ends))
+        start = _same_at_start(gold, predicted)
+        end = _same_at_start(gold[start:][::-1], predicted[start:][::-1])
         pairs = [(place, place) for place in range(start)]
         pairs += [(len(gold) - place, len(predicted) - place) for place in range(1, end + 1)]
-        inner = gold[start : len(gold) - end], predicted[start : len(predicted) - end]
-        pairs += ((start + left, start + right) for left, right in self._ordered_inner(*inner, is_gap=is_gap))
+        gold, predicted = gold[start : len(gold) - end], predicted[start : len(predicted) - end]
+        if gold and predicted:
+            inner = self._aligned(gold, predicted, _most_shared_in_order)
+            inner = self._ordered_in_parts(gold, predicted, is_gap=is_gap) if inner is None else inner
+            pairs += [(start + left, start + right) for left, right in inner]
         return pairs
 
-    def _ordered_inner(
-        self, gold: Sequence[Value], predicted: Sequence[Value], *, is_gap: bool
-    ) -> Iterator[tuple[int, int]]:
-        if not gold or not predicted:
-            return
-        if len(gold) == len(predicted) == 1:
-            yield 0, 0
-        elif self._may_spend(gold, predicted):
-            yield from _most_shared_in_order(_Weights(self, gold, predicted))
-        else:
-            self.is_bounded = True
-            left = right = 0
-            anchors = [] if is_gap else _in_order(_identified(gold, predicted))
-            for next_left, next_right in [*anchors, (len(gold), len(predicted))] if anchors else []:
-                gap = gold[left:next_left], predicted[right:next_right]
-                yield from ((left + one, right + other) for one, other in self._ordered(*gap, is_gap=True))
-                if next_left < len(gold):
-                    yield next_left, next_right
-                left, right = next_left + 1, next_right + 1
-            if not anchors:
-                yield from zip(range(len(gold)), range(len(predicted)), strict=False)
+    def _ordered_in_parts(self, gold: Sequence[Value], predicted: Sequence[Value], *, is_gap: bool) -> Pairs:
+        """Return pairs of two lists that are too long to find the best."""
+        anchors = [] if is_gap else _in_order(_identified(gold, predicted))
+        if not anchors:
+            return [(place, place) for place in range(min(len(gold), len(predicted)))]
+        pairs, left, right = list(anchors), 0, 0
+        for left_end, right_end in [*anchors, (len(gold), len(predicted))]:
+            gap = self._ordered(gold[left:left_end], predicted[right:right_end], is_gap=True)
+            pairs += [(left + one, right + other) for one, other in gap]
+            left, right = left_end + 1, right_end + 1
+        return pairs
 
     def _assigned(self, gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
         """Return the pairs that share most leaves, each element in one at most.
@@ -233,65 +237,58 @@ class Comparison:
             for place in reversed(range(len(predicted))):
                 free[predicted[place].key].append(place)
             pairs = [(place, free[value.key].pop()) for place, value in enumerate(gold) if free.get(value.key)]
-        taken = {place for place, _ in pairs}, {place for _, place in pairs}
-        lefts = [place for place in range(len(gold)) if place not in taken[0]]
-        rights = [place for place in range(len(predicted)) if place not in taken[1]]
-        rest = [gold[place] for place in lefts], [predicted[place] for place in rights]
+        lefts = sorted({*range(len(gold))} - {left for left, _ in pairs})
+        rights = sorted({*range(len(predicted))} - {right for _, right in pairs})
         if lefts and rights:
-            pairs += ((lefts[left], rights[right]) for left, right in self._assigned_rest(*rest))
+            rest = [gold[place] for place in lefts], [predicted[place] for place in rights]
+            found = self._aligned(*rest, self._best_assignment)
+            found = _identified(*rest) if found is None else found
+            pairs += [(lefts[left], rights[right]) for left, right in found]
         return pairs
 
-    def _assigned_rest(self, gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
-        if len(gold) == len(predicted) == 1:
-            return [(0, 0)]
-        if not self._may_spend(gold, predicted):
+    def _aligned(self, gold: Sequence[Value], predicted: Sequence[Value], align: Align) -> Pairs | None:
+        """Return the pairs that share most leaves by `align`; None if that is too much work.
+
+        For many elements rows are counted by arrays, which see the leaves of lists within elements without their order,
+        and so may count too many. Pairs that share as many as counted so are the best nevertheless.
+        """
+        height, width, size, other_size = len(gold), len(predicted), _size(gold), _size(predicted)
+        leaves, other_leaves = (sum(value.leaves for value in values) for values in (gold, predicted))
+        by_pair = _PAIR_WORK * size * other_size + _SHARED_WORK * (leaves * other_size + other_leaves * size)
+        by_arrays = _ARRAYS_WORK + _LEAF_WORK * (leaves + other_leaves) + (_CELL_WORK * height + leaves) * width
+        pairs: Pairs | None = None
+        if by_pair >= by_arrays:
+            if not self._may_spend(by_arrays):
+                self.is_bounded = True
+                return None
+            row = _rows_by_arrays(gold, predicted)
+            pairs = align(row, height, width)
+            if (size, other_size) == (height, width) or all(
+                row(left)[right] == self.counts(gold[left], predicted[right])[0] for left, right in pairs
+            ):
+                return pairs
+        if not self._may_spend(by_pair):
             self.is_bounded = True
-            return _identified(gold, predicted)
-        if max(len(gold), len(predicted)) <= MAX_FEW:
-            return self._best_of_few(gold, predicted)
-        weights = _Weights(self, gold, predicted)
-        if len(gold) * len(predicted) <= MAX_ASSIGNED:
-            return _best_assignment(weights)
-        pairs, is_best = _greedy_assignment(weights)
+            return pairs
+        work_left, self._work_left = self._work_left, sys.maxsize  # the work of lists within elements is counted
+        counts = [[self.counts(left, right)[0] for right in predicted] for left in gold]
+        self._work_left = work_left
+        return align(_rows_of(counts), height, width)
+
+    def _best_assignment(self, row: Row, height: int, width: int) -> Pairs:
+        pairs, is_best = _assignment(row, height, width)
         self.is_bounded |= not is_best
         return pairs
 
-    def _best_of_few(self, gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
-        """Return the pairs of the heaviest assignment of a few elements, by trying all."""
-        counts = [[self.counts(left, right)[0] for right in predicted] for left in gold]
-        height, width = len(gold), len(predicted)
-        ways: Iterator[Sequence[tuple[int, int]]] = (
-            (tuple(enumerate(rights)) for rights in permutations(range(width), height))
-            if height <= width
-            else (tuple(zip(lefts, range(width), strict=True)) for lefts in permutations(range(height), width))
-        )
-        return list(max(ways, key=lambda pairs: sum(counts[left][right] for left, right in pairs)))
-
-    def _may_spend(self, gold: Sequence[Value], predicted: Sequence[Value]) -> bool:
-        """Return whether the work of comparing all pairs of elements is within the bound, and count it."""
-        leaves, other_leaves = (sum(value.leaves for value in values) for values in (gold, predicted))
-        work = (_ROW_WORK * len(gold) + leaves) * len(predicted)
-        work += _LIST_WORK + _LEAF_WORK * (leaves + other_leaves)
-        if work > self._work_left:
-            return False
-        self._work_left -= work
-        return True
-
     def _may_count(self, gold: Value, predicted: Value) -> bool:
         """Return whether the work of counting common elements is within the bound, and count it."""
-        work = len(gold.elements or ()) * len(predicted.elements or ()) // _COUNTED_AT_ONCE
-        if work > self._work_left:
-            return False
-        self._work_left -= work
-        return True
+        return self._may_spend(len(gold.elements or ()) * len(predicted.elements or ()) // _COUNTED_AT_ONCE)
 
-    def may_align_inner(self, count: int) -> bool:
-        """Return whether so many pairs of lists within elements may be aligned, and count them."""
-        if count > self._inner_left:
-            self.is_bounded = True
-            return False
-        self._inner_left -= count
-        return True
+    def _may_spend(self, work: int) -> bool:
+        """Return whether work is within the bound, and count it."""
+        may_spend = work <= self._work_left
+        self._work_left -= work * may_spend
+        return may_spend
 
 
 def answer_value(answer: JsonAnswer, rules: RuleSet) -> Value:
@@ -322,13 +319,6 @@ class _Shared:
         return id(self.answer)
 
 
-def _are_equal(gold: Value, predicted: Value) -> bool:
-    """Return whether two leaves with different keys are equal nevertheless: numbers within the tolerance."""
-    if not is_number(gold.scalar) or not is_number(predicted.scalar):
-        return False
-    return gold.rules.near(gold.scalar, predicted.scalar)  # type: ignore[arg-type]  # both are numbers
-
-
 def _common_elements(gold: Value, predicted: Value) -> int:
     """Return how many elements of two lists of leaves stand for each other: in order, by Hyyrö's bit vectors."""
     left, right = ([element.key for element in value.elements or ()] for value in (gold, predicted))
@@ -343,6 +333,16 @@ def _common_elements(gold: Value, predicted: Value) -> int:
         if found := rows & bits.get(key, 0):
             rows = ((rows + found) | (rows - found)) & everywhere
     return len(right) - rows.bit_count()
+
+
+def _size(values: Sequence[Value]) -> int:
+    """Return how many elements there are, those of lists within them included."""
+    return len(values) + sum(value.inner for value in values)
+
+
+def _same_at_start(gold: Sequence[Value], predicted: Sequence[Value]) -> int:
+    """Return how many elements at the start are equal."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0].key == pair[1].key, zip(gold, predicted, strict=False)))
 
 
 def _by_member(gold: Sequence[Value], predicted: Sequence[Value], name: str) -> Pairs:
@@ -364,6 +364,20 @@ def member_key(value: Value, name: str) -> int | None:
     return member.key if member is not None and member.members is None and member.elements is None else None
 
 
+def _parts(value: Value, path: Hashable = None) -> Iterator[tuple[Hashable, Value]]:
+    """Yield the leaves of an element and its objects that may have extra keys, each with its path without indexes."""
+    if value.members:
+        if value.rules.extra_keys == "allow":
+            yield path, value
+        for name, member in value.members.items():
+            yield from _parts(member, (path, name))
+    elif value.elements:
+        for element in value.elements:
+            yield from _parts(element, (path, None))
+    else:
+        yield path, value
+
+
 def _identified(gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
     """Return the pairs of elements that share a leaf which no other element has, such as an id, in gold's order.
 
@@ -381,20 +395,12 @@ def _identified(gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
 
 
 def _identifying(values: Sequence[Value]) -> dict[Hashable, int]:
-    """Return the places of elements by what only one of them has: itself, or a leaf below its members."""
+    """Return the places of elements by what only one of them has: itself, or a part."""
     places: dict[Hashable, int | None] = {}
     for place, value in enumerate(values):
-        for token in chain([value.key], _tokens(value, ())):
+        for token in chain([value.key], ((path, part.key) for path, part in _parts(value))):
             places[token] = place if places.get(token, place) == place else None
     return {token: place for token, place in places.items() if place is not None}
-
-
-def _tokens(value: Value, path: tuple[str, ...]) -> Iterator[Hashable]:
-    for name, member in (value.members or {}).items():
-        if member.is_leaf:
-            yield (*path, name), member.key
-        else:
-            yield from _tokens(member, (*path, name))
 
 
 def _in_order(pairs: Pairs) -> Pairs:
@@ -414,142 +420,78 @@ def _in_order(pairs: Pairs) -> Pairs:
     return found[::-1]
 
 
-class _Weights:
-    """How many leaves each element of gold shares with each of predicted; a row for an element of gold."""
+def _rows_of(counts: list[list[int]]) -> Row:
+    import numpy as np
 
-    def __init__(self, comparison: Comparison, gold: Sequence[Value], predicted: Sequence[Value]) -> None:
-        self._comparison = comparison
-        self._gold, self.height, self.width = gold, len(gold), len(predicted)
-        self._paths: dict[Hashable, int] = {}
-        self._aligns_inner = True
-        gold_lists, predicted_lists = self._inner_lists(gold), self._inner_lists(predicted)
-        work = (sum(costs.values()) * len(predicted_lists.get(path, ())) for path, costs in gold_lists.items())
-        self._aligns_inner = comparison.may_align_inner(sum(work))
-        positions: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        numbers: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-        self._lists: defaultdict[int, dict[int, tuple[Value, list[int]]]] = defaultdict(dict)
-        for place, value in enumerate(predicted):
-            for path, part in self._parts(value):
-                if part.elements and self._aligns_inner:
-                    self._lists[path].setdefault(part.key, (part, []))[1].append(place)
-                elif (number := _near_number(part)) is not None:
-                    numbers[path].append((number, place))
-                else:
-                    positions[path, _OBJECT if part.members else part.key].append(place)
-        import numpy as np
+    return lambda place: np.array(counts[place], np.intp)
 
-        self._np = np
-        self._positions = {token: self._selection(places) for token, places in positions.items()}
-        self._numbers = {
-            path: (np.array([number for number, _ in found]), np.array([place for _, place in found]))
-            for path, found in ((path, sorted(found)) for path, found in numbers.items())
-        }
-        self._inner_rows: dict[tuple[int, int], NDArray[np.int32]] = {}
 
-    def row(self, place: int) -> NDArray[np.int32]:
-        """Return how many leaves an element of gold shares with each of predicted's."""
-        row = self._np.zeros(self.width, self._np.int32)
-        for path, part in self._parts(self._gold[place]):
-            if part.elements and self._aligns_inner:
-                row += self._inner_row(path, part)
-            elif (number := _near_number(part)) is not None:
-                row[self._near(path, number, part.rules)] += 1
-            elif not part.members:
-                self._add(row, path, part.key)
-                if part.members is not None:
-                    self._add(row, path, _OBJECT)
-        return row
+def _rows_by_arrays(gold: Sequence[Value], predicted: Sequence[Value]) -> Row:
+    """Return rows that are counted by the places in predicted of each leaf of gold."""
+    import numpy as np
 
-    def _add(self, row: NDArray[np.int32], path: int, key: int) -> None:
-        """Add 1 for each of predicted's elements that have this key at a path."""
-        found = self._positions.get((path, key))
-        if found is not None and found.dtype == bool:
-            row += found
-        elif found is not None:
-            row[found] += 1
+    positions: defaultdict[Hashable, list[int]] = defaultdict(list)
+    near_numbers: defaultdict[Hashable, list[tuple[float, int]]] = defaultdict(list)
+    for place, value in enumerate(predicted):
+        for path, token, part in _tokens(value):
+            if (number := part.near_number) is not None:
+                near_numbers[path].append((number, place))
+            else:
+                positions[token].append(place)
+    places = {token: np.array(found, np.intp) for token, found in positions.items()}
+    numbers = {
+        path: (np.array([number for number, _ in found]), np.array([place for _, place in found], np.intp))
+        for path, found in ((path, sorted(found)) for path, found in near_numbers.items())
+    }
+    nowhere = np.zeros(0, np.intp)
 
-    def _selection(self, places: list[int]) -> NDArray[np.bool_] | NDArray[np.intp]:
-        """Return these places as a mask, or as positions if they are few."""
-        positions = self._np.array(places, self._np.intp)
-        if len(places) * _DENSE < self.width:
-            return positions
-        mask = self._np.zeros(self.width, bool)
-        mask[positions] = True
-        return mask
-
-    def _near(self, path: int, number: float, rules: Rules) -> NDArray[np.intp]:
-        if path not in self._numbers:
-            return self._np.zeros(0, self._np.intp)
-        numbers, places = self._numbers[path]
+    def near(path: Hashable, number: float, rules: Rules) -> NDArray[np.intp]:
+        others, found = numbers.get(path, (nowhere, nowhere))
         reach = max(rules.abs, rules.rel * abs(number) / (1 - rules.rel)) * (1 + 1e-9)
-        start = self._np.searchsorted(numbers, number - reach, "left")
-        end = self._np.searchsorted(numbers, number + reach, "right")
-        candidates = numbers[start:end]
-        limit = self._np.maximum(rules.rel * self._np.maximum(abs(candidates), abs(number)), rules.abs)
-        near: NDArray[np.intp] = places[start:end][abs(candidates - number) <= limit]
-        return near
+        start, end = np.searchsorted(others, (number - reach, number + reach))
+        others, found = others[start:end], found[start:end]
+        limits = np.maximum(rules.rel * np.maximum(abs(others), abs(number)), rules.abs)
+        near_places: NDArray[np.intp] = found[abs(others - number) <= limits]
+        return near_places
 
-    def _inner_row(self, path: int, value: Value) -> NDArray[np.int32]:
-        known = self._inner_rows.get((path, value.key))
-        if known is None:
-            known = self._inner_rows[path, value.key] = self._np.zeros(self.width, self._np.int32)
-            for other, places in self._lists.get(path, {}).values():
-                known[places] = self._comparison.counts(value, other)[0]
-        return known
+    def row(place: int) -> NDArray[np.intp]:
+        parts = list(_tokens(gold[place]))
+        found = [places.get(token, nowhere) for _, token, part in parts if not part.members]
+        counts: NDArray[np.intp] = np.bincount(np.concatenate([nowhere, *found]), minlength=len(predicted))
+        for path, _, part in parts:
+            if (number := part.near_number) is not None:
+                counts[near(path, number, part.rules)] += (
+                    1  # once for each element, however many of its numbers are near
+                )
+        return counts
 
-    def _inner_lists(self, values: Sequence[Value]) -> Mapping[int, Mapping[int, int]]:
-        """Return by path the keys of the lists within elements, with the work of aligning each."""
-        found: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for value in values:
-            for path, part in self._parts(value):
-                if part.elements and part.key not in found[path]:
-                    found[path][part.key] = 1 if part.has_plain_elements else _INNER_WORK * len(part.elements)
-        return found
-
-    def _parts(self, value: Value, path: int = 0) -> Iterator[tuple[int, Value]]:
-        """Yield the leaves of an element, its objects that may have extra keys, and its lists where they are aligned.
-
-        Each has the number of its path.
-        """
-        if value.members:
-            if value.rules.extra_keys == "allow":
-                yield path, value
-            for name, member in value.members.items():
-                yield from self._parts(member, self._path(path, name))
-        elif value.elements and not self._aligns_inner:
-            for place, element in enumerate(value.elements):
-                yield from self._parts(element, self._path(path, place if value.rules.lists == "ordered" else None))
-        else:
-            yield path, value
-
-    def _path(self, above: int, step: str | int | None) -> int:
-        return self._paths.setdefault((above, step), len(self._paths) + 1)
+    return row
 
 
-def _near_number(value: Value) -> float | None:
-    """Return the number that a leaf is, if it may equal others; None if it has to be the same."""
-    if not value.rules.has_tolerance or not is_number(value.scalar):
-        return None
-    try:
-        return float(value.scalar)  # type: ignore[arg-type]  # it is a number
-    except OverflowError:
-        return None
+def _tokens(value: Value) -> Iterator[tuple[Hashable, Hashable, Value]]:
+    """Yield the path of each part, the part, and a token that equal parts at this path have; the second has another."""
+    numbers: Counter[Hashable] = Counter()
+    for path, part in _parts(value):
+        is_any_object = part.members is not None and part.rules.extra_keys == "allow"
+        token = path, _OBJECT if is_any_object else part.key
+        yield path, (token, numbers[token]), part
+        numbers[token] += 1
 
 
-def _most_shared_in_order(weights: _Weights) -> Pairs:
+def _most_shared_in_order(row: Row, height: int, width: int) -> Pairs:
     """Return the pairs of the heaviest common subsequence; each of them shares a leaf."""
     import numpy as np
 
-    best = np.zeros(weights.width + 1, np.int32)
+    best = np.zeros(width + 1, np.intp)
     # By row: whether the best without its element, or without the one of the column, is as heavy.
     skips: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
-    for place in range(weights.height):
-        row = np.zeros(weights.width + 1, np.int32)
-        np.maximum.accumulate(np.maximum(best[1:], best[:-1] + weights.row(place)), out=row[1:])
-        skips.append((np.packbits(row[1:] == best[1:]), np.packbits(row[1:] == row[:-1])))
-        best = row
+    for place in range(height):
+        further = np.zeros(width + 1, np.intp)
+        np.maximum.accumulate(np.maximum(best[1:], best[:-1] + row(place)), out=further[1:])
+        skips.append((np.packbits(further[1:] == best[1:]), np.packbits(further[1:] == further[:-1])))
+        best = further
     pairs: Pairs = []
-    left, right = weights.height, weights.width
+    left, right = height, width
     while left and right:
         without_left, without_right = skips[left - 1]
         byte, bit = divmod(right - 1, 8)
@@ -563,32 +505,34 @@ def _most_shared_in_order(weights: _Weights) -> Pairs:
     return pairs
 
 
-def _best_assignment(weights: _Weights) -> Pairs:
-    """Return the pairs of the heaviest assignment; each of them shares a leaf."""
+def _assignment(row: Row, height: int, width: int) -> tuple[Pairs, bool]:
+    """Return pairs, each element in one at most, that share most leaves, and whether no others share more.
+
+    Elements with the heaviest pair choose first. No pairs share more if the elements of one side all have their
+    heaviest pair; else the best are found by a library, unless there are too many.
+    """
     import numpy as np
+
+    is_small = height * width <= MAX_ASSIGNED
+    if is_small:
+        row = [row(place) for place in range(height)].__getitem__
+    heaviest = [int(row(place).max()) for place in range(height)]
+    heaviest_columns = np.zeros(width, np.intp)
+    is_free_at = np.ones(width, np.intp)
+    pairs, shared = [], 0
+    for left in sorted(range(height), key=lambda place: -heaviest[place]):
+        counts = row(left)
+        heaviest_columns = np.maximum(heaviest_columns, counts)
+        right = int((counts * is_free_at).argmax())
+        if is_free_at[right] and counts[right]:
+            pairs.append((left, right))
+            shared += int(counts[right])
+            is_free_at[right] = 0
+    if shared == min(sum(heaviest), int(heaviest_columns.sum())):
+        return pairs, True
+    if not is_small:
+        return pairs, False
     from scipy.optimize import linear_sum_assignment
 
-    matrix = np.stack([weights.row(place) for place in range(weights.height)])
-    return [
-        (int(left), int(right))
-        for left, right in zip(*linear_sum_assignment(matrix, maximize=True), strict=True)
-        if matrix[left, right]
-    ]
-
-
-def _greedy_assignment(weights: _Weights) -> tuple[Pairs, bool]:
-    """Return pairs for the elements of gold, those with the heaviest pair first, and whether no assignment is heavier.
-
-    That is known if each element has its heaviest pair.
-    """
-    heaviest = [int(weights.row(place).max()) for place in range(weights.height)]
-    is_free_at = weights.row(0) >= 0  # everywhere
-    pairs, is_best = [], True
-    for left in sorted(range(weights.height), key=lambda place: -heaviest[place]):
-        row = weights.row(left) * is_free_at
-        right = int(row.argmax())
-        is_best &= int(row[right]) == heaviest[left]
-        if row[right]:
-            pairs.append((left, right))
-            is_free_at[right] = False
-    return pairs, is_best
+    lefts, rights = linear_sum_assignment(np.stack([row(place) for place in range(height)]), maximize=True)
+    return list(zip(lefts.tolist(), rights.tolist(), strict=True)), True

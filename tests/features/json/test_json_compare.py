@@ -161,16 +161,49 @@ def records(number, **changes):
     ]
 
 
-@pytest.mark.parametrize("lists", ["ordered", "any"])
-def test_long_lists_are_aligned_exactly_and_in_bounded_time(lists):
-    gold = records(5_000)
-    predicted = [{"id": -1}, *({**record, "f5": -1} for record in records(5_000))]
+def inserted(gold):
+    return [{"id": -1}, *({**record, "f5": -1} for record in gold)]
+
+
+def shuffled(gold):
+    return random.Random(1).sample(gold, len(gold))
+
+
+def tenth_missing(gold):
+    return [{**record, "f5": -1} for record in gold[::-1] if record["id"] % 10]
+
+
+@pytest.mark.parametrize(
+    ("setting", "change", "f1"),
+    [
+        ("{lists: ordered}", list, 1.0),
+        ("{lists: ordered}", inserted, 2 * 45_000 / 100_001),
+        ("{lists: any}", shuffled, 1.0),
+        ("{lists: any}", inserted, 2 * 45_000 / 100_001),
+        ("{lists: any}", tenth_missing, 2 * 40_500 / 95_000),
+        ("{lists: {by: id}}", shuffled, 1.0),
+        ("{lists: {by: id}}", tenth_missing, 2 * 40_500 / 95_000),
+    ],
+)
+def test_long_lists_are_aligned_exactly_and_in_bounded_time(setting, change, f1):
+    gold, policy = JsonAnswer(records(5_000)), policy_of(setting)
+    predicted = JsonAnswer(change(records(5_000)))
     started = process_time()
 
-    found = METRICS["path_f1"].function(JsonAnswer(gold), JsonAnswer(predicted), policy=Policy(lists=lists))
+    found = METRICS["path_f1"].function(gold, predicted, policy=policy)
 
-    assert found == pytest.approx(2 * 45_000 / (50_000 + 50_001))
+    assert found == pytest.approx(f1)
     assert process_time() - started < 2
+
+
+@pytest.mark.parametrize("lists", ["ordered", "any"])
+def test_lists_within_many_elements_are_aligned_exactly(lists):
+    gold = [{"id": place, "rows": [{"n": row, "v": place * row} for row in range(5)]} for place in range(100)]
+    predicted = [{**item, "rows": [{"n": 9, "v": -1}, *item["rows"][:4]]} for item in gold]
+
+    assert METRICS["path_f1"].function(JsonAnswer(gold), JsonAnswer(predicted), policy=Policy(lists=lists)) == (
+        pytest.approx(9 / 11)
+    )
 
 
 @pytest.mark.parametrize(("lists", "least"), [("ordered", 0.7), ("any", 0.7)])
