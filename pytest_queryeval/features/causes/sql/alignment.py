@@ -60,6 +60,9 @@ def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
 
     They stay where tables share columns, by USING or NATURAL JOIN.
     """
+    shares_columns = any(join.args.get("using") or join.method for join in parts.clause_nodes(names.select, "joins"))
+    if not names.select.is_star or other.is_star or shares_columns:
+        return
     quote, items = quote_in(dialect), list[exp.Expr]()
     for item in names.select.expressions:
         if not item.is_star:
@@ -71,14 +74,7 @@ def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
                 columns = (exp.to_identifier(name, quoted=quote(name) != name) for name in source.columns or ())
                 items += (exp.column(name, table=alias) for name in columns) if source.columns else [item]
     listed = {*map(key, other.expressions)}
-    shares_columns = any(join.args.get("using") or join.method for join in parts.joins_of(names.select).values())
-    is_written_out = names.select.is_star and not any(item.is_star for item in items)
-    if (
-        is_written_out
-        and not shares_columns
-        and not other.is_star
-        and 2 * sum(key(item) in listed for item in items) >= len(items)
-    ):
+    if not any(item.is_star for item in items) and 2 * sum(key(item) in listed for item in items) >= len(items):
         names.select.set("expressions", items)
 
 

@@ -209,9 +209,9 @@ class SqlEdits:
 
 
 def _unknown_tables(nodes: Sequence[exp.Expr]) -> set[str]:
-    """Return the names, in lower case, that columns have in front and no table of the query has."""
-    names = {node.table.lower() for node in nodes if isinstance(node, exp.Column)}
-    return names - {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery)} - {""}
+    """Return the names, in lower case, that columns have in front and no table has in their SELECT or around it."""
+    columns = (node for node in nodes if isinstance(node, exp.Column) and node.table)
+    return {column.table.lower() for column in columns if parts.table_of(column) is None}
 
 
 def _width(tree: exp.Expr) -> int | None:

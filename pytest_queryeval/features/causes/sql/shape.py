@@ -43,6 +43,8 @@ def in_shape_of(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr | None:
 
     All columns have the name of their table.
     """
+    if not any(select.parent for tree in (gold, predicted) for select in tree.find_all(exp.Select)):
+        return None  # neither of them nests or combines queries
     reshaped = _reshaped(gold.copy(), predicted)
     return None if key(reshaped) == key(gold) else reshaped
 
