@@ -25,6 +25,7 @@ PLAIN_QUOTES = str.maketrans(
 # Names with what they are qualified by, texts and IRIs are single tokens.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:[.:]+[\w`]+)*|\S""")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Correction(NamedTuple):
@@ -182,7 +183,7 @@ def without(members: Iterable[T], removed: Sequence[T]) -> list[T]:
     return [member for member in members if not any(member is removed_member for removed_member in removed)]
 
 
-def best_pairs(left: Sequence[T], right: Sequence[T], score: Callable[[T, T], float | None]) -> list[tuple[T, T]]:
+def best_pairs(left: Sequence[T], right: Sequence[U], score: Callable[[T, U], float | None]) -> list[tuple[T, U]]:
     """Pair members of two sequences, each at most once, those of the highest score first; None rules a pair out.
 
     Of pairs with the same score, members in nearby places come first.

@@ -56,9 +56,9 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
 
 
 def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
-    """Put the columns of tables in the place of `*` and `t.*` if the other query lists at least half of all columns.
+    """Put the columns of tables in the place of `*` if the other query lists at least half of them.
 
-    They stay where tables share columns, by USING or NATURAL JOIN.
+    Beside other items, it has to list all but one. They stay where tables share columns, by USING or NATURAL JOIN.
     """
     shares_columns = any(join.args.get("using") or join.method for join in parts.clause_nodes(names.select, "joins"))
     if not names.select.is_star or other.is_star or shares_columns:
@@ -73,8 +73,9 @@ def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
             if not isinstance(item, exp.Column) or item.table.lower() == alias.lower():
                 columns = (exp.to_identifier(name, quoted=quote(name) != name) for name in source.columns or ())
                 items += (exp.column(name, table=alias) for name in columns) if source.columns else [item]
-    listed = {*map(key, other.expressions)}
-    if not any(item.is_star for item in items) and 2 * sum(key(item) in listed for item in items) >= len(items):
+    rest, other_rest = without_common(items, other.expressions, key)
+    is_alone = len(names.select.expressions) == 1 and 2 * len(rest) <= len(items)
+    if not any(item.is_star for item in items) and (is_alone or max(len(rest), len(other_rest)) <= 1):
         names.select.set("expressions", items)
 
 
@@ -134,13 +135,8 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
 
 
 def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> Iterator[tuple[exp.Select, exp.Select]]:
-    for query, gold_query in best_pairs(predicted, gold, _common_tables):
+    for query, gold_query in best_pairs(predicted, gold, parts.common_tables):
         yield from _pairs(query, gold_query)
-
-
-def _common_tables(predicted: exp.Expr, gold: exp.Expr) -> float:
-    names, gold_names = ({table.name.lower() for table in query.find_all(exp.Table)} for query in (predicted, gold))
-    return len(names & gold_names)
 
 
 def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]:

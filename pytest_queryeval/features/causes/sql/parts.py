@@ -208,6 +208,16 @@ def arms(query: exp.Expr) -> list[exp.Expr]:
     return [*arms(inner.this), *arms(inner.expression)]
 
 
+def all_tables(query: exp.Expr) -> set[str]:
+    """Return the names, in lower case, of the tables that a query and those within it read."""
+    return {table.name.lower() for table in query.find_all(exp.Table)}
+
+
+def common_tables(query: exp.Expr, gold: exp.Expr) -> int:
+    """Return how many tables two queries both read."""
+    return len(all_tables(query) & all_tables(gold))
+
+
 def only_table(select: exp.Expr) -> str:
     """Return the name of the only table of a SELECT, in lower case; empty if it has an alias, or there are more."""
     members = sources(select)
@@ -407,7 +417,9 @@ def alike(
 
     def likeness(expression: exp.Expr, gold: exp.Expr) -> float | None:
         common = len(keys[id(expression)] & keys[id(gold)])
-        return common + (type(expression) is type(gold)) / 2 if common or pairs_all else None
+        types = type(expression.unalias()), type(gold.unalias())
+        of_one_sort = issubclass(types[0], exp.AggFunc) == issubclass(types[1], exp.AggFunc)
+        return common + of_one_sort + (types[0] is types[1]) / 2 if common or pairs_all else None
 
     return best_pairs(expressions, gold_expressions, likeness)
 

@@ -35,7 +35,7 @@ class _Nested:
     @property
     def tables(self) -> set[str]:
         """The names of all tables that the query reads."""
-        return {table.name.lower() for table in self.query.find_all(exp.Table)}
+        return parts.all_tables(self.query)
 
 
 def in_shape_of(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr | None:
@@ -165,11 +165,13 @@ def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.
     None if it cannot be written so: one pair of columns has to join these tables with the others.
     """
     names, kept_names = _table_names(gold), Counter(_table_names(predicted).values())
+    # Where predicted nests another table than gold joins, that is taken for it.
+    replaced = {*names.values()} - parts.all_tables(predicted) if like.tables - parts.all_tables(gold) else set()
     inside: set[str] = set()
     for alias, name in names.items():
         if kept_names[name]:
             kept_names[name] -= 1
-        elif name in like.tables:
+        elif name in like.tables | replaced:
             inside.add(alias)
     outside = sources(gold).keys() - inside
     conditions = [*parts.join_conditions(gold), *parts.clause_operands(gold, "where")]
@@ -221,22 +223,24 @@ def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select 
 
     There is one for each of its queries, or for all but the first.
     """
-    arms, nested = parts.arms(gold), [*_nested(predicted)]
+    arms, is_except = parts.arms(gold), isinstance(gold, exp.Except)
+    nested = [one for one in _nested(predicted) if one.is_negated == is_except] or [*_nested(predicted)]
     base: exp.Expr = arms[0].copy()
     if not nested or not all(type(arm) is exp.Select for arm in arms):
         return None
-    if has_all := not isinstance(gold, exp.Except) and len(nested) >= len(arms):
+    if has_all := not is_except and len(nested) >= len(arms):
         base = exp.Select()
         changes.copy_arguments(base, gold=predicted, names=("expressions", "from_", "joins"))
     conditions = list[exp.Expr]()
-    for like, arm in zip(nested, arms if has_all else arms[1:], strict=False):
+    compared_arms = arms if has_all else arms[1:]
+    for like, arm in best_pairs(nested, compared_arms, lambda one, arm: parts.common_tables(one.query, arm)):
         columns = _compared(base, arm, like)
         if columns is None:
             return None
         query = arm.copy()
         query.set("expressions", [columns[1].copy()])
         query.set("distinct", None)
-        conditions.append(_written_as(like.condition, columns[0], query, is_negated=isinstance(gold, exp.Except)))
+        conditions.append(_written_as(like.condition, columns[0], query, is_negated=is_except))
     if isinstance(gold, exp.Union) and not has_all:
         return None
     condition = exp.or_(*conditions) if isinstance(gold, exp.Union) else exp.and_(*conditions)
