@@ -19,6 +19,7 @@ from pytest_queryeval.text.formatting import one_line
 MEBIBYTE = 1024 * 1024
 MAX_DEPTH = 100
 MAX_PROBLEM_CHARACTERS = 500
+BLOCK_HINT = "write the query as a block: `gold: |`"
 
 # How a node was written. "cut" is a plain scalar with a comment behind it, "clipped" one whose comment has no
 # blank after its `#` and so may be meant as text. "joined" is a scalar of any style whose lines YAML joins although one

@@ -13,10 +13,9 @@ from typing import NamedTuple, TypeAlias
 import yaml
 
 from pytest_queryeval.core.errors import CaseError
-from pytest_queryeval.documents.document import File
+from pytest_queryeval.documents.document import BLOCK_HINT, File
 from pytest_queryeval.text.formatting import one_line
 
-BLOCK_HINT = "write the query as a block: `gold: |`"
 _MAX_SHOWN = 40  # characters of a line
 _MAX_QUERY_LINES = 5
 _QUERY_KEYS = ("gold", "gold_any", "predicted")

@@ -10,9 +10,8 @@ from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Row, Table, freeze_cell
-from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.document import BLOCK_HINT, Node
 from pytest_queryeval.documents.values import json_value, text
-from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
 from pytest_queryeval.languages.extract_query import Language, after_prose, extract_query, text_hint
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_answers import TABLE_KEYS, read_table, stated_file, table_readers

@@ -15,7 +15,7 @@ import pytest
 from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
 from pytest_queryeval.plugin.misuse import Misnamed
 from pytest_queryeval.plugin.run import Run
-from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case_item, is_listing, is_suite_node
+from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_listing, is_suite_node
 from pytest_queryeval.plugin.terminal import ErrorFolding, VerdictPrinter
 
 if TYPE_CHECKING:
@@ -129,68 +129,33 @@ class Interruption:
 
 
 class GarbageCollection:
-    """Hooks around the collection of suites, consecutive cases, and the end of runs with cases."""
+    """Makes garbage collection rare from the first suite to the end of the session."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._collection: GarbageCollectionThrottle | None = None  # until there is a case
+        self._throttle: GarbageCollectionThrottle | None = None  # until there is a suite
         # After the cleanups of pytest's plugins, which collect all garbage: to restore thresholds before that would
         # make Python collect it once more.
         config.add_cleanup(self._end)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_collect_file(self, file_path: Path) -> Generator[None, object, object]:
-        """Make garbage collection rare while the first suite imports what it needs."""
-        if self._collection is not None or not file_path.name.endswith(SUFFIXES):
-            return (yield)
-        self._begin()
-        try:
-            return (yield)
-        finally:
-            self._end()
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
-        """Make garbage collection rare while a suite is collected."""
-        if not is_suite_node(collector.nodeid):
-            return (yield)
-        self._begin()
-        try:
-            return (yield)
-        finally:
-            self._end()
+    @pytest.hookimpl(tryfirst=True)  # before the first suite imports what it needs
+    def pytest_collect_file(self, file_path: Path) -> None:
+        """Begin, if the file is a suite."""
+        if file_path.name.endswith(SUFFIXES):
+            self._begin()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Make garbage collection rare until the end: the workers run all tests, this process receives reports."""
+        """Begin, if workers have collected suites: this process receives their reports."""
         if any(map(is_suite_node, ids)):
             self._begin()
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> Generator[None, object, object]:
-        """Make garbage collection rare while a case runs, and between two consecutive cases."""
-        if is_case_item(item):
-            self._begin()
-        try:
-            return (yield)
-        finally:
-            if nextitem is not None and not is_case_item(nextitem):  # the last one is followed by the end
-                self._end()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Make garbage collection rare while gates are evaluated and reports are written."""
-        if self._collection is not None:
-            self._begin()
-
     def _begin(self) -> None:
-        if self._collection is None:
+        if self._throttle is None:
             from pytest_queryeval.core.process import GarbageCollectionThrottle
 
-            self._collection = GarbageCollectionThrottle()
-        self._collection.begin()
+            self._throttle = GarbageCollectionThrottle()
+            self._throttle.begin()
 
     def _end(self) -> None:
-        if self._collection is not None:
-            self._collection.end()
+        if self._throttle is not None:
+            self._throttle.end()

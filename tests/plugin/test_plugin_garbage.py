@@ -1,4 +1,4 @@
-"""Garbage is collected less often while cases run, and as before while other tests do."""
+"""Garbage is collected less often from the first suite on, and as before afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def default():
 
 
 @pytest.mark.parametrize("end", ["", "raise KeyboardInterrupt"], ids=["whole", "interrupted"])
-def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pytester, end):
+def test_garbage_is_collected_less_often_from_the_first_suite_to_the_end(suite, write, pytester, end):
     pytester.syspathinsert()
     write("noting.py", NOTING)
     write("conftest.py", CONFTEST)
@@ -57,12 +57,12 @@ def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pyte
     pytester.inline_run("test_a.py", "b.queryeval.yaml", "test_c.py", no_reraise_ctrlc=True)
 
     lines = (pytester.path / "thresholds").read_text().splitlines()
-    cases = ["case 50000"] if end else ["case 50000", "case 50000", "test 700"]
+    cases = ["case 50000"] if end else ["case 50000", "case 50000", "test 50000"]
     assert lines[0] == "suite 50000"  # what is imported for the first suite
     assert [line for line in lines if "suite" not in line] == [
-        "collected 700",
-        "collected 700",
-        "test 700",
+        "collected 50000",
+        "collected 50000",
+        "test 50000",
         *cases,
         "end 50000",
     ]
