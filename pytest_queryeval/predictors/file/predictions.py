@@ -6,17 +6,18 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean, nearest
+from pytest_queryeval.core.errors import Location, PredictorError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import SECONDS_RULE, Prediction, StoredPrediction, is_seconds
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
-from pytest_queryeval.documents.strict_json import syntax_problem
+from pytest_queryeval.documents.strict_json import JsonError, StrictJson, syntax_problem
 from pytest_queryeval.documents.tables import FLAGS, TABLE_SUFFIXES, Table, open_table
 from pytest_queryeval.documents.tables import Row as TableRow
 from pytest_queryeval.documents.values import scalar
@@ -41,6 +42,9 @@ FIELDS = (*KEY_FIELDS, SUITE, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, R
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
+_OPENING = re.compile(r"[ \t\r\n]*[\[{][ \t\r\n]*")
+_SEPARATOR = re.compile(r"[ \t\r\n]*[,:]?[ \t\r\n]*")
+_SYNTAX = StrictJson(read_object=None, allow_nan=True)
 # The sheet with the cases in a workbook that a run has written; one of the plain layout has them in its first sheet.
 RUN_SHEET = "Details"
 _RUN_TRUNCATED = re.compile(r".*… \[cut: [\d,]+ characters\]|.{19999,}…", re.DOTALL)
@@ -245,84 +249,17 @@ def _object(value: JsonValue, file: File, line: int) -> Mapping[str, JsonValue]:
     return value
 
 
-class _Scanner:
-    """Reads a JSON text value by value, to know the line of each."""
-
-    def __init__(self, file: File) -> None:
-        self.line = 1
-        self._file = file
-        self._text = file.text(MAX_BYTES)
-        self._place = 0
-        self._skip()
-
-    def skip_if_next(self, mark: str) -> bool:
-        """Return whether this character comes next; skip it if so."""
-        if not self._text.startswith(mark, self._place):
-            return False
-        self._go(self._place + len(mark))
-        return True
-
-    def require(self, mark: str) -> None:
-        """Skip a character; raises `CaseError` if another one comes."""
-        if not self.skip_if_next(mark):
-            raise self.problem(f"not JSON: expected '{mark}'")
-
-    def lines_until(self, mark: str) -> Iterator[int]:
-        """Yield the line of each item, which the caller reads; items are separated by commas, and `mark` ends them."""
-        if self.skip_if_next(mark):
-            return
-        yield self.line
-        while not self.skip_if_next(mark):
-            self.require(",")
-            yield self.line
-
-    def value(self) -> Any:
-        """Return the value that comes next; raises `CaseError`."""
-        try:
-            value, end = JSON.read_at(self._text, self._place)
-        except json.JSONDecodeError as error:
-            raise self._file.problem(syntax_problem(error), error.lineno, error.colno) from error
-        except ValueError as error:
-            raise self.problem(f"not JSON: {error}") from error
-        self._go(end)
-        return value
-
-    def end(self) -> None:
-        """Raise `CaseError` if more comes."""
-        if self._place < len(self._text):
-            raise self.problem(
-                "not JSON: more text after the end: write one object with all predictions, {ID: QUERY, …}"
-            )
-
-    def problem(self, text: str) -> CaseError:
-        """Return an error at the line that is being read."""
-        return self._file.problem(text, self.line)
-
-    def _go(self, place: int) -> None:
-        self.line += self._text.count("\n", self._place, place)
-        self._place = place
-        self._skip()
-
-    def _skip(self) -> None:
-        start = self._place
-        while self._text[self._place : self._place + 1] in (*_BLANKS,):
-            self._place += 1
-        self.line += self._text.count("\n", start, self._place)
-
-
 def _json(file: File, columns: Columns) -> Iterator[Row]:
     """Yield the rows of a list of predictions, or of a mapping from ids (or questions) to answers."""
-    scanner = _Scanner(file)
-    if scanner.skip_if_next("["):
-        for line in scanner.lines_until("]"):
-            yield file, line, _object(scanner.value(), file, line)
-    elif scanner.skip_if_next("{"):
-        for line in scanner.lines_until("}"):
-            key = scanner.value()
-            if not isinstance(key, str):
-                raise scanner.problem("not JSON: a key is text")
-            scanner.require(":")
-            value = scanner.value()
+    text = file.text(MAX_BYTES)
+    start = text[len(text) - len(text.lstrip(_BLANKS)) :][:1]
+    items = _top_items(text, file)
+    if start == "[":
+        for line, value in items:
+            yield file, line, _object(value, file, line)
+    elif start == "{":
+        for line, key in items:
+            _, value = next(items)
             if key == "cases" and isinstance(value, list):
                 remedy = "name its report.csv or report.xlsx instead, which `queryeval render` writes"
                 raise file.problem(f"is a report, not a file of predictions: {remedy}")
@@ -337,8 +274,39 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
     else:
         forms = 'write [{"id": …, "predicted": …}] or {ID: QUERY}'
         remedy = f"{forms}; if each line is a query, rename the file to {file.path.stem}.txt"
-        raise scanner.problem(f"neither a list nor a mapping of predictions in JSON: {remedy}")
-    scanner.end()
+        line = text.count("\n", 0, text.find(start) if start else len(text)) + 1
+        raise file.problem(f"neither a list nor a mapping of predictions in JSON: {remedy}", line)
+
+
+def _top_items(text: str, file: File) -> Iterator[tuple[int, Any]]:
+    """Yield the items of a list, or the keys and values of an object in turn, each with its line.
+
+    Raise `CaseError` first if the text is not JSON, and later for an item that is not read, such as one too large.
+    """
+    try:
+        with suppress(JsonError):
+            _SYNTAX.read(text)
+    except json.JSONDecodeError as error:
+        hint = ": write one object with all predictions, {ID: QUERY, …}" if error.msg == "Extra data" else ""
+        raise file.problem(f"{syntax_problem(error)}{hint}", error.lineno, error.colno) from error
+    line, place = 1, 0
+    while True:
+        start = _between(text, place)
+        line += text.count("\n", place, start)
+        if text[start : start + 1] in ("]", "}", ""):
+            return
+        try:
+            value, place = JSON.read_at(text, start)
+        except ValueError as error:
+            raise file.problem(f"not JSON: {error}", line) from error
+        yield line, value
+        line += text.count("\n", start, place)
+
+
+def _between(text: str, place: int) -> int:
+    """Return where the next item begins, or what encloses all items ends."""
+    match = (_OPENING if place == 0 else _SEPARATOR).match(text, place)
+    return match.end() if match else place
 
 
 def _table(file: File, columns: Columns) -> Iterator[Row]:
