@@ -88,33 +88,19 @@ def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
     the interval shorter; not where one hit or none is judged, for which intervals easily become too short (Brown, Cai
     and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science 16, 2001).
     """
+    from scipy.stats import hypergeom  # takes long to import
+
     weight = tails.weight * math.sqrt(1 - judged / size)
     tail = TAIL + (tails.skew * (1 - 2 * hits / judged) if 1 < hits < judged - 1 else 0)
     low, high = size * hits // judged, size - judged + hits  # the limit is at least `low`
     while low < high:
         middle = (low + high + 1) // 2
-        if _tail(size, judged, hits, middle, weight) > tail:
+        draw = hypergeom(size, middle, judged)
+        if draw.cdf(hits - 1) + (1 - weight) * draw.pmf(hits) > tail:
             low = middle
         else:
             high = middle - 1
     return low
-
-
-def _tail(size: int, judged: int, hits: int, matching_number: int, weight: float) -> float:
-    """Return P(X < hits) + (1 - weight) P(X = hits) for X hits among the judged ones, of `matching` in the stratum."""
-    other_number = size - matching_number
-    term = math.exp(
-        _log_choices(matching_number, hits) + _log_choices(other_number, judged - hits) - _log_choices(size, judged)
-    )  # P(X = hits)
-    total = (1 - weight) * term
-    for fewer in range(hits, max(0, judged - other_number), -1):
-        term *= fewer * (other_number - judged + fewer) / ((matching_number - fewer + 1) * (judged - fewer + 1))
-        total += term
-    return total
-
-
-def _log_choices(size: int, drawn: int) -> float:
-    return math.lgamma(size + 1) - math.lgamma(drawn + 1) - math.lgamma(size - drawn + 1)
 
 
 def total(estimates: Iterable[Estimate]) -> Estimate:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.features.excel.sheet import value_at
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.blocks import (
     TIMES,
@@ -21,30 +21,23 @@ from pytest_queryeval.reports.blocks import (
 )
 
 PART_CHARACTERS = 2**20
-PLACE: dict[str, Callable[[CaseReport], Any]] = {
-    "path": lambda case: case["path"],
-    "line": lambda case: case["line"],
-    "row": lambda case: case.get("row"),
-    "id": lambda case: case["id"],
-    "nodeid": lambda case: case["nodeid"],
-}
-ANSWERS: dict[str, Callable[[CaseReport], Any]] = {
-    "question": lambda case: case["question"],
-    "outcome": lambda case: case["outcome"],
-    "message": lambda case: case["message"],
-    "difference": lambda case: nested_value(case, "difference", "summary"),
-    "cause": lambda case: " ".join(edit["label"] for edit in nested_value(case, "cause", "edits") or ()),
-    "repaired_query": lambda case: nested_value(case, "cause", "repaired_query"),
-    "gold_query": lambda case: nested_value(case, "gold", "query"),
-    "gold_rows": lambda case: nested_value(case, "gold", "row_count"),
-    "gold_seconds": lambda case: nested_value(case, "gold", "seconds"),
-    "predicted_query": lambda case: nested_value(case, "predicted", "query"),
-    "predicted_rows": lambda case: nested_value(case, "predicted", "row_count"),
-    "predicted_seconds": lambda case: nested_value(case, "predicted", "seconds"),
-    "predicted_error": lambda case: nested_value(case, "predicted", "error", "kind"),
-    "predictor": lambda case: nested_value(case, "prediction", "source"),
-    "prediction_seconds": lambda case: nested_value(case, "prediction", "seconds"),
-    "scoring_seconds": lambda case: nested_value(case, "scoring", "seconds"),
+# The names that lead to the value of a column in a case.
+PLACE = {name: name for name in ("path", "line", "row", "id", "nodeid")}
+ANSWERS = {
+    **{name: name for name in ("question", "outcome", "message")},
+    "difference": "difference summary",
+    "cause": "cause",
+    "repaired_query": "cause repaired_query",
+    "gold_query": "gold query",
+    "gold_rows": "gold row_count",
+    "gold_seconds": "gold seconds",
+    "predicted_query": "predicted query",
+    "predicted_rows": "predicted row_count",
+    "predicted_seconds": "predicted seconds",
+    "predicted_error": "predicted error kind",
+    "predictor": "prediction source",
+    "prediction_seconds": "prediction seconds",
+    "scoring_seconds": "scoring seconds",
 }
 
 
@@ -69,7 +62,9 @@ def _parts(report: Report) -> Iterator[bytes]:
         return lambda case: " ".join(group_values(case, group))
 
     groups = {group.heading: values_in(name) for name, group in groups_shown("csv").items()}
-    columns = {**PLACE, **groups, **ANSWERS, **optional_columns}
+    place, answers = ({name: value_at(*path.split()) for name, path in columns.items()} for columns in (PLACE, ANSWERS))
+    answers["cause"] = lambda case: " ".join(edit["label"] for edit in nested_value(case, "cause", "edits") or ())
+    columns = {**place, **groups, **answers, **optional_columns}
     column_names = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)

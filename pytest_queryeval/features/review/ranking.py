@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CausingEditReport
@@ -411,6 +410,8 @@ def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
     Chance is the share of the same answers of all other pairs, at least MIN_CHANCE, in the cases that both systems of a
     pair miss. A binomial test decides, at LEVEL by Bonferroni's correction.
     """
+    from scipy.stats import binom  # takes long to import
+
     missed: Counter[tuple[str, str]] = Counter()
     same: Counter[tuple[str, str]] = Counter()
     for ranked in ranking:
@@ -422,11 +423,7 @@ def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
     for pair, cases in missed.items():
         other_cases, other_same = missed.total() - cases, same.total() - same[pair]
         chance = max(MIN_CHANCE, other_same / other_cases if other_cases else 0.0)
-        probability = sum(  # of at least so many by chance
-            comb(cases, number) * chance**number * (1 - chance) ** (cases - number)
-            for number in range(same[pair], cases + 1)
-        )
-        if probability < LEVEL / len(missed):
+        if binom.sf(same[pair] - 1, cases, chance) < LEVEL / len(missed):  # of at least so many by chance
             pairs.append({"systems": [*pair], "cases": cases, "same": same[pair]})
     return pairs
 
