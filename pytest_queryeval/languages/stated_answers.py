@@ -195,12 +195,12 @@ def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
 def _json_part(text: str) -> str | Failure:
     """Return the text with blanks instead of what is around its JSON value, so that positions stay the same.
 
-    Lists of numbers next to an object are references in a sentence. Without a value, what begins like one is returned,
-    else the whole text.
+    Lists of numbers next to an object or another list are references in a sentence. Without a value, what begins like
+    one is returned, else the whole text.
     """
     if _REASONING.match(text):  # which does not end
         return text
-    values: dict[bool, list[tuple[JsonValue, int, int]]] = {True: [], False: []}  # objects, and lists
+    values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
     for start, end, _ in _outermost(text):
         try:
@@ -209,10 +209,8 @@ def _json_part(text: str) -> str | Failure:
             if _BEGINS_LIKE_OBJECT.match(text, start):
                 broken.append((start, end))
         else:
-            values[isinstance(value, dict)].append((value, start, end))
-    objects, lists = values[True], values[False]
-    others = [found for found in lists if not (objects and _has_numbers(found[0]))]
-    found = [*objects, *others]
+            values.append((value, start, end))
+    found = [value for value in values if not _has_numbers(value[0])] or values
     if found and (broken or len({json.dumps(value, sort_keys=True) for value, _, _ in found}) > 1):
         several = "several JSON values that differ" if not broken else "a JSON value and one that cannot be read"
         return Failure(kind="invalid", message=f"the answer has {several}: return one, as JSON alone")
