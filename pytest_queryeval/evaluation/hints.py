@@ -20,13 +20,23 @@ from pytest_queryeval.core.case_report import ColumnDifference, DifferenceReport
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
-from pytest_queryeval.core.table import Cell, Literal, Policy, Row, Table
+from pytest_queryeval.core.table import (
+    Cell,
+    DatasetSelection,
+    DimensionSelection,
+    Literal,
+    Policy,
+    Row,
+    Selection,
+    Table,
+    Term,
+)
 from pytest_queryeval.evaluation.trials import threshold_violations, verdict_of
 from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
 from pytest_queryeval.text.formatting import flow_text, one_line
 
 Number: TypeAlias = int | float | Decimal
-Change: TypeAlias = Callable[[Table, Table], tuple[Table, Table]]
+Change: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]  # of two tables, or of two selections
 SIDES: tuple[Word["gold"], Word["predicted"]] = ("gold", "predicted")
 NULL_TEXTS = frozenset(("none", "null"))
 SEPARATORS = (" ", ", ", ",", "", "-", "/", "; ")
@@ -60,6 +70,8 @@ def hints(result: CaseResult) -> list[HintReport]:
     remedies = [_settings(difference, policy)]
     if isinstance(gold, Table) and isinstance(predicted, Table):
         remedies.append(_changes(gold, predicted, difference, policy))
+    if isinstance(gold, Selection):
+        remedies = [_spellings()]
     return [*_hints(chain.from_iterable(remedies), result)]
 
 
@@ -332,6 +344,38 @@ def _join(row: Row, first: int, second: int, separator: str) -> Row:
     return (joined, *(cell for place, cell in enumerate(row) if place not in (first, second)))
 
 
+def _spellings() -> Iterator[_Remedy]:
+    """Yield changes of the spelling of codes and names, which are never the same if they are spelled otherwise."""
+
+    def without_blanks(text: str) -> str:
+        return " ".join(text.split())
+
+    folds: tuple[tuple[HintKind, str, Callable[[str], str]], ...] = (
+        ("letter-case", "letter case", str.casefold),
+        ("blanks", "blanks", without_blanks),
+        ("letter-case", "letter case and blanks", lambda text: without_blanks(text.casefold())),
+    )
+    for kind, what, fold in folds:
+        yield _Remedy(
+            kind=kind,
+            text=f"ids or names differ only in {what}: write them as gold has them",
+            change=lambda gold, predicted, fold=fold: (_respelled(gold, fold), _respelled(predicted, fold)),  # type: ignore[misc]
+        )
+
+
+def _respelled(selection: Selection, fold: Callable[[str], str]) -> Selection:
+    """Return a selection whose ids and names are folded."""
+
+    def term(term: Term) -> Term:
+        return replace(term, id=term.id and fold(term.id), name=term.name and fold(term.name))
+
+    def dimension(part: DimensionSelection) -> DimensionSelection:
+        return DimensionSelection(fold(part.name), tuple(map(term, part.terms)))
+
+    datasets = (DatasetSelection(fold(part.id), tuple(map(dimension, part.dimensions))) for part in selection.datasets)
+    return replace(selection, datasets=tuple(datasets))
+
+
 # Scores
 
 
@@ -348,7 +392,7 @@ def _passes_with(result: CaseResult, remedy: _Remedy) -> bool:
 
 def _scored_again(trial: Trial, case: Case, change: Change | None) -> Trial:
     gold, predicted = trial.gold.answer, trial.predicted.answer
-    if change is not None and isinstance(gold, Table) and isinstance(predicted, Table):
+    if change is not None and gold is not None and predicted is not None and type(gold) is type(predicted):
         gold, predicted = change(gold, predicted)
         trial = replace(
             trial, gold=replace(trial.gold, answer=gold), predicted=replace(trial.predicted, answer=predicted)
@@ -367,11 +411,12 @@ def _score(name: str, trial: Trial, case: Case) -> float | None:
     if isinstance(gold.answer, AddedAnswer):
         return float(gold.answer.equals(predicted.answer, case)) if name == DECIDING_METRIC else earlier_score
     metric, options = metric_of(case.settings, name)
-    if metric.published or metric.injected != {"policy"}:
+    if metric.published or metric.injected - {"policy"} or not (metric.injected or isinstance(gold.answer, Selection)):
         return earlier_score
     inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
     try:
-        score = metric.function(*inputs, **options, policy=case.settings.policy)
+        policy = {"policy": case.settings.policy} if metric.injected else {}
+        score = metric.function(*inputs, **options, **policy)
     except Exception:  # noqa: BLE001 - a metric of the user's may raise anything
         return earlier_score
     value = score.value if isinstance(score, Score) else score

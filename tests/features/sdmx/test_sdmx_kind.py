@@ -281,3 +281,23 @@ def test_long_selections_are_cut_and_nothing_selected_is_said():
 
     assert result["gold"]["query"].endswith(", A999, … 2,000 more")
     assert result["predicted"]["query"] == "(nothing)"
+
+
+@pytest.mark.parametrize(
+    ("written", "only_in"),
+    [
+        ("{id: lp, name: population}", "letter case"),
+        ("{id: LP, name: ' Population '}", "blanks"),
+        ("{id: lp, name: 'population '}", "letter case and blanks"),
+        ("{id: LP, name: Populations}", None),
+    ],
+)
+def test_another_spelling_of_terms_is_a_hint_and_no_match(written, only_in):
+    predicted = LP.replace("{id: LP, name: Population}", written)
+    suite = f"kind: sdmx\nthresholds: {{macro_f1: 1}}\ncases: [{{id: a, gold: {LP}, predicted: {predicted}}}]\n"
+
+    (result,) = evaluate(load(suite))["cases"]
+
+    assert result["scores"]["macro_f1"] == 0.0
+    texts = [hint["text"] for hint in result.get("hints", ())]
+    assert texts == ([f"ids or names differ only in {only_in}: write them as gold has them"] if only_in else [])
