@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import chain, permutations, product
+from itertools import chain, islice, permutations, product
 from math import isfinite
 from typing import Any, TypeAlias, cast
 from typing import Literal as Word
@@ -71,7 +71,7 @@ def hints(result: CaseResult) -> list[HintReport]:
     if isinstance(gold, Table) and isinstance(predicted, Table):
         remedies.append(_changes(gold, predicted, difference, policy))
     if isinstance(gold, Selection):
-        remedies = [_spellings()]
+        return [*islice(_hints(_spellings(), result), 1)]
     return [*_hints(chain.from_iterable(remedies), result)]
 
 
