@@ -142,10 +142,8 @@ class BodyError(ValueError):
         self.temporary = temporary
 
 
-_GZIP = ("gzip", "x-gzip")
-ENCODINGS = "gzip, deflate"  # which `Decompressor` reads
-_GZIP_WINDOW, _ZLIB_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-_START_BYTES = 2
+ENCODINGS = "gzip"  # which `Decompressor` reads
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 class Decompressor:
@@ -155,49 +153,37 @@ class Decompressor:
     """
 
     def __init__(self, encoding: str) -> None:
-        self._encoding = encoding.strip().lower()
+        encoding = encoding.strip().lower()
+        self._is_gzip = encoding in ("gzip", "x-gzip")
         self._stream: zlib._Decompress | None = None
-        self._start = b""
-        if self._encoding not in ("", "identity", "deflate", *_GZIP):
-            shown = one_line(self._encoding, SHOWN_ENCODING)
+        if not self._is_gzip and encoding not in ("", "identity"):
+            shown = one_line(encoding, SHOWN_ENCODING)
             raise BodyError(f"is encoded as '{shown}', which was not asked for: let the service send it as it is")
 
     def feed(self, data: bytes) -> bytes:
         """Return what the next bytes stand for."""
-        if self._encoding in ("", "identity"):
+        if not self._is_gzip:
             return data
         content = b""
-        data, self._start = self._start + data, b""
-        while data:  # gzip may have several parts
-            if self._stream is None and len(data) < _START_BYTES:
-                self._start = data
-                break
-            self._stream = self._stream or zlib.decompressobj(self._window(data))
+        while data:
+            if self._stream is None or self._stream.eof:  # gzip may have several parts
+                self._stream = zlib.decompressobj(_GZIP_WINDOW)
             try:
                 content += self._stream.decompress(data)
             except zlib.error as error:
-                raise self._broken(str(error)) from error
+                raise _broken(str(error)) from error
             data = self._stream.unused_data
-            if data and self._encoding not in _GZIP:
-                raise self._broken("there are data after its end")
-            self._stream = None if data else self._stream
         return content
 
     def end(self) -> None:
         """Check that no data are missing."""
-        if self._start or (self._stream is not None and not self._stream.eof):
-            raise self._broken("it breaks off before the end of the data")
+        if self._stream is not None and not self._stream.eof:
+            raise _broken("it breaks off before the end of the data")
 
-    def _window(self, start: bytes) -> int:
-        if self._encoding in _GZIP:
-            return _GZIP_WINDOW
-        # Some servers send `deflate` without the header of zlib (RFC 1950).
-        has_header = start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:_START_BYTES]) % 31 == 0
-        return _ZLIB_WINDOW if has_header else _RAW_WINDOW
 
-    def _broken(self, reason: str) -> BodyError:
-        problem = f"cannot be decompressed ({self._encoding}: {one_line(reason)}): see the log of the service"
-        return BodyError(problem, temporary=True)
+def _broken(reason: str) -> BodyError:
+    problem = f"cannot be decompressed (gzip: {one_line(reason)}): see the log of the service"
+    return BodyError(problem, temporary=True)
 
 
 # Python knows them as encodings of text, but they are none of messages.
