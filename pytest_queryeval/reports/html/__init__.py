@@ -34,8 +34,6 @@ SCRIPTS = tuple(
     )
 )
 LINE_CHARACTERS = 400
-DIGITS = (1, 2, 5, 10)  # of the steps of a scale
-HALVED_BADLY = 5  # half a step would have one more digit, as 0.025
 MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
 
 
@@ -58,26 +56,21 @@ class Scale:
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Scale:
-        """Return the scale with the closest round ends around all values, whose middle is round as well.
+        """Return a scale around all values, whose ends and middle are multiples of a power of ten.
 
         A scale of shares stays within 0 and 1.
 
         >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
-        (('0.66', '0.7', '0.74'), ('0', '0.5', '1'), ('130', '150', '170'))
+        (('0.67', '0.71', '0.75'), ('0.1', '0.5', '0.9'), ('130', '150', '170'))
         """
         lowest, highest = min(values), max(values)
         is_share = lowest >= 0 and highest <= 1
         span = next(size for size in (highest - lowest, abs(lowest), 1.0) if size >= MIN_SPAN)
-        power = 10 ** math.floor(math.log10(span / 4))
-        digit = next(digit for digit in DIGITS if digit * power >= span / 4)
-        step = digit * power
+        step = 10 ** math.floor(math.log10(span))
         low, high = math.floor(lowest / step), math.ceil(highest / step)
-        if low == high:
-            high += 2
-        elif digit == HALVED_BADLY and (high - low) % 2:
-            high += 1
-        if is_share and (above := high - math.floor(1 / step + 1e-9)) > 0:
-            return cls((low - above) * step, (high - above) * step) if low >= above else cls(0.0, 1.0)
+        high = max(high + (high - low) % 2, low + 2)
+        if is_share and (above := high - round(1 / step)) > 0:
+            low, high = max(low - above, 0), high - above
         return cls(low * step, high * step)
 
     def at(self, value: float) -> float:
