@@ -18,7 +18,6 @@ from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
-from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import CasesFile, Report
@@ -72,26 +71,8 @@ REPORTS = ReportRegistry(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportService:
-    """A target of reports that has a name and no path."""
-
-    file: Callable[[], Path]
-    """Return the file that the report goes to; raise `ReportError` if none can be written."""
-    write: Callable[[Report, Path], None]
-    """Add the report to the file; raise `ReportError` if that fails."""
-    commands: Callable[[Report, Path], Iterable[str]] = lambda report, root: ()
-    """Return lines for the log of the service, the last ones of a run; paths in the report are relative to `root`."""
-
-
 GITHUB = "github"
-"""The target that is the summary of a step of GitHub Actions."""
-
-
-def github() -> ReportService:
-    """Return the service behind the target `github`; raise `MissingFeatureError` without its feature."""
-    service: ReportService = feature("ci").GITHUB
-    return service
+"""The target that is the summary of a step of GitHub Actions, for the functions of the feature `ci`."""
 
 
 def is_folder(target: Path) -> bool:

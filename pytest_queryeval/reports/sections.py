@@ -21,7 +21,7 @@ from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
 from pytest_queryeval.results.baseline import GOLD_DRIFT, NO_COMMON_CASE, is_foreign
-from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
+from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_value
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 CHANGE = "change in cases of both"
@@ -169,14 +169,12 @@ def gate_rows(report: Report) -> list[GateRow]:
     """Return the gates: the missed ones first, then those that were not evaluated."""
     ordered = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
     is_one = len({gate["folder"] for gate in ordered}) == 1
-    return [
-        GateRow(
-            word=GATE_WORDS[gate["ok"]],
-            folder="" if is_one else gate["folder"].strip("."),
-            **gate_parts(gate)._asdict(),
-        )
-        for gate in ordered
-    ]
+    rows = []
+    for gate in ordered:
+        folder, (value, about) = "" if is_one else gate["folder"].strip("."), gate_value(gate)
+        word, subject = GATE_WORDS[gate["ok"]], gate_subject(gate)
+        rows.append(GateRow(word=word, folder=folder, subject=subject, value=value, about=about))
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import Environment, PendingGate, PredictorReport, Report, RequestedPaths, RunFacts
@@ -30,7 +31,6 @@ from pytest_queryeval.reports import (
     WrittenFiles,
     check_target,
     files_of,
-    github,
     write_files,
     write_report,
 )
@@ -202,7 +202,7 @@ class ReportTargets:
         files.sort(key=lambda file: file.suffix != ".json")
         written = write_files(files, partial(write_report, report, layout=self.layout))
         if self.summary is not None:
-            summary = write_files([self.summary], partial(github().write, report))
+            summary = write_files([self.summary], partial(feature("ci").append_step_summary, report))
             written.paths += summary.paths
             written.problems += summary.problems
         return written
@@ -210,7 +210,7 @@ class ReportTargets:
     def commands(self, report: Report, root: Path) -> Iterator[str]:
         """Yield lines for the log of GitHub Actions; paths in the report are relative to `root`."""
         if self.summary is not None:
-            yield from github().commands(report, root)
+            yield from feature("ci").annotation_lines(report, root)
 
 
 def report_targets(
@@ -225,7 +225,7 @@ def report_targets(
     try:
         for path in paths:
             check_target(path, baseline)
-        summary = github().file() if GITHUB in names else None
+        summary = feature("ci").step_summary_file() if GITHUB in names else None
     except ReportError as error:
         raise ReportError(f"{option}: {error}") from error
     return ReportTargets(paths=paths, summary=summary, layout=layout)

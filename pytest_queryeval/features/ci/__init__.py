@@ -18,7 +18,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.ci.markdown import MAX_BYTES, markdown_within
-from pytest_queryeval.reports import ReportFormat, ReportService, write_whole
+from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.results.verdict import worst_first
@@ -149,5 +149,4 @@ def _issues(report: Report) -> Iterator[bytes]:
     yield b"[]\n" if before == "[" else b"\n]\n"
 
 
-GITHUB = ReportService(file=step_summary_file, write=append_step_summary, commands=annotation_lines)
 CODE_QUALITY = ReportFormat(render=render_code_quality, write=lambda report, path: write_whole(path, _issues(report)))

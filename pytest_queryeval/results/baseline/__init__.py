@@ -5,11 +5,11 @@ The modules compare reports by it: a run with a baseline, gates on what got wors
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, overload
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import is_below
@@ -39,7 +39,7 @@ class RunDifference:
 
     before: RunResults
     after: RunResults
-    common: Sequence[tuple[CaseReport, CaseReport]]
+    common: CasePairs
     """The cases that are in both runs: before, and after."""
     regressions: list[str]
     """Common cases that met their thresholds and no longer do."""
@@ -61,7 +61,7 @@ class RunDifference:
     tags now, or be taken out."""
 
 
-class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
+class CasePairs:
     """The same cases before and after, which are read one by one where a report has more than fit in memory."""
 
     def __init__(self, before: Sequence[CaseReport], after: Sequence[CaseReport]) -> None:
@@ -70,14 +70,8 @@ class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
     def __len__(self) -> int:
         return len(self._before)
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[CaseReport, CaseReport]: ...
-    @overload
-    def __getitem__(self, place: slice) -> CasePairs: ...
-    def __getitem__(self, place: int | slice) -> tuple[CaseReport, CaseReport] | CasePairs:
-        if isinstance(place, slice):
-            return CasePairs(self._before[place], self._after[place])
-        return self._before[place], self._after[place]
+    def __iter__(self) -> Iterator[tuple[CaseReport, CaseReport]]:
+        return zip(self._before, self._after, strict=True)
 
 
 class _Place(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequen
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
@@ -74,30 +74,18 @@ def gate_text(gate: GateReport) -> str:
     return f"{gate_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
 
 
-class GateParts(NamedTuple):
-    """A gate and its result, as texts for separate places."""
-
-    subject: str
-    value: str
-    about: str
-    """What is needed and over how many cases, or why there is no result."""
-
-
-def gate_parts(gate: GateReport) -> GateParts:
-    """Return a gate and its result in few words, each part for a place of its own."""
-    subject = gate_subject(gate)
+def gate_value(gate: GateReport) -> tuple[str, str]:
+    """Return the value of a gate, and what is needed and over how many cases, or why there is no result."""
     if gate["value"] is None or gate["reason"]:
-        return GateParts(subject, "", gate["reason"])
+        return "", gate["reason"]
     rule, about = rule_of(gate), _about(gate)
     if "p" in gate:
-        return GateParts(
-            subject, signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join([f"p {gate['p']:.3f}", *about])
-        )
+        return signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join([f"p {gate['p']:.3f}", *about])
     if rule is not UNKNOWN:
         limits = limits_of(gate)
         need = limits_text(limits.minimum, limits.maximum)
         about.insert(0, f"needs {need.removeprefix('at least ') if limits.maximum is None else need}")
-    return GateParts(subject, rule.shown_value(gate, gate["value"]), " · ".join(about))
+    return rule.shown_value(gate, gate["value"]), " · ".join(about)
 
 
 def gate_line(gate: GateReport) -> str:

@@ -6,7 +6,7 @@ import pytest
 from report_maker import plain_report, with_baseline
 from samples import FINGERPRINT, entry
 
-from pytest_queryeval.features.ci import GITHUB
+from pytest_queryeval.features.ci import append_step_summary
 from pytest_queryeval.reports import REPORTS
 
 MAX_BYTES, MAX_COMMENT_BYTES = 900 * 1024, 60_000
@@ -139,7 +139,7 @@ def summary_within(report, room, file):
     """The report in the summary of a step that has room for so many bytes."""
     before = b"x" * (2**20 - 2 - room)
     file.write_bytes(before)
-    GITHUB.write(report, file)
+    append_step_summary(report, file)
     return file.read_bytes().removeprefix(before + b"\n\n")
 
 
