@@ -105,12 +105,13 @@ class SourceTerms:
         if not unknown:
             return None if None in occurrences.values() else []
         writer = Writer({**tree.prefixes, **self._prefixes, **tree.prefixes})  # the first of equal IRIs is written
+        roles_of_golds = [*self._roles_of(gold for gold in golds if gold != query)]
         where = tree.tree.where or Group(())
         required = {*why_empty(where, lambda element: unknown_in(element, unknown))}
         lists = [_list(node)[1:] for node in walk(where) if isinstance(node, Data | Filter)]
         spared = {term for listed in lists if not {*listed} <= {*unknown} for term in listed} - required
         return [
-            self._described(term, roles[term], golds, writer, tree.tree, is_required=term in required)
+            self._described(term, roles[term], roles_of_golds, writer, tree.tree, is_required=term in required)
             for term in unknown
             if term not in spared
         ]
@@ -119,12 +120,28 @@ class SourceTerms:
         """Return whether patterns have a solution in any graph of a query's dataset; None if that cannot be told."""
         return self._ask(f"ASK {_dataset(tree)}{{ {_in_any_graph(patterns)} }}")
 
+    def _roles_of(self, golds: Iterable[str]) -> Iterator[Mapping[str, Role]]:
+        for gold in golds:
+            with suppress(UnreadableError):
+                yield term_roles(read_tree(gold, self._prefixes).tree)
+
     def _described(
-        self, term: str, role: Role, golds: Sequence[str], writer: Writer, tree: Select, *, is_required: bool
+        self,
+        term: str,
+        role: Role,
+        roles_of_golds: Sequence[Mapping[str, Role]],
+        writer: Writer,
+        tree: Select,
+        *,
+        is_required: bool,
     ) -> UnknownTerm:
-        nearest, is_of_gold = self._nearest_of_golds(term, role, golds), True
-        if nearest is None and self._is_local:
-            nearest, is_of_gold = self._nearest_of(term, role, tree), False
+        if is_of_gold := any(term in roles for roles in roles_of_golds):  # and needs no other term
+            nearest = term if self._occurs(term, role, "") else None
+        else:
+            nearest = self._nearest_of_golds(term, roles_of_golds, role)
+            is_of_gold = nearest is not None
+            if nearest is None and self._is_local:
+                nearest = self._nearest_of(term, role, tree)
         name = writer.term(term)
         text = f"{name} is not in the graph"
         if nearest is None or nearest == term:
@@ -167,16 +184,13 @@ class SourceTerms:
                 return candidate
         return next(iter(nearest), None)
 
-    def _nearest_of_golds(self, term: str, role: Role, golds: Sequence[str]) -> str | None:
-        """Return the nearest term among those of golds that have the same role."""
-        gold_terms: set[str] = set()
-        for gold in golds:
-            with suppress(UnreadableError):
-                roles = term_roles(read_tree(gold, self._prefixes).tree)
-                gold_terms |= {name for name in roles if roles[name] == role and name != term}
+    def _nearest_of_golds(self, term: str, roles_of_golds: Iterable[Mapping[str, Role]], role: Role) -> str | None:
+        """Return the nearest term among those of golds that have the same role, and that the source has."""
+        gold_terms = {name for roles in roles_of_golds for name in roles if roles[name] == role}
         labels = self._names_of(role).names if self._is_local else {}
         names = [(name, text) for name in gold_terms for text in (local_name(name), *labels.get(name, ()))]
-        return next(iter(_Names(names).nearest(term, MIN_LIKENESS_OF_GOLD)), None)
+        nearest = _Names(names).nearest(term, MIN_LIKENESS_OF_GOLD)
+        return next((name for name in nearest if self._occurs(name, role, "")), None)
 
     def _names_of(self, role: Role) -> _Names:
         if role not in self._names:

@@ -398,6 +398,7 @@ def shared_patterns(
 
     def in_gold(term: str) -> str:
         name = term if term.startswith(NODE) else names.get(term, term)
+        name = f"{term}_" if name.startswith(NODE) and name != term else name
         return f"{name}_" if is_variable(name) and name != term and name in used_names else name
 
     filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common))

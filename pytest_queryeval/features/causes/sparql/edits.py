@@ -34,6 +34,7 @@ from pytest_queryeval.languages.sparql.tree import (
     Data,
     Element,
     Expr,
+    Filter,
     Group,
     Item,
     Node,
@@ -60,10 +61,10 @@ _CHOOSING = ("LIMIT", "OFFSET", "SAMPLE", "GROUP_CONCAT", "NOW", "RAND", "UUID",
 _OTHER_CLAUSES = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "ORDER BY", "LIMIT")
 MAX_GRAPHS = 5  # on which a repaired query is compared with gold: 8 add to some causes an edit without effect, no more
 MAX_ASKED = 24  # whether patterns of a query have solutions
-Empty: TypeAlias = tuple[Triple, ...]
-"""One triple pattern, or two, without a common solution."""
+Empty: TypeAlias = tuple[Element, ...]
+"""A triple pattern, two, or a FILTER with those of its variables, without a common solution."""
 MOST_TRIED = 10  # combinations of edits
-MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
+MOST_TRIED_OF_MANY = 6  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 
 
 class SparqlEdits:
@@ -220,9 +221,11 @@ class SparqlEdits:
         return Cause(edits=(*found, *further)) if found else None
 
     def _empty_edit(self, empty: Empty) -> CausingEdit:
-        triple, text = empty[0], self._lines.line(empty)
-        is_class = len(empty) == 1 and triple.path[0] == "a" and is_variable(triple.subject) and triple.object[0] == "<"
-        change = f"nothing is a {self._lines.writer.term(triple.object)}" if is_class else f"nothing matches {text}"
+        match empty:
+            case (Triple(subject, ("a", *_), name),) if is_variable(subject) and name.startswith("<"):
+                change = f"nothing is a {self._lines.writer.term(name)}"
+            case _:
+                change = f"nothing matches {' . '.join(map(self._lines.line, empty))}"
         return CausingEdit(label="empty-pattern", clause="WHERE", change=change)
 
     def union_columns(self, answer: Table, gold: Table) -> Cause | None:
@@ -337,31 +340,36 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
 
 
 def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceTerms) -> list[Empty]:
-    """Return the triple patterns of known terms that a query has to match and that have no solution; else such a pair.
+    """Return the triple patterns of known terms that a query has to match and that have no solution.
 
-    The source is asked at most MAX_ASKED times.
+    Else two of them, or a FILTER with those that bind its variables. The source is asked at most MAX_ASKED times.
     """
     where = tree.where or Group(())
     budget = iter(range(MAX_ASKED))
 
-    def is_empty(*triples: Triple) -> bool:
+    def is_empty(*elements: Element) -> bool:
         names: dict[str, str] = {}
         group = renamed(
-            Group(triples), lambda term: names.setdefault(term, f"?v{len(names)}") if is_variable(term) else term
+            Group(elements), lambda term: names.setdefault(term, f"?v{len(names)}") if is_variable(term) else term
         )
         patterns = " . ".join(map(Writer({}).line, group.elements))
         return next(budget, None) is not None and source_terms.finds(patterns, tree) is False
 
     def reasons(element: Element) -> list[Empty]:
         is_known = isinstance(element, Triple) and not unknown_in(element, unknown)
-        return [(element,)] if isinstance(element, Triple) and is_known and is_empty(element) else []
+        return [(element,)] if is_known and is_empty(element) else []
 
     single = [*dict.fromkeys(why_empty(where, reasons))]
     if single or unknown:
         return single
-    pairs = combinations([element for element in where.elements if isinstance(element, Triple)], 2)
-    joined = (pair for pair in pairs if {*variables(pair[0])} & {*variables(pair[1])})
-    return [*islice((pair for pair in joined if is_empty(*pair)), 1)]
+    triples = [element for element in where.elements if isinstance(element, Triple)]
+    joined: list[Empty] = [pair for pair in combinations(triples, 2) if {*variables(pair[0])} & {*variables(pair[1])}]
+    filtered: list[Empty] = [
+        (*(triple for triple in triples if {*variables(triple)} & {*variables(element)}), element)
+        for element in where.elements
+        if isinstance(element, Filter)
+    ]
+    return [*islice((elements for elements in (*joined, *filtered) if elements[1:] and is_empty(*elements)), 1)]
 
 
 def _finds_nothing(answer: Answer | None) -> bool:
