@@ -59,7 +59,7 @@ MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
 _JOINED_WORD = "WHERE"  # as in `SELECT ?bookWHERE { … }`, which engines run
 _CHOOSING = ("LIMIT", "OFFSET", "SAMPLE", "GROUP_CONCAT", "NOW", "RAND", "UUID", "STRUUID", "BNODE")
 _OTHER_CLAUSES = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "ORDER BY", "LIMIT")
-MAX_GRAPHS = 5  # on which a repaired query is compared with gold: 8 add to some causes an edit without effect, no more
+MAX_GRAPHS = 5  # on which a repaired query is compared with gold; 8 only add edits without effect
 MAX_ASKED = 24  # whether patterns of a query have solutions
 Empty: TypeAlias = tuple[Element, ...]
 """A triple pattern, two, or a FILTER with those of its variables, without a common solution."""
@@ -262,12 +262,13 @@ class SparqlEdits:
 
     def _only_gold(self) -> str:
         """Return the patterns, filters and clauses that only gold has, but for SELECT, in one line."""
-        patterns = self.shared_patterns()
+        patterns = self.shared_patterns
         texts = [] if patterns is None else [text for text in patterns.only_gold if not text.startswith(_OTHER_CLAUSES)]
         return one_line(" . ".join(texts), MAX_CHANGE)
 
+    @cached_property
     def shared_patterns(self) -> SharedPatterns | None:
-        """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
+        """What both queries have in common, and what only one has; None if gold has no triple pattern."""
         patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
         broken = [edit.change.split()[0] for edit in self.first_edits if edit.label == "syntax"]
         return patterns and replace(patterns, only_predicted=(*broken, *patterns.only_predicted))
@@ -322,7 +323,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
             found = edits.why_nothing(changes)
         if found is None and predicted_table is not None and gold_table is not None:
             found = edits.union_columns(predicted_table, gold_table)
-        if found is not None or (shared := edits.shared_patterns()) is None:
+        if found is not None or (shared := edits.shared_patterns) is None:
             return found
         return replace(shared, unknown_terms=tuple(term.text for term in unknown_terms))
 
@@ -367,7 +368,7 @@ def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceT
     filtered: list[Empty] = [
         (*(triple for triple in triples if {*variables(triple)} & {*variables(element)}), element)
         for element in where.elements
-        if isinstance(element, Filter)
+        if isinstance(element, Filter) and not any(isinstance(part, Group) for part in walk(element))
     ]
     return [*islice((elements for elements in (*joined, *filtered) if elements[1:] and is_empty(*elements)), 1)]
 
