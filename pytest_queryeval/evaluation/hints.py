@@ -66,12 +66,12 @@ def hints(result: CaseResult) -> list[HintReport]:
     gold, predicted, difference = result.shown.gold.answer, result.shown.predicted.answer, result.difference
     if difference is None:
         return []
+    if isinstance(gold, Selection):
+        return [*islice(_hints(_spellings(), result), 1)]
     policy = result.case.settings.policy
     remedies = [_settings(difference, policy)]
     if isinstance(gold, Table) and isinstance(predicted, Table):
         remedies.append(_changes(gold, predicted, difference, policy))
-    if isinstance(gold, Selection):
-        return [*islice(_hints(_spellings(), result), 1)]
     return [*_hints(chain.from_iterable(remedies), result)]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
@@ -188,19 +190,14 @@ def _moves(
 
 def _gaps(
     pairs: Sequence[tuple[int, int]], lefts: Sequence[int], rights: Sequence[int], lists: str
-) -> Iterable[tuple[list[int], list[int]]]:
+) -> Iterable[tuple[Sequence[int], Sequence[int]]]:
     """Yield the places of unaligned elements that stand between the same two pairs; all at once without an order."""
-    if lists != "ordered":
-        yield list(lefts), list(rights)
-        return
-    left_queue, right_queue = deque(lefts), deque(rights)
-    for left_end, right_end in chain(pairs, [(None, None)]):
-        gap: tuple[list[int], list[int]] = [], []
-        while left_queue and (left_end is None or left_queue[0] < left_end):
-            gap[0].append(left_queue.popleft())
-        while right_queue and (right_end is None or right_queue[0] < right_end):
-            gap[1].append(right_queue.popleft())
-        yield gap
+    inner = pairs if lists == "ordered" else []
+    for (left, right), (left_end, right_end) in pairwise([(-1, -1), *inner, (sys.maxsize, sys.maxsize)]):
+        yield (
+            lefts[bisect(lefts, left) : bisect(lefts, left_end)],
+            rights[bisect(rights, right) : bisect(rights, right_end)],
+        )
 
 
 def difference(gold: JsonAnswer, predicted: JsonAnswer, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
