@@ -20,6 +20,7 @@ from pytest_queryeval.languages.sparql.tree import (
     Expr,
     Filter,
     Group,
+    Item,
     Node,
     Select,
     Triple,
@@ -106,10 +107,14 @@ class Facts:
         """Return whether the rows of a query are distinct even without DISTINCT."""
         column_names = {item.variable for item in select.items}
         if select.aggregates:
-            return all(key.variable in column_names for key in select.group)
+            return all(key.variable in column_names or self.is_never_bound(key) for key in select.group)
         if select.where is None or select.dataset or select.values is not None or not self._is_set(select.where):
             return False
         return select.selects_all or set(_visible(select.where)) <= column_names
+
+    def is_never_bound(self, item: Item) -> bool:
+        """Return whether a key of GROUP BY is a variable that nothing else in the query names."""
+        return is_variable(item.variable) and not item.alias and self.uses[item.variable] == 1
 
     def counts_unique(self, select: Select, variable: str) -> bool:
         """Return whether the values of a variable are distinct within each group."""

@@ -284,7 +284,8 @@ class _Mutants:
         selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
-                yield Mutation(key, None, "grouping", "GROUP")
+                reason = "the variable is never bound" if self.facts.is_never_bound(key) else ""
+                yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Mutation]:
         """Replace predicates by those of the graph with similar names."""
