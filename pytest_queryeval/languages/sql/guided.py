@@ -146,6 +146,11 @@ class OpenSqlQuery:
             for output, (_, item) in enumerate(items):
                 self._trace(select, output, item, output, is_free=select is top_query(self._tree))
         self._collections = dict(self._read_collections())
+        self._readable = [self._read_by(choice) for choice in self._choices]
+        self._orders = [_order_of(choice) for choice in self._choices]
+        self._first_places: dict[object, int] = {}  # by the order; 1 for orders that have values of windows, too
+        for order, first in zip(self._orders, map(self._first_place, self._choices), strict=True):
+            self._first_places[order] = min(first, self._first_places.get(order, first))
 
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that settle the choices in favour of a predicted answer.
@@ -161,7 +166,7 @@ class OpenSqlQuery:
         texts = set()
         for number, way in enumerate(WAYS):
             answer = _Answer(gold, predicted, alignments[number % len(alignments)])
-            keys = [[] if choice.kind == "collection" else self._keys(choice, way, answer) for choice in self._choices]
+            keys = self._keys_of_choices(way, answer, without="collection")
             text = self._text(keys, collections) if collections or any(keys) else ""
             if text and text not in texts:
                 texts.add(text)
@@ -174,7 +179,7 @@ class OpenSqlQuery:
         """
         texts = []
         for way in WAYS[1:]:
-            keys_of_choices = [self._keys(choice, way, NO_ANSWER) for choice in self._choices]
+            keys_of_choices = self._keys_of_choices(way, NO_ANSWER)
             for keys in keys_of_choices:
                 chosen = [ordered(key.this.copy()) for key in keys if key.this.sql(dialect=self._dialect) == first]
                 keys[:0] = chosen[:1]
@@ -183,7 +188,7 @@ class OpenSqlQuery:
 
     def deciding_columns(self) -> list[str]:
         """Return the texts of the columns by which the choices can be decided."""
-        keys = chain.from_iterable(self._keys(choice, "ascending", NO_ANSWER) for choice in self._choices)
+        keys = chain.from_iterable(self._keys_of_choices("ascending", NO_ANSWER))
         return list(dict.fromkeys(key.this.sql(dialect=self._dialect) for key in keys))
 
     # What has the values of the answer
@@ -255,7 +260,7 @@ class OpenSqlQuery:
 
     # Keys
 
-    def _readable(self, choice: Choice) -> tuple[list[Pair], Sequence[exp.Expr]]:
+    def _read_by(self, choice: Choice) -> tuple[list[Pair], Sequence[exp.Expr]]:
         """Return what the keys of a choice may read: expressions with the values of output columns, and all columns."""
         query = choice.query
         assert isinstance(query, exp.Select)
@@ -274,9 +279,17 @@ class OpenSqlQuery:
                 pairs.append((column, output))
         return pairs, columns or [item for item, _ in pairs]
 
-    def _keys(self, choice: Choice, way: Way, answer: _Answer) -> list[exp.Ordered]:
-        """Return the sort keys of a choice, the most important one first."""
-        pairs, others = self._readable(choice)
+    def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[list[exp.Ordered]]:
+        """Return the sort keys of each choice, none of those of one kind."""
+        return [
+            [] if choice.kind == without else self._keys(choice, pairs, others, way, answer)
+            for choice, (pairs, others) in zip(self._choices, self._readable, strict=True)
+        ]
+
+    def _keys(
+        self, choice: Choice, pairs: Sequence[Pair], others: Sequence[exp.Expr], way: Way, answer: _Answer
+    ) -> list[exp.Ordered]:
+        """Return the sort keys of a choice that reads these expressions, the most important one first."""
         keys: list[exp.Ordered] = []
         preferences = [pairs]
         if isinstance(call_within(choice.node), exp.RowNumber):
@@ -307,12 +320,12 @@ class OpenSqlQuery:
         return None
 
     def _first_place(self, choice: Choice) -> int:
-        """Return the first place in its order of which a choice takes a row; 0 for values of windows."""
+        """Return the first place in its order of which a choice takes a row; 1 for values of windows."""
         if choice.kind == "limit":
             offset = choice.query.args.get("offset")
             return _number(offset.expression) + 1 if offset is not None else 1
         if not isinstance(call_within(choice.node), exp.RowNumber):
-            return 0
+            return 1
         name = next((item.alias for item in choice.query.expressions if item.unalias() is choice.node), "").lower()
         places = []
         for node in self._tree.find_all(exp.EQ, exp.GT, exp.GTE, exp.Between, exp.In):
@@ -330,20 +343,17 @@ class OpenSqlQuery:
         tree = self._tree.copy()
         twins = dict(zip(map(id, self._tree.walk()), tree.walk(), strict=True))
         shared: defaultdict[object, list[exp.Ordered]] = defaultdict(list)
-        places: defaultdict[object, list[int]] = defaultdict(list)
-        orders = [_order_of(choice) for choice in self._choices]
-        for order, choice, keys in zip(orders, self._choices, keys_of_choices, strict=True):
+        for order, keys in zip(self._orders, keys_of_choices, strict=True):
             shared[order] += keys
-            places[order].append(self._first_place(choice))
-        for order, choice in zip(orders, self._choices, strict=True):
+        for order, choice in zip(self._orders, self._choices, strict=True):
             node, keys = twins[id(choice.node)], [key.copy() for key in shared[order]]
             collection = collections.get(id(choice.node))
             if collection is not None and collection.separator is not None:
                 node.replace(_elements(node.this.copy(), self._dialect))
             elif choice.kind in ("aggregate", "collection"):
                 _sort_arguments(node, keys)
-            elif min(places[order]) and max(places[order]) > 1 and keys:
-                _sort_rotated(node, keys, max(places[order]))
+            elif keys and self._first_places[order] > 1:
+                _sort_rotated(node, keys, self._first_places[order])
             else:
                 _append(node, keys)
         return tree.sql(dialect=self._dialect, copy=False)
