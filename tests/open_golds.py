@@ -5,6 +5,7 @@ What a gold may give is found without a database: the same is computed for each 
 
 from collections import Counter
 from itertools import chain, permutations, product
+from random import Random
 from typing import NamedTuple
 
 
@@ -245,6 +246,26 @@ def open_gold(engine, table, rows, random):
         answers = {frozenset(Counter(answer(list(order))).items()): answer(list(order)) for order in permutations(rows)}
         if row := next(chain.from_iterable(answers.values()), ()):
             return OpenGold(query, list(answers.values()), len(row))
+
+
+def written(value):
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def drawn_cases(engine, number, seed):
+    """Return a script that makes tables, a case for each of them, and by its id the gold and the predicted rows."""
+    random = Random(seed)
+    script, cases, drawn = [], [], {}
+    for table in (f"t{place}" for place in range(number)):
+        rows = random_rows(random)
+        script.append(f"create table {table} (i integer, g varchar(9), k integer, v varchar(9), w integer);")
+        script += [f"insert into {table} values ({', '.join(map(written, row))});" for row in rows]
+        gold = open_gold(engine, table, rows, random)
+        answer = predicted_rows(gold, random)
+        drawn[table] = gold, answer
+        predicted = {"columns": [f"c{place}" for place in range(gold.width)], "rows": answer}
+        cases.append({"id": table, "question": "q", "gold": gold.query, "predicted_table": predicted})
+    return "\n".join(script), cases, drawn
 
 
 def predicted_rows(gold, random):

@@ -2,11 +2,10 @@
 
 import json
 import os
-from random import Random
 
 import pytest
 from every_engine import source_on
-from open_golds import may_give, open_gold, predicted_rows, random_rows
+from open_golds import drawn_cases, may_give
 
 from pytest_queryeval import evaluate, load_cases
 
@@ -14,32 +13,16 @@ pytest_plugins = ["postgres"]
 PAIRS = int(os.environ.get("QUERYEVAL_OPEN_PAIRS", "300"))
 
 
-def written(value):
-    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
-
-
 def judged_pairs(engine, seed, folder, request):
     """Yield pairs of an open gold and an answer: the query, the answer, whether it is right, and what is said of it."""
-    random = Random(seed)
-    golds, script, cases = {}, [], []
-    for number in range(PAIRS):
-        rows, table = random_rows(random), f"t{number}"
-        script.append(f"create table {table} (i integer, g varchar(9), k integer, v varchar(9), w integer);")
-        script += [f"insert into {table} values ({', '.join(map(written, row))});" for row in rows]
-        gold = open_gold(engine, table, rows, random)
-        answer = predicted_rows(gold, random)
-        golds[table] = gold, answer
-        columns = [f"c{place}" for place in range(gold.width)]
-        cases.append(
-            {"id": table, "question": "q", "gold": gold.query, "predicted_table": {"columns": columns, "rows": answer}}
-        )
+    script, cases, drawn = drawn_cases(engine, PAIRS, seed)
     name = {"postgres": "sqlalchemy"}.get(engine, engine)
-    with source_on(name, folder, "\n".join(script), request) as source:
+    with source_on(name, folder, script, request) as source:
         suite = {"kind": "sql", "source": {name: source.settings}, "metrics": ["execution_accuracy"], "cases": cases}
         (folder / "s.queryeval.yaml").write_text(json.dumps(suite))
         report = evaluate(load_cases(folder / "s.queryeval.yaml"), cause="off")
     for case in report["cases"]:
-        gold, answer = golds[case["id"]]
+        gold, answer = drawn[case["id"]]
         yield gold, answer, may_give(gold, answer), case
 
 
