@@ -33,6 +33,7 @@ MAX_KEY = 300  # characters
 MAX_SCHEMAS = 16  # that are kept compiled
 MAX_FRAMES = 10_000  # 100 levels of an answer, each through 100 steps of a schema; a stack has room for twice as many
 MIN_LARGE = 10**MAX_SHOWN
+JSON_WORDS = {"None": "null", "True": "true", "False": "false"}
 
 
 class TooDeep(Exception):  # noqa: N818 - it is an outcome
@@ -178,6 +179,12 @@ def _first_errors(validator: Any, schemas: Any, instance: Any) -> Iterator[Any]:
         yield next(validator.descend(instance, schema, schema_path=number), None)
 
 
+def _message(error: ValidationError) -> str:
+    """Return the message of a violation, which begins with the value as JSON has it."""
+    value, blank, rest = error.message.partition(" ")
+    return truncate(f"{JSON_WORDS.get(value, value)}{blank}{rest}", MAX_REASON)
+
+
 def _none_fits(instance: Any, errors: list[Any]) -> ValidationError:
     errors_below = [error for error in errors if error.path]
     if len(errors_below) == 1:
@@ -186,7 +193,7 @@ def _none_fits(instance: Any, errors: list[Any]) -> ValidationError:
     for error in errors:
         # The place of the inner violation, below that of the outer one.
         steps = [f"[{step}]" if isinstance(step, int) else f".{truncate(step, MAX_KEY)}" for step in error.path]
-        reasons[f"{''.join(steps)}{': ' if steps else ''}{truncate(error.message, MAX_REASON)}"] = None
+        reasons[f"{''.join(steps)}{': ' if steps else ''}{_message(error)}"] = None
     return ValidationError(f"{instance!r} fits none of the {len(errors)} schemas: {', nor: '.join(islice(reasons, 3))}")
 
 
@@ -250,7 +257,7 @@ def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...],
         reasons = []
         for error in islice(validator.iter_errors(with_short_repr(answer)), MAX_SEARCHED):
             steps = tuple(step if isinstance(step, int) else truncate(step, MAX_KEY) for step in error.path)
-            reasons.append((steps, truncate(error.message, MAX_REASON)))
+            reasons.append((steps, _message(error)))
     reasons.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
     return reasons[:MAX_VIOLATIONS]
 

@@ -181,6 +181,7 @@ def test_a_schema_and_what_it_refers_to_may_be_yaml(found):
 
     assert found(schema, {"a": 5}) == ()
     assert found(schema, {"a": 4}) == ("$.a: 4 is less than the minimum of 5",)
+    assert found(schema, {"a": None}) == ("$.a: null is not of type 'integer'",)
 
 
 # Which answers keep a schema.
