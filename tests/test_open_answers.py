@@ -97,6 +97,7 @@ STAFF = """
 """
 NAMES = "SELECT dept, string_agg(name, ',') AS names FROM emp GROUP BY dept"
 OF_A = "FROM emp WHERE dept = 'A'"
+FIRST = "first_value(name) OVER (ORDER BY pay DESC)"
 # Golds of which one part depends on another, and an answer in which both were chosen as they please.
 IMPOSSIBLE = [
     (f"{NAMES} HAVING string_agg(name, ',') LIKE 'Ann%'", [("A", "Bob,Ann,Cy")]),
@@ -111,6 +112,20 @@ IMPOSSIBLE = [
     (
         f"SELECT string_agg(name, ',') {OF_A} UNION SELECT string_agg(name, ',') {OF_A}",
         [("Ann,Bob,Cy",), ("Bob,Ann,Cy",)],
+    ),
+    (f"WITH g AS ({NAMES}) SELECT names FROM g NATURAL JOIN (SELECT 'Ann,Bob,Cy' AS names) AS t", [("Cy,Bob,Ann",)]),
+    (
+        f"WITH g AS ({NAMES}) SELECT names FROM g JOIN (SELECT 'Ann,Bob,Cy' AS names) AS t USING (names)",
+        [("Cy,Bob,Ann",)],
+    ),
+    (f"WITH g AS ({NAMES}) SELECT names FROM g ORDER BY 1 DESC LIMIT 1", [("Ann,Bob,Cy",)]),
+    (
+        f"WITH g AS ({NAMES}) SELECT names, (SELECT min(substr(names, 1, 3)) FROM g) AS n FROM g WHERE dept = 'A'",
+        [("Bob,Ann,Cy", "Ann")],
+    ),
+    (
+        f"SELECT * FROM (SELECT name, row_number() OVER (ORDER BY pay DESC) r, {FIRST} AS f {OF_A}) AS t WHERE r = 2",
+        [("Ann", 2, "Ann")],
     ),
     (f"SELECT DISTINCT string_agg(name, ',') {OF_A} GROUP BY pay % 1", [("Ann,Bob,Cy",), ("Ann,Bob,Cy",)]),
     (f"SELECT string_agg(name, ','), substr(string_agg(name, ','), 1, 1) {OF_A}", [("Bob,Ann,Cy", "A")]),
