@@ -74,8 +74,9 @@ def _reshaped_select(gold: exp.Select, predicted: exp.Select) -> exp.Select:
 
     pairs = best_pairs(nested, gold_nested, likeness)
     for one, other in pairs:
-        query = _reshaped(_without_key_join(other, one), one.query)
-        other.condition.replace(_written_as(one.condition, other.column, query, is_negated=other.is_negated))
+        column, query = _by_key_of(other, one)
+        written = _written_as(one.condition, column, _reshaped(query, one.query), is_negated=other.is_negated)
+        other.condition.replace(written)
     extra_tables = Counter(_table_names(predicted).values()) - Counter(_table_names(gold).values())
     for other in without(gold_nested, [paired for _, paired in pairs]):
         if Counter(_table_names(other.query).values()) <= extra_tables and _can_be_joined(other, gold):
@@ -146,17 +147,28 @@ def _written_as(like: exp.Expr, column: exp.Expr, query: exp.Expr, *, is_negated
     return exp.Not(this=written) if is_negated else written
 
 
-def _without_key_join(nested: _Nested, like: _Nested) -> exp.Select:
-    """Return a nested query without the table of the column outside, if it joins that only to select the same column.
+def _by_key_of(nested: _Nested, like: _Nested) -> tuple[exp.Column, exp.Select]:
+    """Return the column and the query of a condition, by the column of another condition if both are of one table.
 
-    It stays where the other query reads it, too.
+    That is so if the query reads the table of the column outside, too. Unless the other query reads it, it is left out
+    if it is joined only for its column.
     """
-    owner, selected = parts.table_of(nested.column), nested.query.expressions[0].unalias()
-    names = _table_names(nested.query).get(selected.table.lower(), ""), selected.name.lower()
-    is_same = isinstance(owner, exp.Table) and names == (owner.name.lower(), nested.column.name.lower())
-    is_read = names[0] in _table_names(like.query).values()
-    shorter = _without_tables(nested.query, {selected.table.lower()}) if is_same and not is_read else None
-    return shorter or nested.query.copy()
+    column, query = nested.column.copy(), nested.query.copy()
+    owner, other_owner, selected = (
+        parts.table_of(nested.column),
+        parts.table_of(like.column),
+        query.expressions[0].unalias(),
+    )
+    name = owner.name.lower() if isinstance(owner, exp.Table) else ""
+    is_same = (name, column.name.lower()) == (_table_names(query).get(selected.table.lower()), selected.name.lower())
+    if not name or not is_same:
+        return column, query
+    if isinstance(other_owner, exp.Table) and other_owner.name.lower() == name:
+        column.set("this", like.column.this.copy())
+        query.set("expressions", [exp.column(like.column.this.copy(), table=selected.table)])
+    is_read = name in _table_names(like.query).values()
+    shorter = None if is_read else _without_tables(query, {selected.table.lower()})
+    return column, shorter or query
 
 
 def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.Select | None:
