@@ -67,10 +67,15 @@ class Facts:
                     determined.update((alias, name) for name in table.by_name)
         return determined
 
-    def determine_rows(self, columns: Iterable[Column]) -> bool:
-        """Return whether no two rows, before they are grouped, have the same values of these columns."""
+    def determine_rows(self, columns: Iterable[Column], ignored: str | None = None) -> bool:
+        """Return whether no two rows, before they are grouped, have the same values of these columns.
+
+        With the alias of an `ignored` table, return whether that holds for the rows without its columns.
+        """
         determined = self.closure(columns)
-        return bool(self._tables) and all(self._has_key(alias, determined) for alias in self._tables)
+        return bool(self._tables) and all(
+            self._has_key(alias, determined) for alias in self._tables if alias != ignored
+        )
 
     def is_not_null(self, column: Column) -> bool:
         """Return whether a column is NULL in no row."""

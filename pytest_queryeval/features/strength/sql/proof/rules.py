@@ -276,15 +276,17 @@ def outer_joins(block: Block, tables: Tables) -> Block | None:
     """Write an inner join for a LEFT JOIN.
 
     Condition: its conditions are on no table of another LEFT JOIN. Either WHERE has a condition that is not true if a
-    column of the joined table is NULL, or the conditions equate a foreign key that is never NULL with the key that it
-    refers to, so that each row has a match [3], [4].
+    column of the joined table is NULL; or the conditions equate a foreign key that is never NULL with the key that it
+    refers to, so that each row has a match; or HAVING leaves out rows without a match, which are groups of one row
+    [3], [4].
     """
     facts = Facts(block, tables)
     for place, join in enumerate(block.outer_joins):
         others = {other.alias for other in block.outer_joins if other is not join}
         if any(alias in others for condition in join.conditions for alias, _ in columns_of(condition)):
             continue
-        if any(alias == join.alias for alias, _ in facts.rejected) or _always_matches(block, join, facts):
+        is_rejected = any(alias == join.alias for alias, _ in facts.rejected)
+        if is_rejected or _always_matches(block, join, facts) or _fails_alone(block, join, facts):
             return replace(
                 block,
                 where=(*block.where, *join.conditions),
@@ -306,6 +308,24 @@ def _always_matches(block: Block, join: OuterJoin, facts: Facts) -> bool:
         for owner in block.inner_tables
         for key in facts.references(owner, join.alias, pairs)
     )
+
+
+def _fails_alone(block: Block, join: OuterJoin, facts: Facts) -> bool:
+    """Return whether HAVING leaves out each row without a match in a LEFT JOIN, which is a group by itself."""
+    keys = [name_of(key) for key in block.group or () if key[0] == "column"]
+    return any(map(_is_false_of_one, block.having)) and facts.determine_rows(keys, ignored=join.alias)
+
+
+def _is_false_of_one(condition: Term) -> bool:
+    """Return whether a condition on the number of rows is false of one row."""
+    match condition:
+        case ("lt", ("number", number), ("count", ("star",))):
+            return float(number) >= 1
+        case ("lte", ("number", number), ("count", ("star",))):
+            return float(number) > 1
+        case ("eq", ("count", ("star",)), ("number", number)):
+            return float(number) != 1
+    return False
 
 
 def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
