@@ -230,17 +230,17 @@ SUMMARIES = [
     (
         table(*((n, *([n] * 14)) for n in range(9)), columns=WIDE[:15]),
         table(*((n, *([n] * 7), *([n + 50] * 7)) for n in range(9)), columns=WIDE[:15]),
-        "c7 differs in 9 of 9 rows: 0 → 50 (id 0), …; c8 in 9, c9 in 9, c10 in 9, c11 in 9, 2 more columns",
+        "7 of 15 columns differ in 9 of 9 rows: c7 0 → 50 (id 0), …",
     ),
     (
         table(*((n, *([n + 1] * 9)) for n in range(9)), columns=WIDE[:10]),
-        table(*((n, 0, 1, 2, *([n + 50] * 6)) for n in range(9)), columns=WIDE[:10]),
+        table(*((n, 0, 1, 2, *([n + 50] * 6)) for n in range(9)), columns=("n", *WIDE[1:10])),
         "missing 9 of 9 rows, 9 extra, which agree in no value of c0, c3, c4, c5, 3 more columns",
     ),
     (
         table(*((n % 2, "big" if n > 5 else "small", "x") for n in range(20))),
         table(*((n % 2, "big" if n > 7 else "small", "x") for n in range(20))),
-        "b differs in 2 of 20 rows: big → small, …",
+        "b differs in 2 of 20 rows: big → small (a 0), …",
     ),
     (
         table((1, "x" * 99, "k" * 99), (2, "", "")),
@@ -267,7 +267,27 @@ SUMMARIES = [
     (
         table(*((n % 5, n % 3, "old") for n in range(500)), columns=("x", "x", "")),
         table(*((n % 5, n % 3, "new") for n in range(500)), columns=("x", "x", "")),
-        "column 3 differs in 500 of 500 rows: old → new, …",
+        "column 3 differs in 500 of 500 rows: old → new (x 0, x (column 2) 0), …",
+    ),
+    (
+        table(*((n, *(n * at for at in range(60))) for n in range(9)), columns=WIDE),
+        table(*((n, *(n * at + at // 20 * 0.5 for at in range(60))) for n in range(9)), columns=WIDE),
+        "40 of 61 columns differ in 9 of 9 rows: c20 0 → 0.5 (id 0), …",
+    ),
+    (  # values decide that b and c are swapped, not what became of d, e and f
+        table(*((n, n * 2, n * 3, n / 8 + 1, n + 0.5, n / 3 + 1) for n in range(9)), columns=tuple("abcdef")),
+        table(*((n, n * 3, n * 2, -n - 0.3, n / 8 + 2, -n - 0.1) for n in range(9)), columns=tuple("abcfde")),
+        "d differs in 9 of 9 rows: 1.0 → 2.0 (a 0), …; e in 9, f in 9",
+    ),
+    (
+        table(("Alto", 1, 6, 9), ("Alto", 8, 5, 9), ("Brio", 1, 4, 9), ("Brio", 8, 3, 9)),
+        table(("Alto", 1, 6, 9), ("Alto", 8, 2, 7), ("Brio", 1, 1, 5)),
+        "c differs in 2 of 3 rows: 5 → 2 (a Alto, b 8), …; d in 2; missing 1 of 4 rows",
+    ),
+    (  # texts before a number that is unique by accident
+        table(("x", "m", 0.1, 1), ("x", "n", 0.25, 2), ("y", "m", 0.5, 1)),
+        table(("x", "m", 0.1, 1), ("x", "n", 0.25, 3), ("y", "m", 0.5, 1)),
+        "d differs in 1 of 3 rows: 2 → 3 (a x, b n)",
     ),
     (table((1,)), table((1, 2)), "1 extra column (b)"),
     (table((1, 2)), table((1,)), "too few columns: gold has 2, predicted 1 (missing: b)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from pytest_queryeval.comparison.difference_texts import (
     first_columns,
 )
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
-from pytest_queryeval.comparison.similar_rows import similar_rows
+from pytest_queryeval.comparison.similar_rows import MAX_KEY_COLUMNS, similar_rows
 from pytest_queryeval.core.case_report import (
     NO_DIFFERENCE,
     ChangedRow,
@@ -56,12 +56,11 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     `similar_rows`, and `by_column` says where they differ. Without a difference the summary is empty.
     """
     tables = table_pair(gold, predicted, policy)
-    if tables.alignment is None:
+    if (columns := tables.shown_columns) is None:
         has_too_few_columns = len(predicted.columns) < len(gold.columns)
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
         few += _in_brackets(_missing_names(gold.columns, predicted.columns), "missing: ")
         return {**NO_DIFFERENCE, "summary": few if has_too_few_columns else "no columns of gold's names"}
-    columns = tables.alignment.columns
     missing_at, extra_at, _ = tables.unpaired(columns)
     if not missing_at and not extra_at:
         return {**NO_DIFFERENCE, "summary": _same_rows(tables, columns)}
@@ -91,10 +90,12 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     repeated = dict.fromkeys(row for row in repeated if row in left)
     missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
     extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
+    differing_places = {place for pair in pairs.rows for place in pair.columns}
+    key = pairs.key or _telling_columns(tables, differing_places)
     by_column = differing_columns(
         column_labels(gold.columns),
         [tables.coded.policy_of(place) for place in range(len(gold.columns))],
-        [RowChange(pairs.key, pair.columns, rows) for pair, rows in zip(pairs.rows, changed, strict=True)],
+        [RowChange(key, pair.columns, rows) for pair, rows in zip(pairs.rows, changed, strict=True)],
         equal_rows + len(changed),
         limit,
     )
@@ -120,7 +121,8 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in numbers.items() if number]
         parts += [f"duplicates differ: {' and '.join(often)}"] if often else []
         parts += _extra_columns(tables, columns)
-        summary = columns_summary(by_column, [", ".join(parts)] if parts else [])
+        shares = len(differing_places), len(gold.columns)
+        summary = columns_summary(by_column, [", ".join(parts)] if parts else [], shares)
     found: DifferenceReport[Row] = {
         "summary": summary,
         "columns": [*gold.columns],
@@ -145,7 +147,7 @@ class RowChange(NamedTuple):
     """A row of gold and the predicted row in its place."""
 
     key: Sequence[int]
-    """The columns that identify the row."""
+    """The columns that identify the row, or that tell most of it."""
     differing: Sequence[int]
     """The columns in which both differ."""
     rows: ChangedRow[Row]
@@ -233,6 +235,14 @@ def _frozen(value: Any, depth: int = MAX_DEPTH) -> Cell:
         case _:
             cell: Cell = value
             return cell
+
+
+def _telling_columns(tables: TablePair, differing: Collection[int]) -> list[int]:
+    """Return columns that show which row is meant where none identify it: the first texts that all pairs agree in."""
+    sizes, _ = tables.coded.distinct_counts
+    places = [place for place, size in enumerate(sizes) if size > 1 and place not in differing]
+    texts = [place for place in places if any(isinstance(row[place], str) for row in tables.gold.rows)]
+    return (texts or places)[:MAX_KEY_COLUMNS]
 
 
 def _columns_in_which_none_agree(

@@ -132,12 +132,34 @@ def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyR
     }
 
 
-def columns_summary(by_column: Sequence[ColumnDifference], others: Sequence[str]) -> str:
-    """Return the columns that differ in a sentence with an example of the first one, if there is room, and `others`."""
+def columns_summary(
+    by_column: Sequence[ColumnDifference], others: Sequence[str], differing: tuple[int, int] = (0, 0)
+) -> str:
+    """Return the columns that differ in a sentence with an example of the first one, if there is room, and `others`.
+
+    If more of them are `differing` than are named, their number stands there, of how many.
+    """
     names = [f"{one_line(found['column'], KEY_CHARACTERS)} in {found['rows']:,}" for found in by_column[1:]]
-    behind = [*([first_columns(names)] if names else []), *others]
-    texts = ["; ".join([*(column_text(found, examples) for found in by_column[:1]), *behind]) for examples in (1, 0)]
+    are_many = differing[0] > 1 + COLUMNS_NAMED
+    behind = [*([first_columns(names)] if names and not are_many else []), *others]
+
+    def first(examples: int) -> str:
+        return _many_text(by_column, differing, examples) if are_many else column_text(by_column[0], examples)
+
+    texts = ["; ".join([*([first(examples)] if by_column else []), *behind]) for examples in (1, 0)]
     return texts[1] if len(texts[0]) > SUMMARY_CHARACTERS and behind else texts[0]
+
+
+def _many_text(by_column: Sequence[ColumnDifference], differing: tuple[int, int], examples: int) -> str:
+    rows = [found["rows"] for found in by_column]
+    up_to = "" if min(rows) == max(rows) else "up to "
+    text = f"{differing[0]} of {differing[1]} columns differ in {up_to}{rows[0]:,} of "
+    text += pluralize(by_column[0]["of"], "row")
+    parts = [
+        f"{one_line(by_column[0]['column'], KEY_CHARACTERS)} {_example_text(example)}, …"
+        for example in by_column[0]["examples"][:examples]
+    ]
+    return ": ".join([text, *parts])
 
 
 def first_columns(texts: Sequence[str]) -> str:

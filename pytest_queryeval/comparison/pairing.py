@@ -49,6 +49,7 @@ Pairs: TypeAlias = list[tuple[int, int]]
 COMPARISON = 5  # what a comparison of two rows, and reading a cell, takes of the budget, in rows visited
 MAX_UNPAIRED = 200  # rows of a side without a near partner for which others are tried in all ways
 MAX_COLUMN_PAIRS = 10_000  # of which the distinct values are compared
+DECIDED = 0.5  # of the distinct values of two columns, from which these tell which columns belong together
 MAX_TRIED_ROWS = 100_000  # in all orders of columns that are tried for the best score of unequal answers
 
 
@@ -437,6 +438,41 @@ class TablePair:
     def alignment(self) -> Alignment | None:
         """The best alignment that the policy allows; None if predicted lacks columns."""
         return self._note(self._find_alignment())
+
+    @property
+    def shown_columns(self) -> tuple[int, ...] | None:
+        """The columns of the best alignment; those that values do not decide by name, if as many rows match by that."""
+        best, names = (
+            self.alignment,
+            [[name.casefold() for name in table.columns] for table in (self.gold, self.predicted)],
+        )
+        if best is None or self.policy.columns != "any" or best.matched == len(self.gold_rows):
+            return None if best is None else best.columns
+        same = {
+            place: names[1].index(name)
+            for place, name in enumerate(names[0])
+            if name and names[0].count(name) == names[1].count(name) == 1
+        }
+
+        gold_sizes, sizes = self.coded.distinct_counts
+
+        def share(place: int, column: int) -> float:
+            return self.coded.overlap(place, column) / max(gold_sizes[place], sizes[column], 1)
+
+        by_value = (
+            (place, column)
+            for place, column in enumerate(best.columns)
+            if share(place, column) >= DECIDED
+            and (place not in same or share(place, column) > share(place, same[place]))
+        )
+        others = product(range(len(best.columns)), range(len(sizes)))
+        columns, taken = dict[int, int](), set[int]()
+        for place, column in chain(by_value, same.items(), enumerate(best.columns), others):
+            if place not in columns and column not in taken:
+                columns[place] = column
+                taken.add(column)
+        shown = tuple([columns[place] for place in range(len(best.columns))])
+        return shown if self.row_f1(self.alignment_of(shown)) == self.row_f1(best) else best.columns
 
     def _find_alignment(self) -> Alignment | None:
         if len(self.gold.columns) > len(self.predicted.columns):

@@ -1,21 +1,30 @@
-"""Pairs of rows that agree in at least half of the columns: by the columns that identify rows, else by best match."""
+"""Pairs of rows: by the columns that identify them, else by best match.
+
+They agree in at least half of the columns. Fewer are enough where columns of equal names identify the rows of both
+answers, and all rows of one answer are in the other.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, compress
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, combinations, compress
+from math import isfinite, prod
 from operator import eq, itemgetter, ne
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from pytest_queryeval.comparison.canonical import is_equal
+from pytest_queryeval.comparison.canonical import XSD, is_equal
 from pytest_queryeval.comparison.coded_tables import CodedRow
 from pytest_queryeval.comparison.pairing import TablePair
+from pytest_queryeval.comparison.quantities import is_whole
+from pytest_queryeval.core.table import Cell, FrozenMapping, Literal
 
 MAX_KEY_COLUMNS = 3
 MAX_KEY_CELLS = 100_000  # that are read to find several columns that identify rows together
 MAX_MATCHED = 100  # rows of each side of which the best match is looked for
+
+MEASURES = (f"{XSD}decimal", f"{XSD}double", f"{XSD}float")  # datatypes of numbers that need not be whole
 
 
 class SimilarRows(NamedTuple):
@@ -24,6 +33,13 @@ class SimilarRows(NamedTuple):
     gold: int
     predicted: int
     columns: list[int]
+
+
+class Compare(Protocol):
+    """How rows at two positions are compared."""
+
+    def __call__(self, at: int, partner: int, most: int | None = None) -> SimilarRows | None:
+        """Compare the rows at two positions, which may differ in `most` columns."""
 
 
 class RowPairs(NamedTuple):
@@ -45,35 +61,65 @@ def similar_rows(
 
     `gold` and `predicted` are the rows as `CodedTables.project` returns them for the alignment `columns`, `missing` and
     `extra` the positions of those without an equal partner. These columns identify rows: the fewest, then leftmost ones
-    whose values are unique in both answers; of several such choices the one that pairs most rows.
+    whose values are unique in both answers; of several such choices the one that pairs most rows. Columns of measures
+    or lists do if no others do. Rows agree in fewer columns if those that identify them `are_names` and one side has no
+    other rows.
     """
     if not missing or not extra or len(columns) < 2:
         return RowPairs((), [])
     difference = _difference_of(tables, columns, gold, predicted)
     best, fewest = RowPairs((), []), min(len(missing), len(extra))
-    for key in _identifying_columns(tables, columns, gold, predicted):
-        if best.rows and (len(key) > len(best.key) or len(best.rows) == fewest):
+    plain = [place for place in range(len(columns)) if not any(map(_is_measure, _column(tables, place)))]
+    for key in _identifying_columns(tables, columns, gold, predicted, plain):
+        if best.rows and (len(key) != len(best.key) or len(best.rows) == fewest):
             break
         cells = itemgetter(*key)
         partners = {cells(predicted[at]): at for at in extra}
         shared = [(at, partner) for at in missing if (partner := partners.get(cells(gold[at]))) is not None]
         if len(shared) > len(best.rows):
-            pairs = [pair for at, partner in shared if (pair := difference(at, partner))]
+            most = len(columns) if len(shared) == fewest and _are_names(tables, columns, key, plain) else None
+            pairs = [pair for at, partner in shared if (pair := difference(at, partner, most))]
             best = max(best, RowPairs(key, pairs), key=lambda found: len(found.rows))
     return best if best.rows else RowPairs((), _best_match(gold, predicted, missing, extra, difference))
 
 
+def _column(tables: TablePair, place: int) -> Iterator[Cell]:
+    return (row[place] for row in tables.gold.rows)
+
+
+def _is_measure(cell: Cell) -> bool:
+    """Return whether a cell is a list, a struct or a number that is not whole, which rarely identify anything."""
+    match cell:
+        case float() | Decimal():
+            return not (isfinite(cell) and is_whole(cell))
+        case Literal(datatype=datatype):
+            return datatype in MEASURES
+        case _:
+            return isinstance(cell, tuple | FrozenMapping)
+
+
+def _are_names(tables: TablePair, columns: tuple[int, ...], key: tuple[int, ...], plain: Sequence[int]) -> bool:
+    """Return whether columns have equal names, no measures, and, if they are several, a text among them."""
+    gold, predicted = tables.gold, tables.predicted
+    return (
+        min(len(gold.rows), len(predicted.rows)) > 1
+        and {*key} <= {*plain}
+        and all(gold.columns[place].casefold() == predicted.columns[columns[place]].casefold() != "" for place in key)
+        and (len(key) == 1 or any(isinstance(cell, str) for place in key for cell in _column(tables, place)))
+    )
+
+
 def _difference_of(
     tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
-) -> Callable[[int, int], SimilarRows | None]:
+) -> Compare:
     """Return a function that compares the rows at two positions: it returns them with the columns in which they differ.
 
-    It returns None if they differ in no column, or in more than half of them.
+    It returns None if they differ in no column, or in more than `most`, by default half of them.
     """
-    coded, places, most = tables.coded, range(len(columns)), len(columns) // 2
+    coded, places, half = tables.coded, range(len(columns)), len(columns) // 2
     chained = [bool(coded.pair_of(*place).chains) for place in enumerate(columns)]
 
-    def difference(at: int, partner: int) -> SimilarRows | None:
+    def difference(at: int, partner: int, most: int | None = None) -> SimilarRows | None:
         differing = list(compress(places, map(ne, gold[at], predicted[partner])))
         if any(chained[place] for place in differing):  # equal values may have other codes
             rows = coded.rows[0][at], coded.rows[1][partner]
@@ -82,30 +128,38 @@ def _difference_of(
                 for place in differing
                 if not chained[place] or not is_equal(rows[0][place], rows[1][columns[place]], coded.policy_of(place))
             ]
-        return SimilarRows(at, partner, differing) if 0 < len(differing) <= most else None
+        return SimilarRows(at, partner, differing) if 0 < len(differing) <= (most or half) else None
 
     return difference
 
 
 def _identifying_columns(
-    tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
+    tables: TablePair,
+    columns: tuple[int, ...],
+    gold: Sequence[CodedRow],
+    predicted: Mapping[int, CodedRow],
+    plain: Sequence[int],
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the columns whose values are unique in both answers, the fewest first, then the leftmost."""
+    """Yield the columns whose values are unique in both answers: of `plain` ones, the fewest first, then the leftmost.
+
+    Then come those with others among them.
+    """
     distinct = tables.coded.distinct_counts
     sides = [(gold, distinct[0]), ([*predicted.values()], [distinct[1][column] for column in columns])]
     found: list[tuple[int, ...]] = []
     cells_left = MAX_KEY_CELLS
-    for size in range(1, min(MAX_KEY_COLUMNS, len(columns) - 1) + 1):
-        for key in combinations(range(len(columns)), size):
-            if any(prod(counts[at] for at in key) < len(rows) for rows, counts in sides):
-                continue
-            if any({*shorter} <= {*key} for shorter in found):
-                continue
-            if size > 1 and (cells_left := cells_left - size * (len(gold) + len(predicted))) < 0:
-                return
-            if all(len({*map(itemgetter(*key), rows)}) == len(rows) for rows, _ in sides):
-                found.append(key)
-                yield key
+    sizes = range(1, min(MAX_KEY_COLUMNS, len(columns) - 1) + 1)
+    choices = (combinations(places, size) for places in (plain, range(len(columns))) for size in sizes)
+    for key in chain.from_iterable(choices):
+        if any(prod(counts[at] for at in key) < len(rows) for rows, counts in sides):
+            continue
+        if any({*shorter} <= {*key} for shorter in found):
+            continue
+        if len(key) > 1 and (cells_left := cells_left - len(key) * (len(gold) + len(predicted))) < 0:
+            continue
+        if all(len({*map(itemgetter(*key), rows)}) == len(rows) for rows, _ in sides):
+            found.append(key)
+            yield key
 
 
 def _best_match(
@@ -113,7 +167,7 @@ def _best_match(
     predicted: Mapping[int, CodedRow],
     missing: Sequence[int],
     extra: Sequence[int],
-    difference: Callable[[int, int], SimilarRows | None],
+    difference: Compare,
 ) -> list[SimilarRows]:
     """Pair missing rows with the extra rows that differ from them in the fewest columns.
 

@@ -147,7 +147,7 @@ class ChangedCell(TypedDict):
     """A cell of gold, and the predicted one in its place; until a report is made of them as a `Table` has them."""
 
     key: dict[str, JsonValue]
-    """What identifies the row: its cells in the columns whose values are unique in both answers, if there are any."""
+    """What identifies the row: its cells in columns whose values are unique in both answers, else its first texts."""
     gold: JsonValue
     predicted: JsonValue
 
