@@ -199,17 +199,40 @@ SUMMARIES = [
         table((1, {"x": {"y": "m"}}), (2, None)),
         "b.x.y differs in 1 of 2 rows: k → m (a 1)",
     ),
-    (table((1, [1, 2])), table((1, [1])), "b differs in 1 of 1 row: [1, 2] → [1] (a 1)"),
-    (table((1, [1, 2, 2])), table((1, [2, 1, 2])), "b (order) differs in 1 of 1 row: [1, 2, 2] → [2, 1, 2] (a 1)"),
+    (table((1, [1, 2])), table((1, [1])), "b lacks elements in 1 of 1 row: 2 (a 1)"),
+    (
+        table((1, [1, 2, 2])),
+        table((1, [2, 1, 2])),
+        "b has the same elements in another order in 1 of 1 row: [1, 2, 2] → [2, 1, 2] (a 1)",
+    ),
+    (
+        table((1, [{"x": "same", "y": n} for n in range(9)])),
+        table((1, [{"x": "same", "y": n} for n in (0, *range(8, 0, -1))])),
+        (
+            'b has the same elements in another order in 1 of 1 row: […, {"x": "same", "y": 1}, …] → '
+            '[…, {"x": "same", "y": 8}, …] (a 1)'
+        ),
+    ),
+    (table((1, [1.0, 2.0])), table((1, [1.0000001])), "b lacks elements in 1 of 1 row: 2.0 (a 1)"),
+    (
+        table((1, ["x", "y"])),
+        table((1, ["y", "z"])),
+        'b lacks elements in 1 of 1 row: "x" (a 1); b (extra elements) in 1',
+    ),
+    (
+        table((1, [{"name": "tyre", "worn": 0.891, "where": "x" * 40}])),
+        table((1, [])),
+        'b lacks elements in 1 of 1 row: {"name": "tyre", "worn": 0.891, …} (a 1)',
+    ),
     (
         table((1, {"x": 1, "y": 2})),
         table((1, {"x": 1, "z": 2})),
-        'b (keys) differs in 1 of 1 row: ["x", "y"] → ["x", "z"] (a 1)',
+        'b has other keys in 1 of 1 row: ["x", "y"] → ["x", "z"] (a 1)',
     ),
     (
         table((1, [*range(2000), 7])),
         table((1, [*range(1000), 8.5, *range(1000, 2000)])),
-        "b differs in 1 of 1 row: […, 7] → […, 8.5, …] (a 1)",
+        "b lacks elements in 1 of 1 row: 7 (a 1); b (extra elements) in 1",
     ),
     (
         table((1, '{"a": [1, {"b": "x"}]}')),

@@ -12,8 +12,10 @@ from pytest_queryeval.comparison.canonical import canonical_rows, canonical_valu
 from pytest_queryeval.comparison.coded_tables import CodedRow
 from pytest_queryeval.comparison.difference_texts import (
     EXAMPLES,
+    EXTRA,
     KEY_CHARACTERS,
     KEYS,
+    MISSING,
     NAMES_CHARACTERS,
     ORDER,
     WIDE,
@@ -185,17 +187,23 @@ def differing_columns(
 
 
 def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterator[tuple[str, Cell, Cell]]:
-    """Yield the elements in which two cells differ, with their paths; the cells if they have other elements.
+    """Yield the elements in which two cells differ, with their paths.
 
-    Of lists with the same elements their order differs, of structs with some of the same keys their keys.
+    Lists of the same elements differ in their order, other lists in the elements that one of them lacks, or at indexes
+    if these are as few. Structs with some of the same keys differ in their keys.
     """
     match gold, predicted:
-        case tuple(), tuple() if len(gold) == len(predicted) <= MAX_ELEMENTS:
-            values = [Counter(canonical_value(item, policy) for item in side) for side in (gold, predicted)]
-            if values[0] == values[1]:
+        case tuple(), tuple():
+            missing, extra = _unshared(gold, predicted, policy)
+            if not missing and not extra:
                 yield f"{name}{ORDER}", gold, predicted
                 return
-            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=True))]
+            parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=False))]
+            parts = [part for part in parts if not _are_equal(*part[1:], policy)]
+            if len(gold) != len(predicted) or len(gold) > MAX_ELEMENTS or len(missing) < len(parts):
+                yield from [(f"{name}{MISSING}", missing, ())] if missing else []
+                yield from [(f"{name}{EXTRA}", (), extra)] if extra else []
+                return
         case FrozenMapping(), FrozenMapping() if len(gold) <= MAX_ELEMENTS and not gold.keys().isdisjoint(predicted):
             if gold.keys() != predicted.keys():
                 yield f"{name}{KEYS}", tuple(gold), tuple(predicted)
@@ -204,8 +212,39 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
             yield name, gold, predicted
             return
     for path, item, other in parts:
-        if not is_equal(canonical_value(item, policy), canonical_value(other, policy), policy):
+        if not _are_equal(item, other, policy):
             yield from _elements(item, other, path, policy)
+
+
+def _are_equal(gold: Cell, predicted: Cell, policy: Policy) -> bool:
+    return is_equal(canonical_value(gold, policy), canonical_value(predicted, policy), policy)
+
+
+def _unshared(gold: tuple[Cell, ...], predicted: tuple[Cell, ...], policy: Policy) -> tuple[Row, Row]:
+    """Return the elements of each list that the other one lacks; of few of them without those that are near."""
+    golds, others = _without(gold, predicted, policy), _without(predicted, gold, policy)
+    if len(golds) + len(others) > MAX_ELEMENTS:
+        return tuple(golds), tuple(others)
+    left: list[Cell] = []
+    for item in golds:
+        near = next((at for at, other in enumerate(others) if _are_equal(item, other, policy)), None)
+        if near is None:
+            left.append(item)
+        else:
+            del others[near]
+    return tuple(left), tuple(others)
+
+
+def _without(cells: tuple[Cell, ...], others: tuple[Cell, ...], policy: Policy) -> list[Cell]:
+    free = Counter(canonical_value(item, policy) for item in others)
+    left = []
+    for item in cells:
+        value = canonical_value(item, policy)
+        if free[value] > 0:
+            free[value] -= 1
+        else:
+            left.append(item)
+    return left
 
 
 def _without_json(gold: Cell, predicted: Cell, policy: Policy) -> tuple[Cell, Cell]:
@@ -214,8 +253,7 @@ def _without_json(gold: Cell, predicted: Cell, policy: Policy) -> tuple[Cell, Ce
         values = _json_of(gold), _json_of(predicted)
     except (ValueError, RecursionError):
         return gold, predicted
-    is_same = is_equal(canonical_value(values[0], policy), canonical_value(values[1], policy), policy)
-    return (gold, predicted) if is_same else values
+    return (gold, predicted) if _are_equal(*values, policy) else values
 
 
 def _json_of(text: Cell) -> Cell:

@@ -34,6 +34,7 @@ from pytest_queryeval.core.table import (
 )
 from pytest_queryeval.text.formatting import (
     cell_text,
+    cut_nested,
     excerpts,
     one_line,
     pluralize,
@@ -43,8 +44,16 @@ from pytest_queryeval.text.formatting import (
 )
 
 SUMMARY_CELL_CHARACTERS = 40
+ELEMENTS_CHARACTERS = 60  # of the elements that a list lacks
 KEY_CHARACTERS = 24  # of a cell that identifies a row
-ORDER, KEYS = " (order)", " (keys)"  # behind the name of a column with lists or structs that differ in these
+# Behind the name of a column with lists or structs, how these differ, with what is said of them.
+ORDER, MISSING, EXTRA, KEYS = " (order)", " (missing elements)", " (extra elements)", " (keys)"
+SAID = {
+    ORDER: "has the same elements in another order",
+    MISSING: "lacks elements",
+    EXTRA: "has extra elements",
+    KEYS: "has other keys",
+}
 EXAMPLES = 3  # of rows in which a column differs
 WIDE = 8  # columns, beyond which only those are shown that identify rows or differ
 COLUMNS_NAMED = 4  # in a summary, of those that differ besides the first one
@@ -86,7 +95,7 @@ def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
     identifying = {name for found in by_column for example in found["examples"] for name in example["key"]}
     places = {place for place, name in enumerate(names) if name in identifying}
     for path in (found["column"] for found in by_column):
-        paths = ((name, f"{name}{ORDER}", f"{name}{KEYS}") for name in names)
+        paths = ((name, *(f"{name}{kind}" for kind in SAID)) for name in names)
         exact = [place for place, of_name in enumerate(paths) if path in of_name]
         inner = (place for place, name in enumerate(names) if path.startswith((f"{name}[", f"{name}.")))
         places |= {*exact} or {*islice(inner, 1)} or {*range(len(names))}
@@ -185,9 +194,10 @@ def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characte
     >>> column_text({"column": "c", "rows": 3, "of": 4, "examples": [example, example]}, 1)
     'c differs in 3 of 4 rows: 0 → 1 (id 1), …'
     """
-    text = f"{one_line(difference['column'], SUMMARY_CELL_CHARACTERS)} differs in {difference['rows']:,} of "
+    name, said = _name_and_said(difference["column"])
+    text = f"{one_line(name, SUMMARY_CELL_CHARACTERS)} {said} in {difference['rows']:,} of "
     text += pluralize(difference["of"], "row")
-    parts = [_example_text(example) for example in difference["examples"][:examples]]
+    parts = [_example_text(example, said) for example in difference["examples"][:examples]]
     more = ["…"] * (difference["rows"] > len(parts) > 0)
     full_text = ": ".join([text, *([", ".join([*parts, *more])] if parts else [])])
     if characters is None or len(full_text) <= characters or len(parts) < 2:
@@ -195,8 +205,21 @@ def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characte
     return column_text(difference, len(parts) - 1, characters)
 
 
-def _example_text(example: ChangedCell) -> str:
-    change = " → ".join(change_texts(cast("Cell", example["gold"]), cast("Cell", example["predicted"])))
+def _name_and_said(column: str) -> tuple[str, str]:
+    """Return the name of a column or an element, and how it differs."""
+    for kind, said in SAID.items():
+        before, found, after = column.rpartition(kind)
+        if found and (not after or after.startswith(" of ")):  # of a table that was written to
+            return f"{before}{after}", said
+    return column, "differs"
+
+
+def _example_text(example: ChangedCell, said: str = "") -> str:
+    cells = cast("tuple[Cell, Cell]", (example["gold"], example["predicted"]))
+    if said in (SAID[MISSING], SAID[EXTRA]):
+        change = shown_cell(cells[said == SAID[EXTRA]], ELEMENTS_CHARACTERS).removeprefix("[").removesuffix("]")
+    else:
+        change = " → ".join(change_texts(*cells))
     key = ", ".join(
         f"{one_line(name, KEY_CHARACTERS)} {shown_cell(cast('Cell', cell), KEY_CHARACTERS)}"
         for name, cell in example["key"].items()
@@ -228,8 +251,13 @@ def excerpt_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[JsonVal
         return report_cell(first), report_cell(second)
     if isinstance(gold, tuple) and isinstance(predicted, tuple) and max(len(first), len(second)) > characters:
         shorter = _unshared_text(gold, predicted), _unshared_text(predicted, gold)
+        if shorter[0] == shorter[1]:
+            shorter = _unshared_text(gold, predicted[: (same := shared_ends(gold, predicted)[0])]), ""
+            shorter = shorter[0], _unshared_text(predicted, gold[:same])
         first, second = shorter if shorter[0] != shorter[1] else (first, second)
-    return excerpts(first, second, characters)
+    cut_first, cut_second = (cut_nested(text, characters) for text in (first, second))
+    are_cut = max(len(cut_first), len(cut_second)) <= characters and cut_first != cut_second
+    return (cut_first, cut_second) if are_cut else excerpts(first, second, characters)
 
 
 def _unshared_text(cells: tuple[Cell, ...], others: tuple[Cell, ...]) -> str:

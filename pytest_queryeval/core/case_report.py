@@ -156,7 +156,10 @@ class ColumnDifference(TypedDict):
     """In how many paired rows a column differs, or an element of the lists or structs in it."""
 
     column: str
-    """Its name in gold; of an element with its path: `tags[0]`, `address.city`, `tags (order)`, `address (keys)`."""
+    """Its name in gold; of an element with its path: `tags[0]`, `address.city`, `tags (order)`, `address (keys)`.
+
+    In `tags (missing elements)` and `tags (extra elements)`, one side is an empty list.
+    """
     rows: int
     of: int
     """The number of paired rows, equal ones included."""

@@ -35,6 +35,8 @@ _LOOK_OF_EMOJI = re.compile(
 )
 _PLAIN_WORD = re.compile(r"(?!(?:null|true|false|yes|no)\Z)[A-Za-z_]\w*", re.IGNORECASE)  # as a text of YAML
 _HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
+_CLOSING = {"[": "]", "{": "}"}
+_NESTED_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[\[\]{},]')
 
 
 def escape_invisible(text: str) -> str:
@@ -150,7 +152,42 @@ def cell_text(cell: object, characters: int) -> str:
     if isinstance(cell, bool):
         return str(cell).lower()
     is_quoted = isinstance(cell, str) and (not cell or cell != cell.strip())
-    return one_line_with_end(repr(cell) if is_quoted else str(cell), characters)
+    return one_line_with_end(repr(cell) if is_quoted else cut_nested(str(cell), characters), characters)
+
+
+def cut_nested(text: str, characters: int) -> str:
+    """Return the JSON text of a list or an object, if it is longer, with its first elements; other texts as they are.
+
+    >>> cut_nested('[{"name": "tyre", "worn": 0.891}, {"name": "bell"}]', 40)
+    '[{"name": "tyre", "worn": 0.891}, …]'
+    >>> cut_nested('[{"name": "tyre", "worn": 0.891}, {"name": "bell"}]', 25)
+    '[{"name": "tyre", …}, …]'
+    >>> cut_nested('[{"name": "tyre", "worn": 0.891}]', 25)
+    '[{"name": "tyre", …}]'
+    """
+    if len(text) <= characters or (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
+        return text
+    closing, commas = "", list[tuple[int, str]]()
+    for match in _NESTED_TOKEN.finditer(text, 0, AHEAD * characters):
+        part = match.group()
+        if part in _CLOSING:
+            closing = _CLOSING[part] + closing
+        elif part == ",":
+            commas.append((match.start(), closing))
+        elif part == closing[:1]:
+            closing = closing[1:]
+        if not closing and match.end() < len(text):
+            return text
+    fitting = [at for at, (end, ends) in enumerate(commas) if end + len(", …") * len(ends) + len(ends) <= characters]
+    if not fitting:
+        return text
+    end, closing = commas[fitting[-1]]
+    depth, continued = len(closing), set[int]()
+    for _, ends in commas[fitting[-1] :]:
+        depth = min(depth, len(ends))
+        continued |= {depth} & {len(ends)}
+    depths = range(len(closing), 0, -1)
+    return text[:end] + "".join(", …" * (at in continued) + mark for at, mark in zip(depths, closing, strict=True))
 
 
 def flow_text(value: object) -> str:
