@@ -83,14 +83,20 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
     windows = [node for node in nodes if isinstance(node, exp.Window) and node.arg_key != "windows"]
     decided = _decided_windows(windows, query)
     calls = Counter(spelling(node) for node in nodes if _picks(node))
+    is_unsorted = not _reads_sorted(query)
     for node in nodes:
         if any(node is window for window in decided):
             yield Choice("window", query, node, _window_name(node, query, dialect))
-        elif dialect in _COLLECTING_DIALECTS and _collects(node, query):
+        elif is_unsorted and dialect in _COLLECTING_DIALECTS and _collects(node):
             yield Choice("collection", query, node, f"{node.sql(dialect=dialect)} without ORDER BY")
-        elif dialect in _SORTING_DIALECTS and _picks(node) and calls[spelling(node)] == 1:  # else they are one
+        elif (
+            dialect in _SORTING_DIALECTS
+            and _picks(node)
+            and calls[spelling(node)] == 1  # else they are one
+            and (is_unsorted or node.find(exp.Order) is not None)
+        ):
             yield Choice("aggregate", query, node, node.sql(dialect=dialect))
-    if dialect == "sqlite" and (bare := bare_columns(query)):
+    if is_unsorted and dialect == "sqlite" and (bare := bare_columns(query)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
         yield Choice("bare columns", query, query, f"{names} of any row of a group")
 
@@ -136,32 +142,41 @@ def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
 
 
 def spelling(node: exp.Expr) -> str:
-    """Return an expression as text, the same whether or not its columns have their table, and in any letter case."""
-    plain = node.copy()
+    """Return an expression as text, the same in any letter case, with or without tables of columns and parentheses.
+
+    Different expressions may have the same text, equal ones have it.
+    """
+    plain = node.copy().transform(lambda part: part.unnest() if isinstance(part, exp.Paren) else part)
     for column in plain.find_all(exp.Column):
         column.set("table", None)
     return plain.sql(comments=False).lower()
 
 
-def sorting_of(window: exp.Expr, select: exp.Query) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the same value for windows of one SELECT that sort the same rows by the same keys, however written."""
+def sorting_of(window: exp.Expr, select: exp.Query) -> frozenset[str]:
+    """Return the columns by which a window sorts, the same for windows of one SELECT that sort alike."""
     clauses = window_clauses(window, select)
-    order = clauses.args.get("order")
-    keys = (
-        f"{spelling(key.this)} {bool(key.args.get('desc'))} {bool(key.args.get('nulls_first'))}"
-        for key in (order.expressions if order is not None else ())
-    )
-    return frozenset(map(spelling, clauses.args.get("partition_by") or ())), tuple(keys)
+    aliases = {item.alias.lower(): item.this for item in select.selects if isinstance(item, exp.Alias)}
+    keys = [*(clauses.args.get("partition_by") or ()), *filter(None, [clauses.args.get("order")])]
+    names = {column.name.lower() for key in keys for column in key.find_all(exp.Column)}
+    behind = (column for name in names & aliases.keys() for column in aliases[name].find_all(exp.Column))
+    return frozenset({*(names - aliases.keys()), *(column.name.lower() for column in behind)})
 
 
 def _decided_windows(windows: Sequence[exp.Window], select: exp.Select) -> list[exp.Window]:
     """Return the windows that further sort keys decide, and change nothing else.
 
-    Windows that sort alike have the same order of rows: if keys cannot decide one of them, they decide none.
+    Windows that sort by the same columns may have the same order of rows: if keys cannot decide one of them, they
+    decide none. Rows without order of their own have that of an input which is sorted.
     """
     sensitive = [window for window in windows if _depends_on_ties(window, select)]
     undecidable = {sorting_of(window, select) for window in sensitive if not _is_decidable(window, select)}
-    return [window for window in sensitive if not undecidable or sorting_of(window, select) not in undecidable]
+    is_unsorted = not _reads_sorted(select)
+    return [
+        window
+        for window in sensitive
+        if sorting_of(window, select) not in undecidable
+        and (is_unsorted or window_clauses(window, select).args.get("order") is not None)
+    ]
 
 
 def _depends_on_ties(window: exp.Window, select: exp.Select) -> bool:
@@ -200,22 +215,27 @@ def _picks(node: exp.Expr) -> bool:
     return (is_named or isinstance(node, _PICKING)) and not isinstance(_outside(node), exp.Window)
 
 
-def _collects(node: exp.Expr, select: exp.Select) -> bool:
+def _collects(node: exp.Expr) -> bool:
     """Return whether an aggregate makes a text or a list of rows in any order."""
     if not isinstance(node, COLLECTIONS) or isinstance(node.this, exp.Order):
         return False
     separator = node.args.get("separator")
     if isinstance(_outside(node), exp.Window | exp.WithinGroup):
         return False
-    if separator is not None and not (isinstance(separator, exp.Literal) and separator.is_string):
-        return False
-    return not any(map(_is_sorted, filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())])))
+    return separator is None or (isinstance(separator, exp.Literal) and separator.is_string)
 
 
-def _is_sorted(item: exp.Expr) -> bool:
-    """Return whether a query that FROM or JOIN reads sorts rows, so that a collection may have their order."""
-    source = find_cte(item.this) if isinstance(item.this, exp.Table) else item.this
-    return source is not None and any(isinstance(order.parent, exp.Query) for order in source.find_all(exp.Order))
+def _reads_sorted(select: exp.Select) -> bool:
+    """Return whether a query that FROM or JOIN reads sorts rows, so that what takes any row may have their order."""
+    sources: list[exp.Expr] = [*filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())])]
+    for source in sources:  # which grow by the queries of WITH that they read
+        for node in source.walk():
+            if isinstance(node, exp.Order) and isinstance(node.parent, exp.Query):
+                return True
+            query = find_cte(node) if isinstance(node, exp.Table) else None
+            if query is not None and not any(query is known for known in sources):
+                sources.append(query)
+    return False
 
 
 def _outside(node: exp.Expr) -> exp.Expr | None:
