@@ -149,7 +149,7 @@ class RowChange(NamedTuple):
     """A row of gold and the predicted row in its place."""
 
     key: Sequence[int]
-    """The columns that identify the row, or that tell most of it."""
+    """The columns that identify the row, or the first texts that both rows share."""
     differing: Sequence[int]
     """The columns in which both differ."""
     rows: ChangedRow[Row]

@@ -172,7 +172,7 @@ def _many_text(by_column: Sequence[ColumnDifference], differing: tuple[int, int]
 
 
 def first_columns(texts: Sequence[str]) -> str:
-    """Return what is said of the first columns, and how many more there are."""
+    """Return the texts of the first columns, and how many more there are."""
     more = [pluralize(len(texts) - COLUMNS_NAMED, "more column")] if len(texts) > COLUMNS_NAMED else []
     return ", ".join([*texts[:COLUMNS_NAMED], *more])
 
@@ -227,13 +227,15 @@ def _example_text(example: ChangedCell, said: str = "") -> str:
     return f"{change} ({key})" if key else change
 
 
-def change_texts(gold: Cell, predicted: Cell, characters: int = SUMMARY_CELL_CHARACTERS) -> tuple[str, str]:
+def change_texts(gold: Cell, predicted: Cell) -> tuple[str, str]:
     """Return two different cells in one line, with what differs, and with their types if they look the same."""
-    if told := distinguish_cells(gold, predicted, characters):
-        return told
+    if texts := distinguish_cells(gold, predicted, SUMMARY_CELL_CHARACTERS):
+        return texts
     first, second = (
-        cell_text(cell, characters) if isinstance(cell, str) else shown_cell(cast("Cell", cell), characters)
-        for cell in excerpt_cells(gold, predicted, characters)
+        cell_text(cell, SUMMARY_CELL_CHARACTERS)
+        if isinstance(cell, str)
+        else shown_cell(cast("Cell", cell), SUMMARY_CELL_CHARACTERS)
+        for cell in excerpt_cells(gold, predicted, SUMMARY_CELL_CHARACTERS)
     )
     if first != second and not is_number_text(gold, predicted, Policy()):
         return first, second
@@ -261,7 +263,7 @@ def excerpt_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[JsonVal
 
 
 def _unshared_text(cells: tuple[Cell, ...], others: tuple[Cell, ...]) -> str:
-    """Return a list with an ellipsis in place of the elements that the other list has as well."""
+    """Return a list with an ellipsis instead of the elements that the other list has as well."""
     shared = Counter(cells) & Counter(others)
     texts: list[str] = []
     for cell in cells:
@@ -298,17 +300,17 @@ def lookalikes(
 
 def distinguishing_texts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
     """Return what `distinguish_cells` returns for cells that look the same, by their column and their `repr`."""
-    told: dict[tuple[int, str], str] = {}
+    texts: dict[tuple[int, str], str] = {}
     gold_rows, predicted_rows = differing_sides(difference)
     for gold_row, predicted_row in product(gold_rows, predicted_rows):
         for column, cells in enumerate(zip(gold_row, predicted_row, strict=False)):
             for cell, text in zip(cells, distinguish_cells(*cells, characters) or (), strict=False):
-                told[column, repr(cell)] = text
-    return told
+                texts[column, repr(cell)] = text
+    return texts
 
 
 def closest_excerpts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
-    """Return long texts and lists cut to what tells them from the most similar cell of the other answer.
+    """Return long texts and lists cut to what differs from the most similar cell of the other answer.
 
     The keys are their column and their `repr`.
     """

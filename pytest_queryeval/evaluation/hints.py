@@ -359,12 +359,12 @@ def _spellings() -> Iterator[_Remedy]:
         yield _Remedy(
             kind=kind,
             text=f"ids or names differ only in {what}: write them as gold has them",
-            change=lambda gold, predicted, fold=fold: (_respelled(gold, fold), _respelled(predicted, fold)),  # type: ignore[misc]
+            change=_respelling(fold),
         )
 
 
-def _respelled(selection: Selection, fold: Callable[[str], str]) -> Selection:
-    """Return a selection whose ids and names are folded."""
+def _respelling(fold: Callable[[str], str]) -> Change:
+    """Return the change of two selections that folds their ids and names."""
 
     def term(term: Term) -> Term:
         return replace(term, id=term.id and fold(term.id), name=term.name and fold(term.name))
@@ -372,8 +372,11 @@ def _respelled(selection: Selection, fold: Callable[[str], str]) -> Selection:
     def dimension(part: DimensionSelection) -> DimensionSelection:
         return DimensionSelection(fold(part.name), tuple(map(term, part.terms)))
 
-    datasets = (DatasetSelection(fold(part.id), tuple(map(dimension, part.dimensions))) for part in selection.datasets)
-    return replace(selection, datasets=tuple(datasets))
+    def respelled(selection: Selection) -> Selection:
+        datasets = (DatasetSelection(fold(of.id), tuple(map(dimension, of.dimensions))) for of in selection.datasets)
+        return replace(selection, datasets=tuple(datasets))
+
+    return lambda gold, predicted: (respelled(gold), respelled(predicted))
 
 
 # Scores

@@ -183,31 +183,33 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     labels, alike = ShortLabels(), lookalikes(difference, result.case.settings.policy, _cell)
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     room = _room(len(difference["columns"]))
-    told = closest_excerpts(difference, room) | distinguishing_texts(difference, room)
+    excerpts_of = closest_excerpts(difference, room) | distinguishing_texts(difference, room)
     yield from (f"    changed  | {line}" for line in column_lines(by_column, ROWS, LINE_CHARACTERS))
     rows = list(differing_rows({**difference, "changed": []} if by_column else difference))
     if rows:
         yield f"    columns  | {_row(difference['columns'])}"
     for differing in rows:
         # The number of times that a row occurs says more than types.
-        cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, told)))
+        cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, excerpts_of)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
 
 
 def _row(
-    cells: Iterable[Any], typed: Collection[tuple[int, str]] = (), told: Mapping[tuple[int, str], str] | None = None
+    cells: Iterable[Any],
+    typed: Collection[tuple[int, str]] = (),
+    excerpts_of: Mapping[tuple[int, str], str] | None = None,
 ) -> str:
     """Return the cells in one line, each shortened to its share.
 
-    Lookalikes, those in `typed`, come with their types, and those in `told` as these texts.
+    Lookalikes, those in `typed`, come with their types, and those in `excerpts_of` as these texts.
     """
     row_cells = list(cells)
     texts = [_cell(cell, _room(len(row_cells))) for cell in row_cells]
     for column, cell in enumerate(row_cells):
         if cell is not None and (column, _cell(cell)) in typed:
             texts[column] += f" ({type_name(cell)})"
-        elif told:
-            texts[column] = told.get((column, repr(cell)), texts[column])
+        elif excerpts_of:
+            texts[column] = excerpts_of.get((column, repr(cell)), texts[column])
     return truncate(BETWEEN.join(texts), LINE_CHARACTERS)
 
 

@@ -401,7 +401,7 @@ def _reads(select: exp.Select, names: AbstractSet[str], item: exp.Expr, source: 
 
 
 def _with(expression: exp.Expr, parts: Sequence[exp.Expr], others: Sequence[exp.Expr | None]) -> exp.Expr:
-    """Return an expression with others in place of some of its parts."""
+    """Return an expression with others instead of some of its parts."""
     by_part = {id(part): other for part, other in zip(parts, others, strict=True)}
     if (other := by_part.get(id(expression))) is not None:
         return other
@@ -445,7 +445,7 @@ def _order_of(choice: Choice) -> object:
 
 
 def _number(node: exp.Expr) -> int:
-    """Return a number that a query states, else 0."""
+    """Return the number that a literal is, else 0."""
     return int(node.name) if isinstance(node, exp.Literal) and node.name.isdigit() else 0
 
 

@@ -426,7 +426,7 @@ def shared_patterns(
 
 
 def _with_plain_types(tree: Select, joining: Sequence[str]) -> Select:
-    """Return a query with `a` in place of `a/rdfs:subClassOf*`, also where a variable of `joining` is on that path."""
+    """Return a query with `a` instead of `a/rdfs:subClassOf*`, also where a variable of `joining` is on that path."""
     links = [name for name in links_of(tree) if name.startswith(NODE) or name in joining]
 
     def change(_: Node, new: Node) -> Node:

@@ -58,7 +58,7 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
 def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
     """Put the columns of tables in the place of `*` if the other query lists at least half of them.
 
-    Beside other items, it has to list all but one. They stay where tables share columns, by USING or NATURAL JOIN.
+    Next to other items, it has to list all but one. They stay where tables share columns, by USING or NATURAL JOIN.
     """
     shares_columns = any(join.args.get("using") or join.method for join in parts.clause_nodes(names.select, "joins"))
     if not names.select.is_star or other.is_star or shares_columns:

@@ -23,7 +23,7 @@ from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.alignment import Remarks, align, qualify, shared_parts
 from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.clause_edits import ClauseEdits
-from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
+from pytest_queryeval.features.causes.sql.parts import key, query_within, sources, table_names
 from pytest_queryeval.features.causes.sql.repairs import sql_repairs, sql_translations
 from pytest_queryeval.features.causes.sql.shape import in_shape_of
 from pytest_queryeval.languages.sql import parse_query
@@ -410,7 +410,7 @@ def _unnested(select: exp.Select, gold: exp.Expr) -> Iterator[Edit]:
         if query is None or query.args.get("limit") or select.args.get("group"):
             continue
         is_clear = sources(query).keys().isdisjoint(sources(select))
-        if is_clear and _table_names(query) <= _table_names(gold):
+        if is_clear and {*table_names(query).values()} <= {*table_names(gold).values()}:
             change: tuple[Side, Side] = (condition, ["JOIN", tuple(sources(query).values())])
             yield _edit("nesting", "WHERE", change, select, (condition, changes.join_nested))
 
@@ -460,10 +460,6 @@ def _has_alternative(condition: exp.Expr, operands: Sequence[exp.Expr]) -> bool:
 def _arguments(query: exp.Expr, names: Sequence[str]) -> list[Side]:
     """Return those of the arguments of a query that it has."""
     return [query.args[name] for name in names if query.args.get(name)]
-
-
-def _table_names(select: exp.Expr) -> set[str]:
-    return {source.name.lower() for source in sources(select).values() if isinstance(source, exp.Table)}
 
 
 def _edit(label: CauseLabel, clause: str, change: tuple[Side, Side], within: exp.Expr, *steps: Step) -> Edit:

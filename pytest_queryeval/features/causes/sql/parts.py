@@ -208,6 +208,11 @@ def arms(query: exp.Expr) -> list[exp.Expr]:
     return [*arms(inner.this), *arms(inner.expression)]
 
 
+def table_names(select: exp.Expr) -> dict[str, str]:
+    """Return the names of the tables in FROM by their aliases, all in lower case."""
+    return {alias: table.name.lower() for alias, table in sources(select).items() if isinstance(table, exp.Table)}
+
+
 def all_tables(query: exp.Expr) -> set[str]:
     """Return the names, in lower case, of the tables that a query and those within it read."""
     return {table.name.lower() for table in query.find_all(exp.Table)}

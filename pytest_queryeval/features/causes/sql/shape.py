@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from pytest_queryeval.features.causes import best_pairs, without
 from pytest_queryeval.features.causes.sql import changes, parts
-from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
+from pytest_queryeval.features.causes.sql.parts import key, query_within, sources, table_names
 
 _GROUPS, _FIRST = ("group", "having"), ("order", "limit", "offset")
 
@@ -77,9 +77,9 @@ def _reshaped_select(gold: exp.Select, predicted: exp.Select) -> exp.Select:
         column, query = _by_key_of(other, one)
         written = _written_as(one.condition, column, _reshaped(query, one.query), is_negated=other.is_negated)
         other.condition.replace(written)
-    extra_tables = Counter(_table_names(predicted).values()) - Counter(_table_names(gold).values())
+    extra_tables = Counter(table_names(predicted).values()) - Counter(table_names(gold).values())
     for other in without(gold_nested, [paired for _, paired in pairs]):
-        if Counter(_table_names(other.query).values()) <= extra_tables and _can_be_joined(other, gold):
+        if Counter(table_names(other.query).values()) <= extra_tables and _can_be_joined(other, gold):
             changes.join_nested(other.condition)
     for one in without(nested, [paired for paired, _ in pairs]):
         gold = _with_nested(gold, predicted, one) or gold
@@ -160,13 +160,13 @@ def _by_key_of(nested: _Nested, like: _Nested) -> tuple[exp.Column, exp.Select]:
         query.expressions[0].unalias(),
     )
     name = owner.name.lower() if isinstance(owner, exp.Table) else ""
-    is_same = (name, column.name.lower()) == (_table_names(query).get(selected.table.lower()), selected.name.lower())
+    is_same = (name, column.name.lower()) == (table_names(query).get(selected.table.lower()), selected.name.lower())
     if not name or not is_same:
         return column, query
     if isinstance(other_owner, exp.Table) and other_owner.name.lower() == name:
         column.set("this", like.column.this.copy())
         query.set("expressions", [exp.column(like.column.this.copy(), table=selected.table)])
-    is_read = name in _table_names(like.query).values()
+    is_read = name in table_names(like.query).values()
     shorter = None if is_read else _without_tables(query, {selected.table.lower()})
     return column, shorter or query
 
@@ -176,7 +176,7 @@ def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.
 
     None if it cannot be written so: one pair of columns has to join these tables with the others.
     """
-    names, kept_names = _table_names(gold), Counter(_table_names(predicted).values())
+    names, kept_names = table_names(gold), Counter(table_names(predicted).values())
     # Where predicted nests another table than gold joins, that is taken for it.
     replaced = {*names.values()} - parts.all_tables(predicted) if like.tables - parts.all_tables(gold) else set()
     inside: set[str] = set()
@@ -268,7 +268,7 @@ def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, e
     owner = parts.table_of(like.column)
     if isinstance(owner, exp.Table):
         (alias, arm_alias) = (
-            next((alias for alias, name in _table_names(select).items() if name == owner.name.lower()), "")
+            next((alias for alias, name in table_names(select).items() if name == owner.name.lower()), "")
             for select in (base, arm)
         )
         are_of_table = all(
@@ -290,7 +290,7 @@ def _as_operation(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | N
             continue
         first, second = gold.copy(), nested.query.copy()
         condition = next(part for part in parts.clause_operands(first, "where") if key(part) == key(nested.condition))
-        reads_same = {*_table_names(gold).values()} & {*_table_names(parts.arms(predicted)[-1]).values()}
+        reads_same = {*table_names(gold).values()} & {*table_names(parts.arms(predicted)[-1]).values()}
         if reads_same or [*map(key, gold.expressions)] != [key(nested.column)]:
             if not _can_be_joined(nested, gold):
                 continue
@@ -355,11 +355,6 @@ def _as_alternatives(gold: exp.SetOperation, predicted: exp.Select) -> exp.Selec
     select.set("where", exp.Where(this=exp.and_(*shared, exp.or_(*(exp.and_(*part) for part in own)))))
     select.set("distinct", exp.Distinct() if gold.args.get("distinct") else None)
     return select
-
-
-def _table_names(select: exp.Expr) -> dict[str, str]:
-    """Return the names of the tables in FROM by their aliases, all in lower case."""
-    return {alias: table.name.lower() for alias, table in sources(select).items() if isinstance(table, exp.Table)}
 
 
 def _tables_in(part: exp.Expr, select: exp.Select) -> set[str]:

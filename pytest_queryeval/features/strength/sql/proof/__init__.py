@@ -261,7 +261,7 @@ def _exposes_key_representation(key: Term, term: Term) -> bool:
 def _representation_sensitive_parts(term: Term, block: Block) -> Iterator[Term]:
     """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0.
 
-    Beside a text, SQLite compares numbers as they look.
+    Next to a text, SQLite compares numbers as they look.
     """
     for node in nodes(term):
         if node[0] == "in":
