@@ -14,6 +14,8 @@ MIDNIGHT = "hint if a date may equal its midnight, add `compare: {dates: midnigh
 BLANKS = "hint if blanks do not matter, add `compare: {whitespace: ignore}` to the case"
 DATE, TIMESTAMP = "DATE '2024-01-02'", "TIMESTAMP '2024-01-02 {}'"
 # The rows of gold and of predicted in SQL, settings of `compare`, and what is shown of what differs.
+CHANGE = "gold → predicted"
+LABELS = rf"({CHANGE}|missing|extra|gold|instead|repeated) \|(?! SELECT)|hint"
 ROWS = [
     # A text and a number that look alike come with their types, in the cells that differ.
     (
@@ -27,21 +29,32 @@ ROWS = [
         "('FR', 'a', '3', 4)",
         {},
         [
-            "changed | col2 differs in 1 of 1 row: 3 (integer) → 3 (text) (col0 FR)",
-            "changed | col3 differs in 1 of 1 row: 3 → 4 (col0 FR)",
+            f"{CHANGE} | col2 differs in 1 of 1 row: 3 (integer) → 3 (text) (col0 FR)",
+            f"{CHANGE} | col3 differs in 1 of 1 row: 3 → 4 (col0 FR)",
         ],
     ),
-    ("(3, 'x'), (5, 'z')", "(3.0, 'y'), (5, 'z')", {}, ["changed | col1 differs in 1 of 2 rows: x → y (col0 3)"]),
+    (
+        ", ".join(f"({n})" for n in range(1, 11)),
+        "(0)",
+        {},
+        [*(f"missing | {n}" for n in range(1, 9)), "missing | … 8 of 10 shown", "extra | 0"],
+    ),
+    (
+        "(3, 'x'), (5, 'z')",
+        "(3.0, 'y'), (5, 'z')",
+        {},
+        [f"{CHANGE} | col1 differs in 1 of 2 rows: x → y (col0 3)"],
+    ),
     *(
         (
             f"({gold}, 1, 5, 6)",
             f"({text}, 2, 5, 6)",
             {},
             [
-                *([f"changed | col0 differs in 1 of 1 row: {shown} → {other} (col2 5)"] if shown != other else []),
-                "changed | col1 differs in 1 of 1 row: 1 → 2 (col2 5)"
+                *([f"{CHANGE} | col0 differs in 1 of 1 row: {shown} → {other} (col2 5)"] if shown != other else []),
+                f"{CHANGE} | col1 differs in 1 of 1 row: 1 → 2 (col2 5)"
                 if shown != other
-                else "changed | col1 differs in 1 of 1 row: 1 → 2 (col0 3)",
+                else f"{CHANGE} | col1 differs in 1 of 1 row: 1 → 2 (col0 3)",
             ],
         )
         for gold, text, shown, other in [
@@ -59,7 +72,7 @@ ROWS = [
         "('M\xfcnchen', 3)",
         "('M\xfcnchen\xa0', 3)",
         {},
-        ["changed | col0 differs in 1 of 1 row: M\xfcnchen → M\xfcnchen\\xa0 (col1 3)", BLANKS],
+        [f"{CHANGE} | col0 differs in 1 of 1 row: M\xfcnchen → M\xfcnchen\\xa0 (col1 3)", BLANKS],
     ),
     # Rows that occur too often.
     (
@@ -71,7 +84,12 @@ ROWS = [
     ("(1)", "(1, 2)", {}, [EXTRA]),
     # No setting is named that is there already, or would not help.
     ("('1.10')", "('1.1')", {}, ["missing | 1.10", "extra | 1.1"]),
-    ("(3, 'a')", "('3', 'b')", {"text_numbers": True}, ["changed | col1 differs in 1 of 1 row: a → b (col0 3)"]),
+    (
+        "(3, 'a')",
+        "('3', 'b')",
+        {"text_numbers": True},
+        [f"{CHANGE} | col1 differs in 1 of 1 row: a → b (col0 3)"],
+    ),
     ("(1)", "(2, 2)", {}, []),
     ("(1)", "(1), (1)", {"row_order": "strict"}, []),
     ("('FR'), ('FR'), ('JP')", "('FR', 1), ('JP', 1)", {}, []),
@@ -179,9 +197,7 @@ def texts(run):
 
 
 def shown(lines):
-    return [
-        line for line in lines if re.match("(changed|missing|extra|gold|instead|repeated) \\|(?! SELECT)|hint", line)
-    ]
+    return [line for line in lines if re.match(LABELS, line)]
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
@@ -211,7 +227,7 @@ def test_a_setting_has_to_make_all_missed_metrics_and_enough_trials_pass(texts, 
 
 def test_a_failure_names_the_closest_gold_the_cause_and_where_a_setting_belongs(texts):
     assert "golds 3, of which gold_any[0] is the closest" in texts["golds"]
-    assert "cause WHERE: 40 → 30 (wrong-value)" in texts["cause"]
+    assert "cause WHERE: 40 → 30 (wrong-value), predicted → gold" in texts["cause"]
     assert "secre" not in "\n".join(texts["no-rows"])
     assert "cause unsafe" in texts["unsafe"]
     assert "\n".join(texts["unsafe"]).count("only reading is allowed") == 1

@@ -32,6 +32,7 @@ from pytest_queryeval.core.case_report import (
     ColumnDifference,
     DifferenceCounts,
     DifferenceReport,
+    ListTotals,
 )
 from pytest_queryeval.core.json_value import MAX_DEPTH, to_jsonable
 from pytest_queryeval.core.table import (
@@ -142,6 +143,14 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
             for row in islice(repeated, limit)
         ],
     }
+    totals: ListTotals = {
+        "missing": len(missing_at),
+        "extra": len(extra_at),
+        "changed": len(changed),
+        "repeated": len(repeated),
+    }
+    if max(len(missing_at), len(extra_at), len(changed), len(repeated)) > limit:
+        found["totals"] = totals
     return {**found, "by_column": by_column} if by_column else found
 
 

@@ -143,6 +143,15 @@ class DifferenceCounts(TypedDict):
     extra: int
 
 
+class ListTotals(TypedDict):
+    """How many rows of each kind differ; a changed row counts as `changed` only."""
+
+    missing: int
+    extra: int
+    changed: int
+    repeated: int
+
+
 class ChangedCell(TypedDict):
     """A cell of gold, and the predicted one in its place; until a report is made of them as a `Table` has them."""
 
@@ -181,6 +190,8 @@ class DifferenceReport(TypedDict, Generic[AnyRow]):
     extra: list[AnyRow]
     changed: list[ChangedRow[AnyRow]]
     repeated: list[RepeatedRow[AnyRow]]
+    totals: NotRequired[ListTotals]
+    """How many rows the lists would have in full; present if one has fewer."""
     by_column: NotRequired[list[ColumnDifference]]
     """Where paired rows of tables differ, the columns that differ in most rows first; present if any do."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -20,6 +21,9 @@ from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.reports.story import (
+    ARROW,
+    CAUSE_DIRECTION,
+    DIFFERENCE_DIRECTION,
     Differences,
     Notes,
     Part,
@@ -31,6 +35,7 @@ from pytest_queryeval.reports.story import (
     closest_text,
     differing_rows,
     edit_line,
+    shares_shown,
 )
 from pytest_queryeval.results.case_json import ShortLabels
 from pytest_queryeval.results.verdict import LINE_CHARACTERS, headline
@@ -83,7 +88,11 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
             case StoryQuery(name=name, text=text):
                 yield from _query(name, text, queries.get("predicted" if name == "gold" else "gold"))
             case StoryCause(cause=cause):
-                yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in cause["edits"])
+                lines = [edit_line(edit, CAUSE_CHARACTERS) for edit in cause["edits"]]
+                changed = next((at for at, edit in enumerate(cause["edits"]) if ARROW in edit["change"]), None)
+                yield from (
+                    f"  cause      {line}{f', {CAUSE_DIRECTION}' * (at == changed)}" for at, line in enumerate(lines)
+                )
             case StoryChallenge(summary=summary, counterexample=counterexample):
                 yield _line("challenge", summary)
                 if counterexample is not None:
@@ -184,14 +193,17 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     room = _room(len(difference["columns"]))
     excerpts_of = closest_excerpts(difference, room) | distinguishing_texts(difference, room)
-    yield from (f"    changed  | {line}" for line in column_lines(by_column, ROWS, LINE_CHARACTERS))
+    yield from (f"    {DIFFERENCE_DIRECTION} | {line}" for line in column_lines(by_column, ROWS, LINE_CHARACTERS))
     rows = list(differing_rows({**difference, "changed": []} if by_column else difference))
     if rows:
         yield f"    columns  | {_row(difference['columns'])}"
-    for differing in rows:
+    not_shown = shares_shown(full_difference, difference)
+    for differing, following in zip_longest(rows, rows[1:]):
         # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, excerpts_of)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
+        if differing.label in not_shown and (following is None or following.label != differing.label):
+            yield f"    {differing.label:<8} | … {not_shown[differing.label]}"
 
 
 def _row(

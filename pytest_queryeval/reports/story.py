@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias
 
 from pytest_queryeval.comparison.difference_texts import column_lines, shown_columns
 from pytest_queryeval.core.case_report import (
@@ -38,6 +38,11 @@ from pytest_queryeval.text.formatting import escape_line, excerpt_change, flow_t
 
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
+ARROW = " → "
+CAUSE_DIRECTION, DIFFERENCE_DIRECTION = (
+    "predicted → gold",
+    "gold → predicted",
+)  # what the arrows of edits and of differences mean
 VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "did not pass", None: "no threshold"}  # of a trial
 
 
@@ -123,6 +128,8 @@ class Differences:
     rows: Sequence[DifferingRow[Row]]
     by_column: Sequence[str]
     """Where paired rows differ, a line for each column."""
+    not_shown: Sequence[str]
+    """Of which kinds of rows not all are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +315,9 @@ def failure_summary(case: CaseReport) -> str:
     return "; ".join(findings(case))
 
 
-def findings(case: CaseReport) -> list[str]:
-    """Return the first edit that repairs the answer of a case that did not pass, if known, its message, and hints."""
-    edits = case["cause"]["edits"][:1] if case["cause"] is not None else []
+def findings(case: CaseReport, edits_shown: int = 1) -> list[str]:
+    """Return the first edits that repair the answer of a case that did not pass, if known, its message, and hints."""
+    edits = case["cause"]["edits"][:edits_shown] if case["cause"] is not None else []
     causes = [edit_line(edit, EDIT_CHARACTERS) for edit in edits if edit["clause"]]  # else the message says it
     return [*causes, first_line(case), *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
 
@@ -377,6 +384,18 @@ def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRo
     for repeated in difference["repeated"]:
         times = f"{repeated['gold']:,} in gold, {repeated['predicted']:,} in predicted"
         yield DifferingRow(label="repeated", row=repeated["row"], times=times)
+
+
+def shares_shown(whole: DifferenceReport[AnyRow], shown: DifferenceReport[AnyRow]) -> dict[str, str]:
+    """Return how many missing, extra and repeated rows of a difference are shown, of those of which not all are."""
+    lists: dict[str, tuple[int, int]] = {
+        "missing": (len(shown["missing"]), len(whole["missing"])),
+        "extra": (len(shown["extra"]), len(whole["extra"])),
+        "repeated": (len(shown["repeated"]), len(whole["repeated"])),
+    }
+    totals: Mapping[str, Any] = whole.get("totals", {})
+    shares = {name: (few, totals.get(name, listed)) for name, (few, listed) in lists.items()}
+    return {name: f"{few:,} of {total:,} shown" for name, (few, total) in shares.items() if 0 < few < total}
 
 
 def notes(case: CaseReport) -> Iterator[Note]:
@@ -460,4 +479,5 @@ def _differences(difference: DifferenceReport[Row], gold: QueryReport | None) ->
         columns=[*names, *[""] * width][:width],
         rows=rows,
         by_column=column_lines(difference.get("by_column", ())),
+        not_shown=[f"{label}: {text}" for label, text in shares_shown(difference, difference).items()],
     )

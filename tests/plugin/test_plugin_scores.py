@@ -38,7 +38,7 @@ def test_best_of_several_golds_counts_which_can_be_tables(suite, run_and_parse):
     assert (run.case("any")["gold"]["index"], run.case("any")["gold"]["query"]) == (1, None)
     assert run.case("none")["gold"]["index"] == 0
     run.result.stdout.fnmatch_lines(
-        ["  gold       | (a stored answer)", "    changed  | n differs in 1 of 2 rows: 3 → 2 (country FR)"]
+        ["  gold       | (a stored answer)", "    gold → predicted | n differs in 1 of 2 rows: 3 → 2 (country FR)"]
     )
     assert run.case("bad")["difference"]["changed"] == [{"gold": ["FR", 3], "predicted": ["FR", 2]}]
 

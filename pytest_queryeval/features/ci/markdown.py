@@ -42,7 +42,7 @@ from pytest_queryeval.reports.sections import (
     points,
     spider_lines,
 )
-from pytest_queryeval.reports.story import findings
+from pytest_queryeval.reports.story import CAUSE_DIRECTION, DIFFERENCE_DIRECTION, findings
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict, worst_first
@@ -53,6 +53,7 @@ MAX_COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more c
 REST = "<!-- all above fits a comment of GitHub -->"
 FAULTS_TITLE = "the cases that did not pass"
 MAX_PATHS = 3
+EDITS_SHOWN = 3  # of a case
 MAX_LISTED = 50  # gates, and cases in a comment
 MAX_COLUMNS = 23  # of a table of a group: its values, two counts and 20 metrics
 NOTICE_BYTES = 300  # for the notice that something was cut
@@ -197,11 +198,11 @@ def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, max_rows:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
 
     def row(case: CaseReport) -> str:
-        finding = "<br>".join(code_span(text, cell=True) for text in findings(case))
+        finding = "<br>".join(code_span(text, cell=True) for text in findings(case, EDITS_SHOWN))
         return table_row((code_span(case["nodeid"], cell=True), case["outcome"], finding))
 
     rows = map(row, cases[:max_rows])
-    head = table_head(("case", "outcome", "finding"))
+    head = table_head(("case", "outcome", f"finding (causes {CAUSE_DIRECTION}, differences {DIFFERENCE_DIRECTION})"))
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)
 
 

@@ -22,7 +22,14 @@ from pytest_queryeval.features.excel.run import write_run, write_statistics
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, MAX_COLUMNS, Column, Sheet, utc_time, value_at
 from pytest_queryeval.reports.blocks import abstention_columns, nested_value
 from pytest_queryeval.reports.sections import metrics_by_weight
-from pytest_queryeval.reports.story import causing_edits, edit_text, step_line, steps_text
+from pytest_queryeval.reports.story import (
+    CAUSE_DIRECTION,
+    DIFFERENCE_DIRECTION,
+    causing_edits,
+    edit_text,
+    step_line,
+    steps_text,
+)
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.verdict import first_line, listed_text, with_worst_cases
 
@@ -157,8 +164,17 @@ def _hints(case: CaseReport) -> str | None:
     return "\n".join(hint["text"] for hint in case.get("hints", ())) or None
 
 
-CAUSE = Column(header="cause", read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30)
-BY_COLUMN = Column(header="by column", read=_by_column, width=44, note="Where rows that are in both answers differ.")
+CAUSE = Column(
+    header=f"cause, {CAUSE_DIRECTION}",
+    read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None,
+    width=30,
+)
+BY_COLUMN = Column(
+    header=f"by column, {DIFFERENCE_DIRECTION}",
+    read=_by_column,
+    width=44,
+    note="Where rows that are in both answers differ.",
+)
 HINTS = Column(
     header="hint", read=_hints, width=30, note="What would accept the answer, of which only the form differs."
 )

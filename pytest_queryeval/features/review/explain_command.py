@@ -29,7 +29,10 @@ from pytest_queryeval.features.review.named_case import case_of, match_nodeid, r
 from pytest_queryeval.features.strength.counterexample import find_counterexample
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
+    ARROW,
+    CAUSE_DIRECTION,
     CELL_CHARACTERS,
+    DIFFERENCE_DIRECTION,
     Differences,
     Ending,
     Fact,
@@ -338,7 +341,8 @@ def _section(
         case StoryCause(cause=cause):
             repaired_query = cause["repaired_query"]
             is_tested = cause.get("tested") or repaired_query is None
-            yield "cause" if is_tested else "cause (compared on the source only)"
+            direction = f", {CAUSE_DIRECTION}" if any(ARROW in edit["change"] for edit in cause["edits"]) else ""
+            yield f"cause{direction}{'' if is_tested else ' (compared on the source only)'}"
             yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in cause["edits"])
             yield from _text_lines(repaired_query) if repaired_query is not None else ()
         case StoryChallenge(summary=summary, counterexample=counterexample):
@@ -346,13 +350,14 @@ def _section(
             yield f"{INDENT}{one_line(summary, LINE_CHARACTERS)}"
             yield from _text_lines(counterexample["script"]) if counterexample is not None else ()
         case Differences(rows=rows):
-            yield "difference"
+            yield f"difference, {DIFFERENCE_DIRECTION}" if part.by_column else "difference"
             yield f"{INDENT}{one_line(part.summary, LINE_CHARACTERS)}"
             yield from (f"{INDENT}{one_line(text, LINE_CHARACTERS)}" for text in part.by_column)
             width_of_rows = len(part.columns)
             header = ["", *map(Untrusted, part.columns)]
             cells = [(row.times or row.label, *_cells(row.row, width_of_rows)) for row in rows]
             yield from _indented([Table(header, cells)], width) if rows else ()
+            yield from (f"{INDENT}{text}" for text in part.not_shown)
         case Notes(notes=notes):
             yield "notes"
             yield from (f"{INDENT}{note.name:<10} {one_line_with_end(note.text, LINE_CHARACTERS)}" for note in notes)

@@ -25,6 +25,7 @@ from pytest_queryeval.reports.story import (
     problem_text,
     review_text,
     scores,
+    shares_shown,
     steps_text,
 )
 from pytest_queryeval.results.aggregation import is_accidental
@@ -223,6 +224,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         "difference": difference
         and with_exact_numbers({name: value for name, value in difference.items() if name != "by_column"}),
         "by_column": difference and column_lines(difference.get("by_column", ())),
+        "not_shown": difference and [f"{name}: {text}" for name, text in shares_shown(difference, difference).items()],
         "places": places
         if difference and len(places := shown_places(difference)) < len(difference.get("columns", ()))
         else None,

@@ -271,7 +271,8 @@ function causes(found, headline, failed) {
   if (!found?.edits?.length || found.edits.every(({ label, change }) => label === failed && change === headline)) return null;
   const edit = ({ label, clause, change }) =>
     make("li", {}, chip(oneLine(label, 40).replaceAll("-", " ")), clause && make("span", { class: "quiet" }, clause), change !== headline && make("span", { class: "code" }, change));
-  return make("ul", { class: "causes" }, found.edits.map(edit));
+  const isChange = found.edits.some(({ change }) => change.includes(" → "));
+  return make("div", {}, isChange ? make("p", { class: "quiet" }, "cause, predicted → gold") : null, make("ul", { class: "causes" }, found.edits.map(edit)));
 }
 
 function conversation(messages) {
@@ -323,7 +324,7 @@ function casePage(cases, place, details) {
   ];
   return [
     overview(cases, place, details, headline),
-    section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", bullets(details.by_column ?? []), differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms, details.places)),
+    section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", details.by_column ? make("p", { class: "quiet" }, "gold → predicted") : null, bullets(details.by_column ?? []), differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms, details.places), bullets(details.not_shown ?? [])),
     section("Hints", bullets(notes("hint"))),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
