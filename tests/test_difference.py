@@ -230,6 +230,11 @@ SUMMARIES = [
         'b has other keys in 1 of 1 row: ["x", "y"] → ["x", "z"] (a 1)',
     ),
     (
+        table((1, [*range(2000)])),
+        table((1, [*range(1000), 8.5, *range(1001, 2000)])),
+        "b[1000] differs in 1 of 1 row: 1000 → 8.5 (a 1)",
+    ),
+    (
         table((1, [*range(2000), 7])),
         table((1, [*range(1000), 8.5, *range(1000, 2000)])),
         "b lacks elements in 1 of 1 row: 7 (a 1); b (extra elements) in 1",

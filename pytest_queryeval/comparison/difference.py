@@ -48,7 +48,7 @@ from pytest_queryeval.text.formatting import (
     pluralize,
 )
 
-MAX_ELEMENTS = 100  # of a list or a struct that are compared one by one
+MAX_ELEMENTS = 100  # that are compared one by one: of lists those that differ, of structs all
 MAX_JSON = 200_000  # characters of the texts of a column that are compared by element if they are JSON
 
 
@@ -209,7 +209,7 @@ def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterato
                 return
             parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(gold, predicted, strict=False))]
             parts = [part for part in parts if not _are_equal(*part[1:], policy)]
-            if len(gold) != len(predicted) or len(gold) > MAX_ELEMENTS or len(missing) < len(parts):
+            if len(gold) != len(predicted) or len(parts) > MAX_ELEMENTS or len(missing) < len(parts):
                 yield from [(f"{name}{MISSING}", missing, ())] if missing else []
                 yield from [(f"{name}{EXTRA}", (), extra)] if extra else []
                 return
