@@ -203,6 +203,35 @@ def sorts(engine, table, random):
             (group[0][1], joined(row[3] for row in group), joined(row[4] for row in group)) for group in groups_of(rows)
         ],
     )
+    yield (
+        every,
+        f"SELECT g, {collect}(v, ',') AS c FROM (SELECT * FROM {table} ORDER BY k) AS t GROUP BY g",
+        lambda rows: [(group[0][1], joined(row[3] for row in by_key(group))) for group in groups_of(rows)],
+    )
+    sorted_rows = f"SELECT CAST(i AS TEXT) AS i, g, CAST(k AS TEXT) AS k FROM {table} ORDER BY k {way}"
+    yield (
+        every,
+        f"WITH t AS ({sorted_rows}) SELECT g, {collect}(i, '') AS c, {collect}(k, '') AS d FROM t GROUP BY g",
+        lambda rows: [
+            (group[0][1], *("".join(str(row[place]) for row in by_key(group, descending=down)) for place in (0, 2)))
+            for group in groups_of(rows)
+        ],
+    )
+    yield (
+        ("duckdb", "postgres"),
+        f"SELECT {collect}(v, ',' ORDER BY k), {collect}(CAST(w AS TEXT), ',' ORDER BY k) FROM {table} GROUP BY g",
+        lambda rows: [tuple(joined(row[at] for row in by_key(group)) for at in (3, 4)) for group in groups_of(rows)],
+    )
+    yield (
+        ("duckdb",),
+        f"SELECT g, first(v) AS f FROM (SELECT * FROM {table} ORDER BY k {way}) GROUP BY g",
+        lambda rows: [(it[1], it[3]) for group in groups_of(rows) for it in by_key(group, descending=down)[:1]],
+    )
+    yield (
+        every,
+        f"SELECT i, row_number() OVER () AS r FROM (SELECT * FROM {table} ORDER BY k) AS t",
+        lambda rows: [(row[0], at) for at, row in enumerate(by_key(rows), 1)],
+    )
     collected = f"WITH c AS (SELECT g, {collect}(v, ',') AS s FROM {table} GROUP BY g)"
     text = lambda group: joined(row[3] for row in group)  # noqa: E731
     yield (

@@ -166,6 +166,10 @@ IMPOSSIBLE = [
         f"WITH s AS (SELECT * {OF_A} ORDER BY pay), t AS (SELECT * FROM s) SELECT string_agg(name, ',') FROM t",
         [("Ann,Bob,Cy",)],
     ),
+    (
+        f"SELECT string_agg(name, ','), string_agg(id, ',') FROM (SELECT * {OF_A} ORDER BY pay) AS t",
+        [("Cy,Bob,Ann", "3,1,2")],
+    ),
     ("SELECT dept, name FROM (SELECT * FROM emp ORDER BY id) AS t GROUP BY dept", [("A", "Bob"), ("B", "Di")]),
     ("SELECT dept, name, max(pay) FROM emp GROUP BY dept ORDER BY max(pay) DESC LIMIT 1", [("A", "Cy", 5)]),
     ("SELECT dept, name, min(id), max(id) FROM emp GROUP BY dept", [("A", "Bob", 1, 3), ("B", "Di", 4, 4)]),

@@ -14,7 +14,9 @@ from sqlglot import exp
 
 from pytest_queryeval.languages.sql.columns import find_cte
 
-ChoiceKind: TypeAlias = Literal["limit", "distinct on", "window", "aggregate", "bare columns", "collection"]
+ChoiceKind: TypeAlias = Literal[
+    "limit", "distinct on", "window", "aggregate", "bare columns", "collection", "sorted input"
+]
 COLLECTIONS = (exp.GroupConcat, exp.ArrayAgg)
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
 _ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -26,9 +28,10 @@ _SORTING_DIALECTS = frozenset(("duckdb", "postgres"))  # which sort the rows of 
 
 
 class Choice(NamedTuple):
-    """A place that leaves the answer open: a window or an aggregate, else the query itself, with its name for readers.
+    """A place that leaves the answer open: a window or an aggregate, else the query itself, with a name for readers.
 
-    `query` is the SELECT, or of LIMIT also the set operation, that has it.
+    `query` is the SELECT, or of LIMIT also the set operation, that has it. Of a sorted input it is the nested SELECT
+    whose ORDER BY leaves open in which order another one reads its rows.
     """
 
     kind: ChoiceKind
@@ -43,7 +46,7 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
     for query in tree.find_all(exp.Select, exp.SetOperation):
         if not any(clause.args.get("recursive") for clause in _withs_around(query)):
             found += reversed([*_choices_of(query, dialect, is_top=query is top_query(tree))])
-    return found[::-1]
+    return [*{(choice.kind, id(choice.node)): choice for choice in found[::-1]}.values()]
 
 
 def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
@@ -79,26 +82,39 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         yield Choice("distinct on", query, query, f"DISTINCT ON {distinct.args['on'].sql(dialect=dialect)}")
-    nodes = [node for node in own_nodes(query) if isinstance(node, exp.Func | exp.Window)]
-    windows = [node for node in nodes if isinstance(node, exp.Window) and node.arg_key != "windows"]
-    decided = _decided_windows(windows, query)
-    calls = Counter(spelling(node) for node in nodes if _picks(node))
-    is_unsorted = not _reads_sorted(query)
+    yield from _sorted_inputs(query, dialect) if _reads_sorted(query) else _choices_among_rows(query, dialect)
+    for window in _decided_windows(query):
+        yield Choice("window", query, window, _window_name(window, query, dialect))
+
+
+def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
+    """Yield what takes any of the rows of a SELECT, which nothing sorts, or takes them in any order."""
+    nodes = [*own_nodes(select)]
+    calls = Counter(spelling(node) for node in nodes if picks(node))
+    are_sorted = all(map(_collects_sorted, (node for node in nodes if isinstance(node, COLLECTIONS))))
     for node in nodes:
-        if any(node is window for window in decided):
-            yield Choice("window", query, node, _window_name(node, query, dialect))
-        elif is_unsorted and dialect in _COLLECTING_DIALECTS and _collects(node):
-            yield Choice("collection", query, node, f"{node.sql(dialect=dialect)} without ORDER BY")
-        elif (
-            dialect in _SORTING_DIALECTS
-            and _picks(node)
-            and calls[spelling(node)] == 1  # else they are one
-            and (is_unsorted or node.find(exp.Order) is not None)
-        ):
-            yield Choice("aggregate", query, node, node.sql(dialect=dialect))
-    if is_unsorted and dialect == "sqlite" and (bare := bare_columns(query)):
+        if dialect in _COLLECTING_DIALECTS and _collects(node):
+            yield Choice("collection", select, node, f"{_text(node, dialect)} without ORDER BY")
+        elif dialect in _COLLECTING_DIALECTS and are_sorted and _collects_sorted(node):
+            yield Choice(
+                "aggregate", select, node, f"{_text(node, dialect)} over ties of {_keys_of(node.this, dialect)}"
+            )
+        elif dialect in _SORTING_DIALECTS and picks(node) and calls[spelling(node)] == 1:  # else they are one
+            yield Choice("aggregate", select, node, _text(node, dialect))
+    if dialect == "sqlite" and (bare := bare_columns(select)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
-        yield Choice("bare columns", query, query, f"{names} of any row of a group")
+        yield Choice("bare columns", select, select, f"{names} of any row of a group")
+
+
+def _sorted_inputs(select: exp.Select, dialect: str) -> Iterator[Choice]:
+    """Yield the queries in whose order a SELECT takes rows, where these may tie."""
+    windows = [window for window in _windows(select) if window_clauses(window, select).args.get("order") is None]
+    calls = [node for node in own_nodes(select) if _collects(node) or picks(node)]
+    parts = [_text(node, dialect) for node in (*calls, *windows)] or [it.sql(dialect) for it in bare_columns(select)]
+    if parts and dialect in _COLLECTING_DIALECTS:
+        for query in _sorting_queries(select):
+            names = ", ".join(dict.fromkeys(parts))
+            yield Choice("sorted input", query, query, f"{names} over ties of {_keys_of(query.args['order'], dialect)}")
 
 
 def _withs_around(node: exp.Expr) -> Iterator[exp.With]:
@@ -162,13 +178,17 @@ def sorting_of(window: exp.Expr, select: exp.Query) -> frozenset[str]:
     return frozenset({*(names - aliases.keys()), *(column.name.lower() for column in behind)})
 
 
-def _decided_windows(windows: Sequence[exp.Window], select: exp.Select) -> list[exp.Window]:
+def _windows(select: exp.Select) -> list[exp.Window]:
+    return [node for node in own_nodes(select) if isinstance(node, exp.Window) and node.arg_key != "windows"]
+
+
+def _decided_windows(select: exp.Select) -> list[exp.Window]:
     """Return the windows that further sort keys decide, and change nothing else.
 
     Windows that sort by the same columns may have the same order of rows: if keys cannot decide one of them, they
     decide none. Rows without order of their own have that of an input which is sorted.
     """
-    sensitive = [window for window in windows if _depends_on_ties(window, select)]
+    sensitive = [window for window in _windows(select) if _depends_on_ties(window, select)]
     undecidable = {sorting_of(window, select) for window in sensitive if not _is_decidable(window, select)}
     is_unsorted = not _reads_sorted(select)
     return [
@@ -206,10 +226,21 @@ def _window_name(window: exp.Expr, select: exp.Select, dialect: str) -> str:
     call = call_within(window).sql(dialect=dialect).lower()
     if order is None:
         return f"{call} over rows without order"
-    return f"{call} over ties of {', '.join(key.this.sql(dialect=dialect) for key in order.expressions)}"
+    return f"{call} over ties of {_keys_of(order, dialect)}"
 
 
-def _picks(node: exp.Expr) -> bool:
+def _keys_of(order: exp.Expr, dialect: str) -> str:
+    return ", ".join(key.this.sql(dialect=dialect) for key in order.expressions)
+
+
+def _text(node: exp.Expr, dialect: str) -> str:
+    """Return a call as text, with the name that the query has."""
+    call, text = call_within(node), node.sql(dialect=dialect)
+    name = call.meta.get("name")
+    return text.replace(text.partition("(")[0], name, 1) if name else text
+
+
+def picks(node: exp.Expr) -> bool:
     """Return whether an aggregate, such as ANY_VALUE, takes its value from one of several rows."""
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _PICKING_NAMES
     return (is_named or isinstance(node, _PICKING)) and not isinstance(_outside(node), exp.Window)
@@ -223,6 +254,25 @@ def _collects(node: exp.Expr) -> bool:
     if isinstance(_outside(node), exp.Window | exp.WithinGroup):
         return False
     return separator is None or (isinstance(separator, exp.Literal) and separator.is_string)
+
+
+def _collects_sorted(node: exp.Expr) -> bool:
+    """Return whether an aggregate makes a text or a list of rows in an order of its own, in which rows may tie."""
+    is_sorted = isinstance(node, COLLECTIONS) and isinstance(node.this, exp.Order)
+    return is_sorted and not isinstance(node.this.this, exp.Distinct) and not isinstance(_outside(node), exp.Window)
+
+
+def _sorting_queries(select: exp.Select) -> Iterator[exp.Select]:
+    """Yield the queries that sort the rows which a SELECT reads, without LIMIT, and are the only ones to sort them."""
+    for item in filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())]):
+        source = find_cte(item.this) if isinstance(item.this, exp.Table) else item.this
+        query = top_query(source.this) if isinstance(source, exp.CTE | exp.Subquery) else None
+        if not isinstance(query, exp.Select) or query.args.get("distinct") is not None:
+            continue
+        if query.args.get("order") is None:
+            yield from () if is_grouped(query) else _sorting_queries(query)
+        elif not _reads_sorted(query) and not any(map(query.args.get, ("limit", "offset"))):
+            yield query
 
 
 def _reads_sorted(select: exp.Select) -> bool:

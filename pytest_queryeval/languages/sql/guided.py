@@ -32,6 +32,7 @@ from pytest_queryeval.languages.sql.choices import (
     group_keys,
     is_grouped,
     own_nodes,
+    picks,
     sorting_of,
     spelling,
     top_query,
@@ -78,6 +79,14 @@ def _open_query(query: str, dialect: str, schema: Schema) -> OpenSqlQuery | None
     return None if reading is None else OpenSqlQuery(reading, dialect, schema)
 
 
+class _Element(NamedTuple):
+    """What a collection that is an output column collects, as an expression of the SELECT that decides its order."""
+
+    expression: exp.Expr
+    output: int
+    separator: str
+
+
 class _Answer(NamedTuple):
     """The answer of gold and a predicted one, with the predicted column for each of gold's columns that has one."""
 
@@ -111,6 +120,26 @@ class _Answer(NamedTuple):
         numbers = {row[:-1]: row[-1] for row in reversed(rows) if isinstance(row[-1], int)}
         return _case(known, numbers, max(numbers.values(), default=0) + 1)
 
+    def place(self, pairs: Sequence[Pair], element: _Element) -> exp.Expr | None:
+        """Return a key that is the place of an element in the collection of the predicted row with a row's values."""
+        if element.output not in self.alignment:
+            return None
+        known = [pair for pair in self.known(pairs) if pair[1] != element.output]
+        rows = set(self.rows([output for _, output in known])) if known else {()}
+        places: dict[Row, int] = {}
+        for row in self.predicted.rows:
+            others = tuple([row[self.alignment[output]] for _, output in known])
+            cell = row[self.alignment[element.output]]
+            cells = cell.split(element.separator) if isinstance(cell, str) and element.separator else cell
+            if (
+                others in rows
+                and isinstance(cells, list | tuple)
+                and len(places) + len(cells) <= MAX_CELLS // (1 + len(known))
+            ):
+                places = {(*others, str(value)): place for place, value in enumerate(cells)} | places
+        text = exp.cast(element.expression.copy(), exp.DataType.build("text"))
+        return _case([*known, (text, element.output)], places, len(places))
+
     def cells(self, columns: Sequence[exp.Expr], dialect: str) -> exp.Expr | None:
         """Return how many of a row's cells the predicted answer has anywhere, as texts."""
         cells = chain.from_iterable(self.predicted.rows[:MAX_CELLS])
@@ -137,6 +166,8 @@ class OpenSqlQuery:
         self._choices = sortable_choices(self._tree, dialect, schema.tables)
         self._columns = Columns(schema.tables, dialect)
         self._pairs: defaultdict[int, list[Pair]] = defaultdict(list)  # by the SELECT
+        self._elements: defaultdict[int, list[_Element]] = defaultdict(list)  # by the call, or the SELECT that it reads
+        self._numbers: defaultdict[int, list[int]] = defaultdict(list)  # outputs that number its rows, by the SELECT
         self._origins: dict[Column, int] = {}
         self._collected: defaultdict[int, list[int]] = defaultdict(list)  # outputs by the call; -1 where not free
         self._width = 0
@@ -206,31 +237,59 @@ class OpenSqlQuery:
         call = call_within(expression)
         if isinstance(call, COLLECTIONS):
             self._collected[id(call)].append(output if is_free and not _reads(select, {item_name}, expression) else -1)
+            separator = call.args.get("separator")
+            self._trace_element(
+                select, call, _Element(_argument(call), output, "," if separator is None else separator.name)
+            )
         elif isinstance(call, exp.Subquery) and isinstance(inner := call.this, exp.Select):
             is_free = is_free and not is_grouped(select) and not _reads(select, {item_name}, expression)
             self._trace(inner, 0, inner.expressions[0].unalias(), output, is_free=is_free)
             return
-        value = value_of_row(expression)
+        elif isinstance(expression, exp.Window) and isinstance(call, exp.RowNumber):
+            for inner in names.sources.values():
+                self._numbers[id(inner.select)].append(output)
+        value = _argument(call) if picks(call) else value_of_row(expression)
+        is_free = is_free and not picks(call)
+        if (read := self._source_of(select, value)) is None:
+            return
+        alias, columns = read
+        source = names.sources[alias]
+        if source.select is None:
+            if value is columns[0]:
+                self._origins[source.node.name.lower(), value.name.lower()] = output
+            return
+        if (inner_value := _value_behind(source, value, columns)) is None:
+            return
+        is_free = is_free and value is columns[0] and not is_grouped(select) and self._is_read_once(source)
+        is_free = is_free and not _reads(select, {item_name, value.name.lower(), alias}, value, source.node)
+        inner_place = [*(source.columns or {})].index(columns[0].name.lower())
+        self._trace(source.select, inner_place, inner_value, output, is_free=is_free)
+
+    def _trace_element(self, select: exp.Select, node: exp.Expr, element: _Element) -> None:
+        """Note the expressions, of a collection in a SELECT and of the SELECTs that it reads, that have its elements.
+
+        `node` is the collection, or the SELECT where it reads this one.
+        """
+        if element.expression.find(exp.Window, exp.Query) is None:
+            self._elements[id(node)].append(element)
+        read = self._source_of(select, element.expression)
+        source = self._columns.names(select).sources[read[0]] if read is not None else None
+        if read is None or source is None or source.select is None:
+            return
+        if (value := _value_behind(source, element.expression, read[1])) is not None:
+            self._trace_element(source.select, source.select, element._replace(expression=value))
+
+    def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
+        """Return the item of FROM that all columns of an expression are of, by its alias, and these columns."""
+        names = self._columns.names(select)
         columns = [
             column for column in value.find_all(exp.Column) if value.find(exp.AggFunc, exp.Query, exp.Window) is None
         ]
         matches = [names.find(column.table.lower(), column.name.lower()) for column in columns]
         is_of_one = bool(columns) and all(column.name for column in columns) and matches == matches[:1] * len(matches)
         if not is_of_one or matches[0] is None or matches[0][0] is not names:
-            return
-        source = names.sources[matches[0][1]]
-        if source.select is None:
-            if value is columns[0]:
-                self._origins[source.node.name.lower(), value.name.lower()] = output
-            return
-        expressions = source.columns or {}
-        read = [expressions.get(column.name.lower()) for column in columns]
-        if None in read:
-            return
-        is_free = is_free and value is columns[0] and not is_grouped(select) and self._is_read_once(source)
-        is_free = is_free and not _reads(select, {item_name, value.name.lower(), matches[0][1]}, value, source.node)
-        inner_place = [*expressions].index(columns[0].name.lower())
-        self._trace(source.select, inner_place, _with(value, columns, read), output, is_free=is_free)
+            return None
+        return matches[0][1], columns
 
     def _is_read_once(self, source: FromItem) -> bool:
         """Return whether an item of FROM is one SELECT that nothing else in the query reads."""
@@ -264,7 +323,7 @@ class OpenSqlQuery:
         """Return what the keys of a choice may read: expressions with the values of output columns, and all columns."""
         query = choice.query
         assert isinstance(query, exp.Select)
-        reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on")
+        reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on", "sorted input")
         hidden = (exp.Window, exp.Query) if reads_groups else (exp.Window, exp.Query, exp.AggFunc)
         pairs = [(item, output) for item, output in self._pairs[id(query)] if item.find(*hidden) is None]
         if reads_groups:
@@ -290,7 +349,9 @@ class OpenSqlQuery:
         self, choice: Choice, pairs: Sequence[Pair], others: Sequence[exp.Expr], way: Way, answer: _Answer
     ) -> list[exp.Ordered]:
         """Return the sort keys of a choice that reads these expressions, the most important one first."""
-        keys: list[exp.Ordered] = []
+        places = [answer.place(pairs, element) for element in self._elements[id(choice.node)]]
+        numbers = [answer.number(pairs, output) for output in self._numbers[id(choice.node)]]
+        keys = [ordered(key) for key in (*places, *numbers) if key is not None]
         preferences = [pairs]
         if isinstance(call_within(choice.node), exp.RowNumber):
             numbered = (output for item, output in self._pairs[id(choice.query)] if item is choice.node)
@@ -311,6 +372,8 @@ class OpenSqlQuery:
     def _value(self, choice: Choice) -> Pair | None:
         """Return the item that has the call of a window or an aggregate, with the value of a row in its place."""
         call = choice.node
+        if isinstance(call, COLLECTIONS):
+            return None
         while isinstance(call.parent, WRAPPERS):
             call = call.parent
         for item, output in self._pairs[id(choice.query)] if choice.kind in ("window", "aggregate") else ():
@@ -423,10 +486,18 @@ def _columns_of(names: Names) -> Iterator[exp.Column]:
             )
 
 
+def _value_behind(source: FromItem, value: exp.Expr, columns: Sequence[exp.Column]) -> exp.Expr | None:
+    """Return an expression in terms of the SELECT that its columns are of; None if one of these is not known."""
+    read = [(source.columns or {}).get(column.name.lower()) for column in columns]
+    return None if None in read else _with(value, columns, read)
+
+
 def _argument(node: exp.Expr) -> exp.Expr:
     """Return the argument that has the value of a call."""
     call = call_within(node)
     argument = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]
     assert isinstance(argument, exp.Expr)
     return argument.this if isinstance(argument, exp.Order) else argument
 
@@ -440,8 +511,9 @@ def _group_of(choice: Choice) -> Sequence[exp.Expr]:
 
 def _order_of(choice: Choice) -> object:
     """Return the same value for choices among the same rows in the same order."""
-    is_window = choice.kind == "window"
-    return (id(choice.query), sorting_of(choice.node, choice.query)) if is_window else id(choice.node)
+    if choice.kind == "window":
+        return id(choice.query), sorting_of(choice.node, choice.query)
+    return (id(choice.query), "collections") if isinstance(choice.node, COLLECTIONS) else id(choice.node)
 
 
 def _number(node: exp.Expr) -> int:
