@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import RUN_METRICS, Better
 
+FIELD = "field["  # begins the names of metrics by field
+
 
 def score_of(metric: str, case: CaseReport) -> float | None:
     """Return the score that a case has of a metric, or what it adds to a run metric; None if there is neither."""
@@ -17,10 +19,18 @@ def score_of(metric: str, case: CaseReport) -> float | None:
 
 
 def compared_scores(metric: str, before: CaseReport, after: CaseReport) -> tuple[float | None, float | None]:
-    """Return the scores of a case in two runs; none where the metric was defined otherwise in one of them."""
+    """Return the scores of a case in two runs; none where the metric was defined otherwise in one of them.
+
+    A run that did not compute `field[PATH]` has the score among those of its fields, if the path leads to one field.
+    """
     if is_defined_otherwise(metric, before, after):
         return None, None
-    return score_of(metric, before), score_of(metric, after)
+    earlier_score = score_of(metric, before)
+    if metric not in before["scores"] and metric.startswith(FIELD):
+        path, scores = metric.removeprefix(FIELD).removesuffix("]"), before.get("field_scores", {})
+        within = [name for name in scores if name == path or name.startswith((f"{path}.", f"{path}["))]
+        earlier_score = scores[path] if within == [path] else None
+    return earlier_score, score_of(metric, after)
 
 
 def is_defined_otherwise(metric: str, before: CaseReport, after: CaseReport) -> bool:

@@ -23,6 +23,7 @@ from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
+from pytest_queryeval.results.baseline.pairs import FIELD
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates.rules import is_without_prediction, requests, score_with_errors
 from pytest_queryeval.text.formatting import limits_text, pluralize, signed
@@ -30,6 +31,7 @@ from pytest_queryeval.text.formatting import limits_text, pluralize, signed
 NO_CASE = "no case was evaluated"
 NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
+NOT_IN_FIELDS = f"{NOT_COMPARABLE}: name one field of its report, or write the report again with this gate"
 NO_BASELINE = "no baseline was given"
 OFF = "gates are off"
 # Evaluate gates on all of their cases, on those that ran, or leave them to `queryeval merge`.
@@ -399,5 +401,6 @@ class GateEvidence:
     def _why_no_value(self) -> str:
         """Return why a gate has no value over cases that were evaluated."""
         if self._rule.no_value or self._rule.needs_baseline:
-            return self._rule.no_value.format(**self.gate) or NOT_COMPARABLE
+            not_comparable = NOT_IN_FIELDS if self.gate["metric"].startswith(FIELD) else NOT_COMPARABLE
+            return self._rule.no_value.format(**self.gate) or not_comparable
         return NO_CASE if self.gate["metric"] == PASS_RATE else NO_SCORE

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,26 @@ def test_a_gate_on_a_field(least, is_met):
     (gate,) = json.loads(Path("r.json").read_bytes())["gates"]
 
     assert (gate["value"], gate["n"], gate["unscored"], gate["ok"]) == (2.5 / 4, 4, 1, is_met)
+
+
+@pytest.mark.parametrize(
+    ("metric", "change"),
+    [
+        ("field[$.items[*].price]", -0.375),
+        ("field[$.id]", 0),
+        ("field[$.items]", "no case has a value in the baseline as well: name one field of its report, or write"),
+    ],
+)
+def test_a_gate_on_a_field_compares_with_the_fields_of_a_baseline_that_did_not_compute_it(metric, change):
+    write(f"kind: json\non_miss: xfail\ncases:\n{CASES}")
+    main(["evaluate", ".", "--report", "before.json"])
+    write(f'gates:\n  - no_regression: {{metric: "{metric}"}}\n', "queryeval.yaml")
+    write(f"kind: json\non_miss: xfail\ncases:\n{re.sub('(predicted: .*)price: 2.5', chr(92) + '1price: 9', CASES)}")
+
+    main(["evaluate", ".", "--baseline", "before.json", "--report", "after.json"])
+
+    (gate,) = json.loads(Path("after.json").read_bytes())["gates"]
+    assert gate["reason"].startswith(change) if isinstance(change, str) else gate["value"] == change
 
 
 def test_every_format_shows_the_fields_and_what_fell_since_the_baseline(monkeypatch):
