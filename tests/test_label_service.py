@@ -63,6 +63,16 @@ def test_other_services_and_other_uses_are_refused_on_files(run, query):
     assert run(query).error.kind == "unsafe"
 
 
+def test_a_prefix_that_is_not_declared_is_named(hosts, tmp_path):
+    (tmp_path / "g.ttl").write_text(wikidata.TURTLE, encoding="utf-8")
+    query = f"SELECT ?iLabel {{ ?i ?p ?c SERVICE wikibase:label {{ {EN} }} }}"
+
+    failure = execute(hosts, source_of("rdf", tmp_path, files="g.ttl"), query).error
+
+    assert failure.kind == "invalid"
+    assert "or `prefixes: wikidata` to the source" in failure.message
+
+
 def test_labels_that_the_query_binds_itself_are_left_alone(run):
     service = 'SERVICE wikibase:label { bd:serviceParam wikibase:language "de" }'
     pattern = "?item wdt:P2 7 ; rdfs:label ?itemLabel FILTER(LANG(?itemLabel) = 'en')"

@@ -33,7 +33,7 @@ LINE_CHARACTERS = 160
 REMEDIES = {
     "timeout": ": raise `timeout` if a right query may take longer",
     "empty": ": check why the system returned no text",
-    "unsafe": ": the system has to return a query that only reads",
+    "unsafe": ": the system has to return a query that only reads its own source",
 }  # by the kind of the failure
 WITHOUT_EXPLAIN = ": the system has to return the query without EXPLAIN"
 

@@ -20,6 +20,8 @@ from pytest_queryeval.languages.sparql.query import (
     COMMON_PREFIXES,
     FORMS,
     UPDATES,
+    WIKIBASE,
+    WIKIBASE_LABEL,
     QueryOutline,
     read_query,
     unclosed_bracket,
@@ -124,6 +126,14 @@ def _refusal(query: QueryOutline) -> Failure | None:
         return Failure(kind="invalid", message=_placed(mistake, query.text) if mistake else unknown)
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
+    if "wikibase:label" in query.services:
+        remedy = f"add `PREFIX wikibase: <{WIKIBASE}>` to the query, or `prefixes: wikidata` to the source"
+        return Failure(kind="invalid", message=f"the prefix wikibase: is not declared: {remedy}")
+    if query.services == (WIKIBASE_LABEL,):
+        problem = (
+            "SERVICE wikibase:label cannot be read here: its group has to bind what it names, by columns with names"
+        )
+        return Failure(kind="unsafe", message=problem)
     if query.services:
         return Failure(kind="unsafe", message="SERVICE is refused, because a query may only ask its own source")
     return None

@@ -15,7 +15,12 @@ from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql import ASK_COLUMNS, GRAPH_COLUMNS, csv_term, graph_table, refusal, stated_term
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
-from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query
+from pytest_queryeval.languages.sparql.query import (
+    WIKIBASE_LABEL,
+    declared_prefixes,
+    missing_prefixes,
+    read_query,
+)
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
@@ -47,6 +52,8 @@ class Sparql(QueryLanguage):
         return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
 
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
+        if read_query(query).services == (WIKIBASE_LABEL,):
+            return "move it to the group that binds the entity, and name the columns in place of `*`"
         if "`service:" in message or not read_query(query).services:
             return super().refusal_remedy(query, message, case)
         return "leave it out, or use an endpoint that allows it, `source: {endpoint: {url: URL, service: true}}`"
