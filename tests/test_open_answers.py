@@ -195,3 +195,24 @@ def test_what_depends_on_a_choice_follows_it(engine, tmp_path):
     assert [
         (case["id"], case["outcome"], case["message"]) for case in report["cases"] if case["outcome"] != "failed"
     ] == []
+
+
+def test_the_note_of_a_rejected_answer_says_what_to_do_in_the_words_of_gold(tmp_path):
+    (tmp_path / "s.sql").write_text(STAFF)
+    gold = "SELECT dept, max_by(name, pay), list(pay) FROM emp GROUP BY dept"
+    answer = {"predicted_table": {"columns": ["d", "n", "l"], "rows": [["A", "Cy", [5, 5, 4]], ["B", "Di", [3]]]}}
+    case = {"id": "a", "question": "q", "gold": gold, **answer}
+    suite = {
+        "kind": "sql",
+        "source": {"duckdb": {"script": "s.sql"}},
+        "metrics": ["execution_accuracy"],
+        "cases": [case],
+    }
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps(suite))
+
+    report = evaluate(load_cases(tmp_path / "s.queryeval.yaml"), cause="off")
+
+    (note,) = report["cases"][0]["details"]["notes"]
+    assert "(max_by(name, pay); list(pay) without ORDER BY); 1 of its other answers was tried" in note
+    assert "predicted may be right nevertheless" in note
+    assert "`gold_any`" in note

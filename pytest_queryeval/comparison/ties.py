@@ -104,7 +104,7 @@ class OpenQuery(Protocol):
     def decided(self, first: str = "") -> list[str]:
         """Return the query with its choices decided by all columns, ascending and descending; none if it has no keys.
 
-        With `first`, one of `deciding_columns`, choices are decided by that before, ascending both times.
+        With `first`, one of `deciding_columns`, choices are decided by that before, always ascending.
         """
 
     def deciding_columns(self) -> list[str]:

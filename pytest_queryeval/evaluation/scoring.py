@@ -45,7 +45,10 @@ UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at it
 TWO_SOURCES = "gold and predicted run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
 DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({choices}), and predicted's is one that it may give"
-NO_ANSWER = "choices: gold leaves its answer open ({choices}); {number} of its other answers {was} tried"
+NO_ANSWER = (
+    "choices: gold leaves its answer open ({choices}); {number} of its other answers {tried}, and predicted may be "
+    "right nevertheless: let gold decide by a further sort key, or state more answers under `gold_any`"
+)
 DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
 
 
@@ -301,7 +304,7 @@ class Scoring:
             return None
         choices, number = "; ".join(query.choices), 0
         for guided in query.guided(answer, predicted, likely_alignments(answer, predicted, settings.policy)):
-            if number and not self._may_try_again(number):
+            if number >= (MAX_TRIES if self._is_gold_local else 1):
                 break
             number += 1
             table = self._answer_to(guided, predicted)
@@ -316,13 +319,16 @@ class Scoring:
             if query.fixed_columns is not None and Counter(table.rows) == Counter(own_rows):
                 break  # the choice makes no difference, or none that predicted asks for
         if number:
-            self._note([NO_ANSWER.format(choices=choices, number=number, was="was" if number == 1 else "were")])
+            tried = (
+                "were tried" if number > 1 else "was tried" if self._is_gold_local else "was tried, as on any server"
+            )
+            self._note([NO_ANSWER.format(choices=choices, number=number, tried=tried)])
         return None
 
-    def _may_try_again(self, number: int) -> bool:
-        """Return whether gold may run once more after `number` further executions."""
+    @property
+    def _is_gold_local(self) -> bool:
         source = self._gold_case.settings.source
-        return number < MAX_TRIES and source is not None and is_local(source)
+        return source is not None and is_local(source)
 
     def _answer_to(self, guided: GuidedQuery, predicted: Table) -> Table | None:
         """Return another answer of gold, with the columns that count and the order of its rows; None if it fails."""

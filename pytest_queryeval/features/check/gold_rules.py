@@ -279,17 +279,19 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
 
 
 def _differing_rows(gold: GoldRun, queries: Sequence[str]) -> tuple[str, ...] | None:
-    """Return a row that only the answer to each of two queries has, as text; none if these are equal.
+    """Return a row that only the answer to each of two of the queries has, as text; none if all answers are equal.
 
     None if there are no two queries, or one of them cannot be run.
     """
     policy = replace(gold.case.settings.policy, row_order="ignore")
     answers = [gold.run(query) for query in queries]
     tables = [project(answer, policy.gold_columns) for answer in answers if answer is not None]
-    if len(tables) < 2:
+    if len(tables) < max(2, len(queries)):
         return None
-    if equal_tables(tables[0], tables[1], policy):
+    other = next((table for table in tables[1:] if not equal_tables(tables[0], table, policy)), None)
+    if other is None:
         return ()
+    tables = [tables[0], other]
     canonical = [canonical_rows(table, policy) for table in tables]
     counts = [Counter(rows) for rows in canonical]
     texts = []

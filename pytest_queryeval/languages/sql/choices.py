@@ -94,13 +94,13 @@ def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
     are_sorted = all(map(_collects_sorted, (node for node in nodes if isinstance(node, COLLECTIONS))))
     for node in nodes:
         if dialect in _COLLECTING_DIALECTS and _collects(node):
-            yield Choice("collection", select, node, f"{_text(node, dialect)} without ORDER BY")
+            yield Choice("collection", select, node, f"{node.sql(dialect=dialect)} without ORDER BY")
         elif dialect in _COLLECTING_DIALECTS and are_sorted and _collects_sorted(node):
             yield Choice(
-                "aggregate", select, node, f"{_text(node, dialect)} over ties of {_keys_of(node.this, dialect)}"
+                "aggregate", select, node, f"{node.sql(dialect=dialect)} over ties of {_keys_of(node.this, dialect)}"
             )
         elif dialect in _SORTING_DIALECTS and picks(node) and calls[spelling(node)] == 1:  # else they are one
-            yield Choice("aggregate", select, node, _text(node, dialect))
+            yield Choice("aggregate", select, node, node.sql(dialect=dialect))
     if dialect == "sqlite" and (bare := bare_columns(select)):
         names = ", ".join(dict.fromkeys(column.sql(dialect=dialect) for column in bare))
         yield Choice("bare columns", select, select, f"{names} of any row of a group")
@@ -110,7 +110,9 @@ def _sorted_inputs(select: exp.Select, dialect: str) -> Iterator[Choice]:
     """Yield the queries in whose order a SELECT takes rows, where these may tie."""
     windows = [window for window in _windows(select) if window_clauses(window, select).args.get("order") is None]
     calls = [node for node in own_nodes(select) if _collects(node) or picks(node)]
-    parts = [_text(node, dialect) for node in (*calls, *windows)] or [it.sql(dialect) for it in bare_columns(select)]
+    parts = [node.sql(dialect=dialect) for node in (*calls, *windows)] or [
+        it.sql(dialect) for it in bare_columns(select)
+    ]
     if parts and dialect in _COLLECTING_DIALECTS:
         for query in _sorting_queries(select):
             names = ", ".join(dict.fromkeys(parts))
@@ -231,13 +233,6 @@ def _window_name(window: exp.Expr, select: exp.Select, dialect: str) -> str:
 
 def _keys_of(order: exp.Expr, dialect: str) -> str:
     return ", ".join(key.this.sql(dialect=dialect) for key in order.expressions)
-
-
-def _text(node: exp.Expr, dialect: str) -> str:
-    """Return a call as text, with the name that the query has."""
-    call, text = call_within(node), node.sql(dialect=dialect)
-    name = call.meta.get("name")
-    return text.replace(text.partition("(")[0], name, 1) if name else text
 
 
 def picks(node: exp.Expr) -> bool:

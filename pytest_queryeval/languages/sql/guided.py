@@ -6,6 +6,7 @@ returns an answer that the query may have.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -47,6 +48,12 @@ WAYS: tuple[Way, ...] = get_args(Way)
 MAX_CELLS = 1_000  # of the predicted answer, as literals in a query
 MAX_CHOICES = 20
 FUNCTIONS = ("string_agg", "group_concat", "array_agg", "list")
+_SYNONYMS = (
+    ("string_agg", "group_concat", "listagg"),
+    ("array_agg", "list"),
+    ("arg_max", "argmax", "max_by"),
+    ("arg_min", "argmin", "min_by"),
+)
 
 
 class _Reading(NamedTuple):
@@ -64,8 +71,20 @@ def _read(query: str, dialect: str) -> _Reading | None:
     tree = parse_query(query, dialect).whole_tree if dialect else None
     if not isinstance(tree, exp.Query) or not 0 < len(choices := choices_in(tree, dialect)) <= MAX_CHOICES:
         return None
-    names = tuple(dict.fromkeys(choice.name for choice in choices))
+    names = tuple(dict.fromkeys(_as_written(choice.name, query) for choice in choices))
     return _Reading(tree, names, fixed_columns(tree, choices))
+
+
+def _as_written(text: str, query: str) -> str:
+    """Return a text about a query with the names of functions that the query has, where the parser knows others."""
+    called = re.findall(r"\w+(?=\s*\()", query)
+
+    def written(match: re.Match[str]) -> str:
+        own = match[0].lower()
+        names = next((names for names in _SYNONYMS if own in names), (own,))
+        return next((name for name in called if name.lower() in names), match[0])
+
+    return re.sub(r"\w+(?=\()", written, text)
 
 
 def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSqlQuery | None:
@@ -206,11 +225,13 @@ class OpenSqlQuery:
     def decided(self, first: str = "") -> list[str]:
         """Return the query with its choices decided by all columns, ascending and descending.
 
-        With `first`, the text of a column, choices that can read it are decided by it before, ascending both times.
+        With `first`, the text of a column, choices that can read it are decided by it before, always ascending, and a
+        third query has the other columns in reverse.
         """
         texts = []
-        for way in WAYS[1:]:
-            keys_of_choices = self._keys_of_choices(way, NO_ANSWER)
+        orders: list[tuple[Way, int]] = [("ascending", 1), ("descending", 1), ("ascending", -1)]
+        for way, step in orders[: 3 if first else 2]:
+            keys_of_choices = [keys[::step] for keys in self._keys_of_choices(way, NO_ANSWER)]
             for keys in keys_of_choices:
                 chosen = [ordered(key.this.copy()) for key in keys if key.this.sql(dialect=self._dialect) == first]
                 keys[:0] = chosen[:1]
