@@ -187,6 +187,7 @@ class OpenSqlQuery:
         self._pairs: defaultdict[int, list[Pair]] = defaultdict(list)  # by the SELECT
         self._elements: defaultdict[int, list[_Element]] = defaultdict(list)  # by the call, or the SELECT that it reads
         self._numbers: defaultdict[int, list[int]] = defaultdict(list)  # outputs that number its rows, by the SELECT
+        self._picked: set[int] = set()  # outputs that are of one row of a group, not the same for all of its rows
         self._origins: dict[Column, int] = {}
         self._collected: defaultdict[int, list[int]] = defaultdict(list)  # outputs by the call; -1 where not free
         self._width = 0
@@ -269,8 +270,10 @@ class OpenSqlQuery:
         elif isinstance(expression, exp.Window) and isinstance(call, exp.RowNumber):
             for inner in names.sources.values():
                 self._numbers[id(inner.select)].append(output)
-        value = _argument(call) if picks(call) else value_of_row(expression)
-        is_free = is_free and not picks(call)
+        value = value_of_row(expression)
+        if picks(call):
+            self._picked.add(output)
+            value, is_free = _argument(call), False
         if (read := self._source_of(select, value)) is None:
             return
         alias, columns = read
@@ -370,7 +373,8 @@ class OpenSqlQuery:
         self, choice: Choice, pairs: Sequence[Pair], others: Sequence[exp.Expr], way: Way, answer: _Answer
     ) -> list[exp.Ordered]:
         """Return the sort keys of a choice that reads these expressions, the most important one first."""
-        places = [answer.place(pairs, element) for element in self._elements[id(choice.node)]]
+        of_groups = [pair for pair in pairs if pair[1] not in self._picked]
+        places = [answer.place(of_groups, element) for element in self._elements[id(choice.node)]]
         numbers = [answer.number(pairs, output) for output in self._numbers[id(choice.node)]]
         keys = [ordered(key) for key in (*places, *numbers) if key is not None]
         preferences = [pairs]
