@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -43,52 +43,33 @@ class _Block(NamedTuple):
 
 
 class CodeBlock(NamedTuple):
-    """A fenced block: its fence and info string, its content, and whether a fence closes it."""
+    """A fenced block: its fence and info string, its content and its first line, and whether a fence closes it."""
 
     fence: str
     info: str
     content: str
+    line: int
     is_closed: bool
 
     @property
     def language(self) -> str:
         """The first word of the info string, in lower case."""
-        return _first_word(self.info)
-
-
-def fenced_content(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
-    r"""Return the content of the one fenced code block in a text, and its first line; else the text itself, and 1.
-
-    Of several blocks it is the only one whose info string begins with one of the `languages`, in any case. Fences
-    are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
-    has no line end at its end. The time is linear in the text.
-
-    >>> fenced_content("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
-    ('{}', 3)
-    >>> fenced_content("SELECT 1"), fenced_content("```\nSELECT 1\n```\n```\nSELECT 2\n```")[1]
-    (('SELECT 1', 1), 1)
-    """
-    blocks: list[_Block] = []
-    only: _Block | None = None
-    for number, block in enumerate(_blocks(text)):
-        only = block if number == 0 else None
-        if _first_word(block.info) in languages:
-            blocks.append(block)
-        if (number and not languages) or len(blocks) > 1:
-            return text, 1
-    chosen = only or (blocks[0] if blocks else None)
-    return (text, 1) if chosen is None else (_content(text, chosen), text.count("\n", 0, chosen.start - 1) + 2)
-
-
-def has_several_blocks(text: str) -> bool:
-    """Return whether a text has more than one fenced code block."""
-    return len(list(islice(_blocks(text), 2))) > 1
+        return next(iter(self.info.lower().split(maxsplit=1)), "")
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
-    """Yield the fenced code blocks of a text, as `fenced_content` finds them."""
+    r"""Yield the fenced code blocks of a text.
+
+    Fences are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The
+    content has no line end at its end. The time is linear in the text.
+
+    >>> [(block.language, block.content, block.line) for block in code_blocks("It is:\n```json\n{}\n```")]
+    [('json', '{}', 3)]
+    """
+    line, counted = 1, 0
     for block in _blocks(text):
-        yield CodeBlock(block.fence, block.info.strip(), _content(text, block), is_closed=block.end < len(text))
+        line, counted = line + text.count("\n", counted, block.start), block.start
+        yield CodeBlock(block.fence, block.info.strip(), _content(text, block), line, is_closed=block.end < len(text))
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -106,11 +87,6 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 def _block(opening: re.Match[str], end: int) -> _Block:
     return _Block(fence=opening[2], info=opening[3], indentation=len(opening[1]), start=opening.end(), end=end)
-
-
-def _first_word(info: str) -> str:
-    words = info.split(maxsplit=1)
-    return words[0].lower() if words else ""
 
 
 def _content(text: str, block: _Block) -> str:
@@ -136,7 +112,7 @@ def lookalike(query: str, parts: re.Pattern[str]) -> str:
 
 MAX_ANSWER = 2**18  # characters; no query has more, and an answer is read several times
 TOO_LONG = f"the answer has more than {MAX_ANSWER:,} characters, so it was not searched for a query"
-NO_END = "the answer ends within its reasoning"
+NO_END = "the answer ends within its reasoning: raise the token limit of the model if that has cut it"
 GOES_ON = "the answer begins with a query, and more text follows"
 _AFTER_REASONING = "from the text after reasoning"
 _AFTER_LABEL = "from the text after a label"
@@ -152,12 +128,21 @@ ALIKE = 0.8  # the share of equal characters from which a word is taken for a mi
 MIN_WORDS = 3  # of a sentence
 MAX_PROSE = 60  # characters of it in a message
 
-_TAGS = r"(?i:</?think(?:ing)?>)"
+# Ends of reasoning, and its beginnings. Some of these are names of a query as well, and no tags within its lines.
+_ATTRIBUTES = r"""(?:\s++[\w-]++=(?:"[^"<>]*+"|'[^'<>]*+'))*+\s*+"""
+_END_TAG = (
+    r"(?i:</(?:think(?:ing)?|thoughts?|reasoning|scratchpad|reflection)>)|(?-i:\[/THINK\])"
+    r"|<\|channel\|>final[^<\n]*+(?:<\|constrain\|>[^<\n]*+)?<\|message\|>"
+)
+_FIRM_TAG = rf"(?i:<think(?:ing)?{_ATTRIBUTES}>)|<\|channel\|>(?:analysis|commentary)"
+_OTHER_TAG = rf"(?i:<(?:thoughts?|reasoning|scratchpad|reflection){_ATTRIBUTES}>)|(?-i:\[THINK\])"
+_TAGS = rf"(?:{_END_TAG}|{_FIRM_TAG}|^[ \t]*+(?:{_OTHER_TAG}))"
 # Lines that a query has only in strings, quoted names and comments, and tags that it has only in strings.
 _MARKS = rf"^[ ]{{0,3}}(?:`{{3,}}+[^`\n]*+$|~{{3,}})|{_TAGS}"
 _MARK = re.compile(_MARKS, re.MULTILINE)
-_TAG = re.compile(r"<(?P<ends>/?)(?P<name>think(?:ing)?)>", re.IGNORECASE)
-_REST_OF_COMMENT = rf"(?:[^\n<]++|(?!{_TAGS})<)*+"
+_TAG = re.compile(rf"(?P<ends>{_END_TAG})|{_FIRM_TAG}|{_OTHER_TAG}")
+_END_OF_MESSAGE = re.compile(r"\s*+<\|(?:return|end|eot_id|im_end)\|>\s*+\Z")
+_REST_OF_COMMENT = rf"(?:[^\n<\[]++|(?!{_TAGS})[<\[])*+"
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _LABEL = r"\s*+(\*\*|__)?+\s*+(?:(?:SQL|SPARQL|{name})(?:[ ]?Query)?|Query|Answer)\s*+(?(1)(?::\s*+\1|\1\s*+:)|:)\s*+"
 _END_OF_PARAGRAPH = re.compile(r":[ \t]*\r?\n\s*+|\n[ \t\r]*\n\s*+")
@@ -295,7 +280,7 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
     if language.is_query(answer):
         return answer, ""
     reading = _read(answer, language)
-    tags = list(_TAG.finditer(answer))
+    tags = reasoning_tags(answer)
     if len(_TAG.findall(reading.query)) < len(tags):
         reading = _after_reasoning(answer, tags, language)
     if not reading.query:
@@ -411,16 +396,34 @@ def _is_capitalized(text: str) -> bool:
 
 
 def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
-    """Read what follows the last end of reasoning, since reasoning may contain its own tag.
+    """Read what follows the last end of reasoning.
 
     The prompt template of some models begins the reasoning, so that their answers have only its end.
     """
     if not tags[0]["ends"] and language.begins(answer[: tags[0].start()]):
         return _Read(why=GOES_ON)
-    ends_by_name = {tag["name"].lower(): tag["ends"] for tag in tags}
-    if not all(ends_by_name.values()):
+    span = span_after_reasoning(answer, tags)
+    if span is None:
         return _Read(why=NO_END)
-    return _read(answer[tags[-1].end() :].lstrip(), language).within(_AFTER_REASONING)
+    return _read(answer[slice(*span)].lstrip(), language).within(_AFTER_REASONING)
+
+
+def reasoning_tags(answer: str) -> list[re.Match[str]]:
+    """Return the tags at which reasoning begins or, with a group `ends`, ends, also those within texts."""
+    return list(_TAG.finditer(answer))
+
+
+def span_after_reasoning(answer: str, tags: Sequence[re.Match[str]]) -> tuple[int, int] | None:
+    """Return from where to where an answer is no reasoning, by its tags, of which it has some; None if some do not end.
+
+    It begins behind the last tag, since reasoning may contain its own tag.
+    """
+    names = [re.findall(r"\w+", tag[0])[0].lower() for tag in tags]
+    if not all({name: tag["ends"] for name, tag in zip(names, tags, strict=True)}.values()):
+        return None
+    start = tags[-1].end()
+    end = _END_OF_MESSAGE.search(answer, start)
+    return start, end.start() if end else len(answer)
 
 
 def _read(answer: str, language: Language) -> _Read:

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -19,7 +20,13 @@ from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, text, unexpected
-from pytest_queryeval.languages.extract_query import fenced_content, has_several_blocks
+from pytest_queryeval.languages.extract_query import (
+    NO_END,
+    CodeBlock,
+    code_blocks,
+    reasoning_tags,
+    span_after_reasoning,
+)
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
@@ -33,14 +40,16 @@ MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
 FENCED = "the answer was read from a code block"
 REASONED = "the answer was read from the text after reasoning"
-_REASONING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
-_END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 WITHIN_TEXT = "the answer was read from within other text"
 CUT = ", or raise the token limit of the model if that has cut the answer"
 _JSON = StrictJson()
 _OPENING = re.compile(r"[\[{]")
 _WITHIN = re.compile(r'"(?:[^"\\]|\\.?)*"?|[\[\]{}]', re.DOTALL)
+_BEGINS_LIKE_VALUE = re.compile(r"\s*[\[{]")
 _BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"']|\[\s*[{\"']")
+# Of a longer value, before and behind the one that was found.
+_PART_BEFORE = re.compile(r"[}\]]\s*\Z|(?<=\")\s*[:,]\s*\Z")
+_PART_BEHIND = re.compile(r"""\s*(?:[}\]]|[,:]\s*(?:["'}\]\d-]|true\b|false\b|null\b|\Z))""")
 _ANSWER = File(Path("answer"), Path("answer"))
 
 
@@ -134,36 +143,85 @@ def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
     return QueryOrAnswer(answer=Table(columns=header, rows=rows))
 
 
-def answer_text(text: str) -> tuple[str, str]:
+def answer_text(text: str) -> tuple[str, str] | Failure:
     """Return the answer of a model without its reasoning and the code block around it, and a note if it had these.
 
-    Removed lines are replaced by empty ones, so that line numbers stay those of the whole answer.
+    What is removed is replaced by blanks, so that lines and columns stay those of the whole answer. A failure says why
+    the answer is not read: it is empty, too large, ends within its reasoning, or has several code blocks.
     """
     text = text.removeprefix("\ufeff")
-    notes = []
-    if _REASONING.match(text) and (ends := list(_END_OF_REASONING.finditer(text))):
-        end = ends[-1].end()  # of the last tag, since reasoning may contain its own tag
-        text = "\n" * text.count("\n", 0, end) + text[end:]
-        notes.append(REASONED)
-    if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
-        content, line = fenced_content(text, languages=("json",))
-        text = "\n" * (line - 1) + content
-        if line > 1:
-            notes.append(FENCED)
-    return text, "; ".join(notes)
-
-
-def refusal(text: str) -> Failure | None:
-    """Return why a text is not read: it is empty, too large for an answer, or has several answers; else None."""
-    if not text.strip():
-        return Failure(kind="empty", message="the answer is empty")
     if len(text) > MAX_TEXT:
         return Failure(kind="too_large", message=f"the answer has {len(text):,} characters, more than {MAX_TEXT:,}")
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         return Failure(kind="too_large", message=f"the answer has more than {MAX_VALUES:,} values")
-    if has_several_blocks(text):
-        return Failure(kind="invalid", message="the answer has several code blocks, and not one alone is marked json")
+    notes, start = [], 0
+    if tags := _tags_outside_values(text):
+        span = span_after_reasoning(text, tags)
+        if span is None:
+            return Failure(kind="invalid", message=NO_END)
+        start, end = span
+        text = _blanked(text[:start]) + text[start:end]
+        notes.append(REASONED)
+    blocks = list(code_blocks(text[start:]))
+    if len(blocks) > 1 or text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
+        block = _block(blocks)
+        if isinstance(block, Failure):
+            return block
+        if block is not None:
+            text = "\n" * (text.count("\n", 0, start) + block.line - 1) + block.content
+            notes.append(FENCED)
+    if not text.strip():
+        return Failure(kind="empty", message=f"the answer is empty{' behind its reasoning' * bool(start)}")
+    return text, "; ".join(notes)
+
+
+def _tags_outside_values(text: str) -> list[re.Match[str]]:
+    """Return the tags of reasoning that are not within JSON values."""
+    tags = reasoning_tags(text)
+    if not tags or _value_of(text) is not None:
+        return []
+    values = [(start, end) for start, end, _ in _outermost(text) if _value_of(text[start:end]) is not None]
+    inside = iter([*values, (len(text), len(text))])
+    start, end = next(inside)
+    outside = []
+    for tag in tags:
+        while end <= tag.start():
+            start, end = next(inside)
+        if tag.start() < start:
+            outside.append(tag)
+    return outside
+
+
+def _block(blocks: Sequence[CodeBlock]) -> CodeBlock | Failure | None:
+    """Return the code block with the answer: the only one, else the only one marked json, else the only JSON in them.
+
+    Of several with the same JSON it is the first one.
+    """
+    if len(blocks) <= 1:
+        return next(iter(blocks), None)
+    candidates = [block for block in blocks if block.language == "json"]
+    if len(candidates) == 1:
+        return candidates[0]
+    likely = candidates or [block for block in blocks if _BEGINS_LIKE_VALUE.match(block.content)]
+    values = {json.dumps(_value_of(block.content), sort_keys=True) for block in likely}
+    if likely and len(values) == 1 and (len(likely) == 1 or "null" not in values):
+        return likely[0]
+    which = f"{len(likely)} of them marked json" if candidates else f"{len(likely) or 'none'} of them with JSON"
+    differ = ", which differ or cannot be read" if likely else ""
+    message = f"the answer has {len(blocks):,} code blocks, {which}{differ}: return one, with JSON"
+    return Failure(kind="invalid", message=message)
+
+
+def _value_of(text: str) -> JsonValue:
+    """Return the JSON value that a text is; None if it is none."""
+    with suppress(ValueError):
+        value: JsonValue = _JSON.read(text)
+        return value
     return None
+
+
+def _blanked(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Failure:
@@ -198,11 +256,10 @@ def _json_part(text: str) -> str | Failure:
     Lists of numbers next to an object or another list are references in a sentence. Without a value, what begins like
     one is returned, else the whole text.
     """
-    if _REASONING.match(text):  # which does not end
-        return text
     values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
-    for start, end, _ in _outermost(text):
+    spans = [(start, end) for start, end, _ in _outermost(text)]
+    for start, end in spans:
         try:
             value = _JSON.read(text[start:end])
         except ValueError:
@@ -214,11 +271,34 @@ def _json_part(text: str) -> str | Failure:
     if found and (broken or len({json.dumps(value, sort_keys=True) for value, _, _ in found}) > 1):
         several = "several JSON values that differ" if not broken else "a JSON value and one that cannot be read"
         return Failure(kind="invalid", message=f"the answer has {several}: return one, as JSON alone")
-    parts = [(start, end) for _, start, end in found] or broken
+    parts = [(start, end) for _, start, end in found]
+    if (place := _place_of_more(text, spans, {*parts})) is not None:
+        more = f"`{text[place]}` {_place(text, place)}"
+        message = f"the JSON value that was found may be part of a longer one, because of {more}: return JSON alone"
+        return Failure(kind="invalid", message=message)
+    parts = parts or broken
     if not parts:
         return text
     start, end = parts[0]
-    return re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
+    return _blanked(text[:start]) + text[start:end]
+
+
+def _place_of_more(text: str, spans: Sequence[tuple[int, int]], found: Collection[tuple[int, int]]) -> int | None:
+    """Return where a mark of JSON is before or behind a found value, as in a longer value; None without any."""
+    ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    for number, (start, end) in enumerate(spans):
+        if (start, end) in found:
+            before = _PART_BEFORE.search(text[ends[number] : start])
+            behind = _PART_BEHIND.match(text[end : starts[number + 1]])
+            if before:
+                return ends[number] + before.start() + len(before[0]) - len(before[0].lstrip())
+            if behind:
+                return end + len(behind[0]) - len(behind[0].lstrip())
+    return None
+
+
+def _place(text: str, at: int) -> str:
+    return f"(line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)})"
 
 
 def _has_numbers(value: JsonValue) -> bool:

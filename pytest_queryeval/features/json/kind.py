@@ -20,7 +20,7 @@ from pytest_queryeval.features.json.fields import field_scores
 from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
+from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
 
 
@@ -116,9 +116,11 @@ def _read(query_or_answer: QueryOrAnswer) -> Execution:
         if not isinstance(query_or_answer.answer, JsonAnswer):
             raise PredictorError(f"the prediction is not a JSON answer but a {type(query_or_answer.answer).__name__}")
         return Execution(query=None, answer=query_or_answer.answer)
-    text, note = answer_text(query_or_answer.query)
-    problem = refusal(text)
-    found = read_json_text(text, _answer) if problem is None else problem
+    said = answer_text(query_or_answer.query)
+    if isinstance(said, Failure):
+        return Execution(query=query_or_answer.query, error=said)
+    text, note = said
+    found = read_json_text(text, _answer)
     if isinstance(found, Failure):
         return Execution(query=query_or_answer.query, error=found)
     answer, place = found

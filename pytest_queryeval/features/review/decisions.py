@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from pytest_queryeval.core.answer_json import encode
 from pytest_queryeval.core.errors import CaseError, Location, ReportError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import AddedAnswer, Answer, Case, QueryOrAnswer, ReviewDecision
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Failure, QueryOrAnswer, ReviewDecision
 from pytest_queryeval.core.table import Selection, Table
 from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
@@ -229,7 +229,8 @@ def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
     unchecked = replace(case, extra={})
     execution = KINDS[case.settings.kind].read_without_running(QueryOrAnswer(query=query), unchecked, Hosts())
     if execution is None or not isinstance(execution.answer, JsonAnswer):
-        return {"value": answer_text(query)[0].strip()}
+        said = answer_text(query)
+        return {"value": query if isinstance(said, Failure) else said[0].strip()}
     value: JsonValue = execution.answer.value
     # A suite reads a text as JSON, and null as no value.
     return {"value": json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value}

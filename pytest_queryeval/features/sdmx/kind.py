@@ -33,7 +33,7 @@ from pytest_queryeval.features.sdmx.details import difference, difference_cause,
 from pytest_queryeval.features.sdmx.scores import check_options
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
+from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.text.formatting import one_line
 
@@ -93,15 +93,17 @@ class Sdmx(Kind):
         selection: Answer | Failure | None = query_or_answer.answer
         note = ""
         if query_or_answer.query is not None:
-            content, note = answer_text(query_or_answer.query)
-            selection = refusal(content)
-            if selection is None and _is_json(content):
-                found = read_json_text(content, read_selection)
+            said = answer_text(query_or_answer.query)
+            if isinstance(said, Failure):
+                selection = said
+            elif _is_json(said[0]):
+                found = read_json_text(said[0], read_selection)
                 selection, place = (found, "") if isinstance(found, Failure) else found
-                note = "; ".join(filter(None, (note, place)))
-            elif selection is None:
+                note = "; ".join(filter(None, (said[1], place)))
+            else:
+                note = said[1]
                 try:
-                    selection = _data_query(content, structure)
+                    selection = _data_query(said[0], structure)
                 except ValueError as error:
                     selection = Failure(kind="invalid", message=str(error))
             if isinstance(selection, Failure):

@@ -102,7 +102,20 @@ THOUGHT = "predicted: the answer was read from the text after reasoning"
         ('\ufeff```json\n{"a": 1}\n```', [BLOCK]),
         ('<think>maybe {"a": 2}?</think>\n{"a": 1}', [THOUGHT]),
         ('<think>{</think>```json\n{"a": 1}\n```', [f"{THOUGHT}; {BLOCK.removeprefix('predicted: ')}"]),
+        ('Perhaps {"a": 2}.\n</think>\n{"a": 1}', [THOUGHT]),
+        ('[THINK]{"a": 2}[/THINK]{"a": 1}', [THOUGHT]),
+        *(
+            (f'<{tag}>{{"a": 2}}</{tag.split()[0]}>{{"a": 1}}', [THOUGHT])
+            for tag in ("Thinking", 'think budget="3"', "thought", "reasoning", "scratchpad", "reflection")
+        ),
+        (
+            '<|channel|>analysis<|message|>{}<|end|><|channel|>final <|constrain|>json<|message|>{"a": 1}<|return|>',
+            [THOUGHT],
+        ),
         ('Here is the JSON: {"a": 1}', [WITHIN]),
+        ('As it is, {"a": 1}, it seems', [WITHIN]),
+        ('```json\n{"a": 1}\n```\nor\n```json\n{"a":1}\n```', [BLOCK]),
+        ('```\n{"a": 1}\n```\n```\nls\n```', [BLOCK]),
         ('{"a": 1}\n\nReferences: [1]', [WITHIN]),
         ('Result: {"a": 1}. See [docs], [1, 2].', [WITHIN]),
         ('Reasoning: []{\n  "a": 1\n}', [WITHIN]),
@@ -117,6 +130,11 @@ def test_what_stands_around_an_answer_is_left_out_and_said_to_be_so(text, notes)
     assert result["outcome"] == "passed"
     assert result["details"].get("notes") == notes
     assert "answered_by" not in result["details"]
+
+
+@pytest.mark.parametrize("text", ['{"a": "</think>"}', 'So: {"a": "</think>"}', '```\n{"a": "</think>"}\n```'])
+def test_tags_of_reasoning_within_a_value_are_texts(text):
+    assert evaluated('gold: {a: "</think>"}', f"predicted: {json.dumps(text)}")["outcome"] == "passed"
 
 
 def test_an_equal_answer_passes_without_any_setting():
@@ -145,7 +163,7 @@ def test_an_equal_answer_passes_without_any_setting():
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("1e400", "invalid", "too large"),
         ("I cannot answer this.", "invalid", "not JSON"),
-        ('<think>{"a": 1}', "invalid", "not JSON"),
+        ('<think>{"a": 1}', "invalid", "within its reasoning"),
         ('{"a": 1}\n{"a": 2}', "invalid", "several JSON values that differ"),
         ('{"a": 1} of [{"b": 1}]', "invalid", "several JSON values that differ"),
         ('{"a": 1} of {"a": true}', "invalid", "several JSON values that differ"),
@@ -163,12 +181,26 @@ def test_an_equal_answer_passes_without_any_setting():
         ('\n\n  {"a" 1}', "invalid", "(line 3, column 8)"),
         ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "(line 5, column 5)"),
         ('\ufeff{"a" 1}', "invalid", "(line 1, column 6)"),
-        (
-            '```json\n{"a": 1}\n```\n```json\n{"a": 1}\n```',
-            "invalid",
-            "several code blocks, and not one alone is marked",
+        ("[1]:\n~~~\n{}\n~~~\n```\n[]\n```\n[2]", "invalid", "2 code blocks"),
+        # JSON that may be part of a longer value.
+        *(
+            (text, "invalid", f"may be part of a longer one, because of {mark}: return JSON alone")
+            for text, mark in (
+                ('{"a": 1}, "b": 2}', "`,` (line 1, column 9)"),
+                ('So:\n{"a": 1}\n}', "`}` (line 3, column 1)"),
+                ('{"a": 1}] that is it', "`]` (line 1, column 9)"),
+                ('"x": {"a": 1}, and so on', "`:` (line 1, column 4)"),
+                ('"x"} {"a": 1}', "`}` (line 1, column 4)"),
+                ('{"a": 1},', "`,` (line 1, column 9)"),
+                ('{"a": 1}, {"a": 1}', "`,` (line 1, column 9)"),
+            )
         ),
-        ("[1]:\n~~~\n{}\n~~~\n```\n{}\n```\n[2]", "invalid", "several code blocks"),
+        # Reasoning that does not end, or with nothing behind it.
+        *(
+            (f'{begin} {{"a": 1}}', "invalid", "the answer ends within its reasoning: raise the token limit")
+            for begin in ("So <thinking>", '<reasoning effort="3">', "[THINK]", "<|channel|>analysis<|message|>")
+        ),
+        ('{"a": 1}<think>{"a": 1}</think>', "empty", "the answer is empty behind its reasoning"),
     ],
     ids=lambda value: repr(value)[:20],
 )
