@@ -31,10 +31,10 @@ class _Queries(Sequence[TieQuery]):
         return self._make()
 
     def __getitem__(self, places: Any) -> Any:
-        return tuple(self)[places]
+        return [*self._make()][places]
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        return sum(1 for _ in self._make())
 
 
 @lru_cache(maxsize=1024)
