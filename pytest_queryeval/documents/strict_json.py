@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Never, TypeAlias, TypeVar
@@ -88,23 +89,68 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
     before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
     # Python up to 3.12 names the place of the bracket, later ones that of the comma.
     bracket = after.removeprefix(",").lstrip()[:1]
+    character = error.doc[error.pos : error.pos + 1]
+    known = (words for behind, ahead, words in _MISTAKES if behind.search(before) and ahead.match(after))
     if bracket in ("}", "]") and (before.endswith(",") or after.startswith(",")):
         problem = f"a comma before `{bracket}`: remove it"
     elif after == "," and error.msg.startswith("Extra data"):
         problem = "a comma after the end: remove it"
-    elif after.startswith("'"):
-        problem = "single quotes: write names and texts in double quotes"
+    elif words := next(known, ""):
+        problem = words
     elif before and after.startswith(("//", "/*", "#")):
         problem = "a comment, which JSON does not have: remove it"
-    elif word := _PYTHON_WORD.match(after):
-        problem = f"{word[0]}: write {_PYTHON_WORDS[word[0]]}"
+    elif character and not character.isascii():
+        problem = _lookalike(character)
     elif not before:
         problem = "a value is missing" if not after else "write texts in double quotes, objects in { }"
     elif not after:
         problem = _end_problem(before)
+    elif bracket in ("}", "]") and error.msg.startswith("Expecting ','"):
+        problem = f"`{bracket}` closes another bracket than the last open one: correct one of them"
     else:
         problem = next((words for start, words in _SYNTAX.items() if error.msg.startswith(start)), error.msg)
     return f"not JSON: {problem}"
+
+
+def _lookalike(character: str) -> str:
+    """Return what a character is that JSON has in texts only, and what to write."""
+    name = unicodedata.name(character, "a character without a name").lower()
+    instead = "a space" if character.isspace() else "a straight double quote" if "quotation" in name else "ASCII"
+    return f"U+{ord(character):04X}, {name}: write {instead}"
+
+
+def place_of_refusal(text: str, problem: str, max_depth: int) -> int | None:
+    """Return where a text has what a message refuses, of `StrictJson` or of half a surrogate pair; None if unknown.
+
+    The text is JSON to Python, as far as it reads it; `problem` is the message, and lists and objects may be nested
+    `max_depth` times in another one.
+    """
+    keys: list[set[str]] = []
+    for token in _TOKEN.finditer(text):
+        part, refused = token[0], ""
+        if part in ("{", "["):
+            keys.append(set())
+            refused = "nested" * (len(keys) > max_depth + 1)
+        elif part in ("}", "]"):
+            keys = keys[:-1]
+        elif not part.startswith('"'):
+            refused = f"of {len(part)} characters" if math.isinf(_as_float(part)) and part[-1].isdigit() else part
+        elif _HALF_PAIR.search(part):
+            refused = "surrogate"
+        elif keys and token["colon"]:
+            key = part[: -len(token["colon"])]
+            refused = "duplicate key" * (key in keys[-1])
+            keys[-1].add(key)
+        if refused and refused in problem:
+            return token.start()
+    return None
+
+
+def _as_float(number: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        return 0.0
 
 
 def _end_problem(text: str) -> str:
@@ -121,9 +167,36 @@ def _end_problem(text: str) -> str:
 
 _BRACKET = re.compile(r"[][{}]")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
-_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
-_PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<colon>\s*+:)?|-?\w[\w.+-]*+|[\[\]{}]', re.DOTALL)
+_HALF_PAIR = re.compile(
+    r"(?<!\\)(?:\\\\)*(?:[\ud800-\udfff]|\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F])"
+)
 _LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless configured otherwise
+# By what is before and behind the place of an error.
+_MISTAKES = tuple(
+    (re.compile(rf"(?:{before})\Z"), re.compile(after), words)
+    for before, after, words in (
+        ("", "'", "single quotes: write names and texts in double quotes"),
+        ("", "`", "backticks: write names and texts in double quotes"),
+        ("", r'\\"', "escaped quotes: write them without the backslashes"),
+        ("", r"&(?:quot|#34|#x22);", "quotes as in HTML: write double quotes"),
+        ("", r"True\b", "True: write true"),
+        ("", r"False\b", "False: write false"),
+        ("", r"None\b", "None: write null"),
+        ("", r"undefined\b", "undefined: write null, or leave the name out"),
+        ("", r"\.\.\.|\u2026", "dots for what is left out: write all of it"),
+        ("", r"\.\d", "a number without a digit before the point: write 0 there"),
+        ("", r"\+[\d.]", "a number with a plus sign: remove it"),
+        ("", r"\(", "parentheses: write a list in [ ]"),
+        (r"\b0", r"[xX][\da-fA-F]", "a hexadecimal number: write it in decimal digits"),
+        (r"\b0", r"\d", "a number with 0 at its beginning: remove the 0, or write a text in double quotes"),
+        (r"\d", r"\.(?!\d)", "a number without a digit behind the point: add one, or remove the point"),
+        (r"\b\d{4}", r"[-/]\d\d?[-/]\d", "a date or a time: write it in double quotes"),
+        (r"\b\d\d?", r":\d\d|([-/.])\d\d?\1\d", "a date or a time: write it in double quotes"),
+        (r"\d,", r"\d{3}\b", "a comma within a number: remove it"),
+        (r'"', r"=", "write `:` after the name, not `=`"),
+    )
+)
 # By the beginning of Python's own message.
 _SYNTAX = {
     "Expecting property name": "write the name in double quotes",

@@ -17,8 +17,8 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Failure, QueryOrAnswer
 from pytest_queryeval.core.shapes import ANYTHING, SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
-from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, parse_json, read_json
-from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node, file_at, parse_json, read_json
+from pytest_queryeval.documents.strict_json import StrictJson, place_of_refusal
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, text, unexpected
 from pytest_queryeval.languages.extract_query import (
     NO_END,
@@ -38,6 +38,8 @@ CellReader: TypeAlias = Callable[[Node], Cell]
 T = TypeVar("T")
 MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
+MAX_VALUES_NAMED = 3  # in a message
+MAX_NAMED = 16  # characters of a value in a message
 FENCED = "the answer was read from a code block"
 REASONED = "the answer was read from the text after reasoning"
 WITHIN_TEXT = "the answer was read from within other text"
@@ -45,6 +47,7 @@ CUT = ", or raise the token limit of the model if that has cut the answer"
 _JSON = StrictJson()
 _OPENING = re.compile(r"[\[{]")
 _WITHIN = re.compile(r'"(?:[^"\\]|\\.?)*"?|[\[\]{}]', re.DOTALL)
+_MARK_OF_JSON = re.compile(r"[\[{\"]")
 _BEGINS_LIKE_VALUE = re.compile(r"\s*[\[{]")
 _BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"']|\[\s*[{\"']")
 # Of a longer value, before and behind the one that was found.
@@ -232,6 +235,8 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Fail
     result = _read_json(text, read)
     if not isinstance(result, Failure):
         return result, ""
+    if not _MARK_OF_JSON.search(text) and len(text.split(maxsplit=1)) > 1:
+        return Failure(kind="invalid", message="there is no JSON in the answer: return JSON alone")
     part = _json_part(text)
     if isinstance(part, Failure) or part == text:
         return part if isinstance(part, Failure) else result
@@ -246,7 +251,11 @@ def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
         problem = error.problems[0] if isinstance(error, SuiteError) else error
         line, column = problem.location.line, problem.location.column
         place = f" (line {line}, column {column})" if column else ""
-        ends_early = any(not is_closed for _, _, is_closed in _outermost(text))
+        if not place and (at := place_of_refusal(text, problem.problem, MAX_DEPTH)) is not None:
+            place = f" {_place(text, at)}"
+        end = text.rstrip()
+        may_be_cut = end[-1:] not in ("}", "]") or place.endswith(_place(text, len(end)))
+        ends_early = may_be_cut and any(not is_closed for _, _, is_closed in _outermost(text))
         return Failure(kind="invalid", message=f"{problem.problem}{CUT * ends_early}{place}")
 
 
@@ -268,9 +277,17 @@ def _json_part(text: str) -> str | Failure:
         else:
             values.append((value, start, end))
     found = [value for value in values if not _has_numbers(value[0])] or values
-    if found and (broken or len({json.dumps(value, sort_keys=True) for value, _, _ in found}) > 1):
+    distinct = {json.dumps(value, sort_keys=True): (start, end) for value, start, end in reversed(found)}
+    if found and (broken or len(distinct) > 1):
         several = "several JSON values that differ" if not broken else "a JSON value and one that cannot be read"
-        return Failure(kind="invalid", message=f"the answer has {several}: return one, as JSON alone")
+        places = sorted([*distinct.values(), *broken])
+        named = [
+            f"`{one_line(text[start:end], MAX_NAMED)}` {_place(text, start)}"
+            for start, end in places[:MAX_VALUES_NAMED]
+        ]
+        more = f" and {len(places) - MAX_VALUES_NAMED:,} more" * (len(places) > MAX_VALUES_NAMED)
+        message = f"the answer has {several}, {', '.join(named)}{more}: return one, as JSON alone"
+        return Failure(kind="invalid", message=message)
     parts = [(start, end) for _, start, end in found]
     if (place := _place_of_more(text, spans, {*parts})) is not None:
         more = f"`{text[place]}` {_place(text, place)}"
