@@ -16,8 +16,8 @@ from pytest_queryeval.comparison.difference_texts import differing_sides, is_num
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.quantities import as_float, decimals_of, read_temporal
-from pytest_queryeval.core.case_report import ColumnDifference, DifferenceReport, HintKind, HintReport
-from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.case_report import ChangedRow, ColumnDifference, DifferenceReport, HintKind, HintReport
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
 from pytest_queryeval.core.table import (
@@ -40,6 +40,7 @@ Change: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]  # of two tables, or o
 SIDES: tuple[Word["gold"], Word["predicted"]] = ("gold", "predicted")
 NULL_TEXTS = frozenset(("none", "null"))
 SEPARATORS = (" ", ", ", ",", "", "-", "/", "; ")
+_JSON_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 MAX_DECIMALS = 9  # of a number that counts as rounded
 MAX_COLUMNS = 20  # of answers of which missing and joined columns are looked for
 NAME_CHARACTERS = 40
@@ -69,6 +70,8 @@ def hints(result: CaseResult) -> list[HintReport]:
     if isinstance(gold, Selection):
         return [*islice(_hints(_spellings(), result), 1)]
     policy = result.case.settings.policy
+    if isinstance(gold, JsonAnswer):
+        difference = _with_numbers(difference)
     remedies = [_settings(difference, policy)]
     if isinstance(gold, Table) and isinstance(predicted, Table):
         remedies.append(_changes(gold, predicted, difference, policy))
@@ -87,6 +90,18 @@ def _hints(remedies: Iterable[_Remedy], result: CaseResult) -> Iterator[HintRepo
 
 
 # Settings
+
+
+def _with_numbers(difference: DifferenceReport[Row]) -> DifferenceReport[Row]:
+    """Return a difference of JSON answers in whose changed rows numbers are no texts."""
+
+    def row(row: Row) -> Row:
+        return tuple(Decimal(cell) if isinstance(cell, str) and _JSON_NUMBER.fullmatch(cell) else cell for cell in row)
+
+    changed: list[ChangedRow[Row]] = [
+        {"gold": row(rows["gold"]), "predicted": row(rows["predicted"])} for rows in difference["changed"]
+    ]
+    return {**difference, "changed": changed}
 
 
 def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:

@@ -290,6 +290,27 @@ def test_keys_that_differ_by_their_unicode_form_only_are_told_apart_and_named():
     assert "Unicode" in result["difference"]["summary"]
 
 
+@pytest.mark.parametrize(
+    ("gold", "predicted", "tolerance"),
+    [
+        ("{t: 11.296}", "{t: 11.3}", 0.05),
+        ("{t: 11.296, u: [1.005]}", "{t: 11.3, u: [1]}", 0.05),
+        ("{t: 3.149}", "{t: 3.14}", 0.01),
+        ("{t: 11.296}", "{t: 11.4}", None),
+        ("{t: 11.296, n: a}", "{t: 11.3, n: b}", None),
+        ("{t: 11.296}", '{t: "11.3"}', None),
+    ],
+)
+def test_a_hint_names_the_tolerance_that_accepts_rounded_numbers(gold, predicted, tolerance):
+    hints = evaluated(f"gold: {gold}", f"predicted: {predicted}").get("hints", [])
+
+    assert [(hint["kind"], hint["compare"]) for hint in hints] == [
+        ("rounding", {"numbers": {"abs": tolerance}}) for _ in [1] * bool(tolerance)
+    ]
+    compare = f"compare: {{numbers: {{abs: {tolerance}}}}}"
+    assert not tolerance or evaluated(f"gold: {gold}", f"predicted: {predicted}", compare)["outcome"] == "passed"
+
+
 def test_what_differs_is_in_the_report_by_its_path():
     result = evaluated("gold: {a: 1, b: {c: [x]}}", "predicted: {a: 2, d: y}")
 
