@@ -116,6 +116,7 @@ HOSTILE = {
     "labels": ("", "SQL: "),
     "thoughts": ("", "<think>"),
     "ends": ("no\n" + " \t" * 100_000, "\n</think>"),
+    "blanks behind": ("no</think>", " "),
     "blocks": ("", "```sql\nSELECT 1\n```\n"),
     "blanks": ("```", " "),
     "iris": ("", "SELECT <"),
