@@ -32,7 +32,7 @@ def test_numbers_beyond_those_of_javascript_are_shown_and_compared_exactly(brows
         gold={"columns": ["k", "v", "w"], "row_count": 3, "sample": rows},
         predicted={"columns": ["k", "v", "w"], "row_count": 3, "sample": others},
         prediction={"metadata": {"seed": 12345678901234567891, "told": {"a": [9007199254740993, "#1"]}}},
-        difference={"summary": "#3 differ", "missing": [], "extra": [], "changed": pairs},
+        difference={"summary": "#3 differ", "missing": [], "extra": [], "changed": pairs, "repeated": []},
         details={"notes": [18014398509481985], "other": {"seed": 9007199254740993}},
     )
     cells = (

@@ -150,7 +150,7 @@ def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_w
 )
 def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
     side = {"query": "q", "columns": ["a"], "row_count": 1, "sample": [[value]], "seconds": 0.5}
-    difference = {"summary": "#1", "missing": [[value]], "extra": [], "changed": []}
+    difference = {"summary": "#1", "missing": [[value]], "extra": [], "changed": [], "repeated": []}
     prediction = {"source": "", "seconds": 0.5, "metadata": {"told": value}}
     base_case = case(
         gold=side,
