@@ -89,7 +89,7 @@ class OpenQuery(Protocol):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The choices, as readers are told of them."""
+        """The choices, in the words of notes for readers."""
 
     @property
     def fixed_columns(self) -> tuple[int, ...] | None:

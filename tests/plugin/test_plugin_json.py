@@ -48,7 +48,7 @@ def test_a_failed_case_of_json_says_what_is_wrong_where_in_characters_that_can_b
 
     lines = re.findall(r"^    (?:gold    |instead ) \| (\$\.a_rather.*)$", run.text, re.MULTILINE)
     gold, instead = [line for line in lines if "xxx" in line]
-    assert re.fullmatch(r'\$\.a_rather_long_key_0\..*…\S*\.a_rather_long_key_11 · .*…x+right"', gold)
+    assert re.fullmatch(r'\$\.a_rather_long_key_0\..*…\S*\.a_rather_long_key_11 · …x+right"', gold)
     assert instead == gold.replace("right", "wrong")
     assert len(gold) <= 160
     assert "    instead  | $.query.filters['0'].conditions.left.operand.name · 2" in run.result.outlines

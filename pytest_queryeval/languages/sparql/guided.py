@@ -65,7 +65,7 @@ class OpenSparqlQuery:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The choices, as readers are told of them."""
+        """The choices, in the words of notes for readers."""
         values = (self._tree.items[collection.column].value for collection in self._collections)
         return (
             *(f"{' '.join(_clauses(select))} in a subquery" for select in self._limited),

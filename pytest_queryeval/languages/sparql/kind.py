@@ -53,7 +53,7 @@ class Sparql(QueryLanguage):
 
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
         if read_query(query).services == (WIKIBASE_LABEL,):
-            return "move it to the group that binds the entity, and name the columns in place of `*`"
+            return "move it to the group that binds the entity, and name the columns instead of `*`"
         if "`service:" in message or not read_query(query).services:
             return super().refusal_remedy(query, message, case)
         return "leave it out, or use an endpoint that allows it, `source: {endpoint: {url: URL, service: true}}`"
