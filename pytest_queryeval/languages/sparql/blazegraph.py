@@ -28,8 +28,9 @@ HINT = f"<{BLAZEGRAPH_PREFIXES['hint']}"
 LANGUAGE = f"<{WIKIBASE}language>"
 DEFAULT_LANGUAGE = "en"
 MAX_LANGUAGES = 100
-NO_ENTITY = "<tag:queryeval:none>"
+NOTHING = "<tag:queryeval:none>"  # in no triple
 Change: TypeAlias = tuple[int, int, str]
+"""Where a change of a text begins and ends, and what stands there after it."""
 
 
 class Name(NamedTuple):
@@ -167,7 +168,7 @@ def _binding(name: Name, languages: Sequence[str], number: int) -> str:
     identifier = f'IF(ISLITERAL({name.entity}), {name.entity}, REPLACE(STR({name.entity}), "^.*/entity/", ""))'
     values = [*by_language, identifier] if name.property == LABEL else by_language
     bound = f"BIND(COALESCE({', '.join(values)}) AS {name.variable})"
-    return f" BIND(COALESCE({name.entity}, {NO_ENTITY}) AS {entity}){found} {bound} "
+    return f" BIND(COALESCE({name.entity}, {NOTHING}) AS {entity}){found} {bound} "
 
 
 def _iri(token: Token, prefixes: Mapping[str, str]) -> str:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
-from typing import TypeAlias
 
-from pytest_queryeval.languages.sparql.blazegraph import hint_changes, label_changes
+from pytest_queryeval.languages.sparql.blazegraph import NOTHING, Change, hint_changes, label_changes
 from pytest_queryeval.languages.sparql.query import (
     MODIFIERS,
     WORD,
@@ -23,7 +22,6 @@ from pytest_queryeval.languages.sparql.query import (
 )
 from pytest_queryeval.languages.sparql.tree import COUNTING
 
-NO_PREDICATE = "<tag:queryeval:none>"  # of no triple
 NO_VALUE = "(1 AS ?queryeval)"
 MAX_ADDED = 10_000  # characters of expressions, which may double with each column
 _NEW_AT_EACH_CALL = ("RAND", "UUID", "STRUUID", "BNODE")
@@ -31,8 +29,6 @@ _PLAIN_NAME = re.compile(r"(?:[A-Za-z_][\w-]*)?", re.ASCII)
 _LOCAL_NAME = re.compile(rf"(?:[:{WORD}]|%[0-9A-Fa-f]{{2}}|\\[_~.!$&'()*+,;=/?#@%-]|(?<!\A)-|(?<!\A)\.++(?!\Z))*+")
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _OLD_LINE_END = re.compile(r"#[^\r\n]*\r(?!\n)")
-Change: TypeAlias = tuple[int, int, str]
-"""Where a change of a text begins and ends, and what stands there after it."""
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +96,7 @@ def _spellings(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
         elif token.is_word("TRUE", "FALSE") and not token.text.islower():
             yield token.start, token.end, token.text.lower()
         elif token.text == "(" and next_token.text == ")" and place and query_tokens[place - 1].text == "!":
-            yield token.start, token.end, NO_PREDICATE
+            yield token.start, token.end, NOTHING
         elif token.text == ")" and place > 1 and [part.text for part in query_tokens[place - 2 : place]] == ["!", "("]:
             yield token.start, token.end, ""
         gap = text[token.end : next_token.start]
