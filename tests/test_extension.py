@@ -89,8 +89,8 @@ def test_a_rule_and_a_group_of_another_package_are_those_of_gates(ran):
     merged = queryeval("merge", "report.json", "--baseline", "report.json", cwd=folder)
 
     lines = [
-        "gate met: cases in error: 0, at most 0 allowed (4 cases)",
-        "gate MISSED: key_overlap of cases beginning with GET: 0.750, needs at least 0.9 (2 cases)",
+        "gate met: cases in error: 0 (4 cases); this gate allows at most 0",
+        "gate MISSED: key_overlap of cases beginning with GET is 0.750 (2 cases); this gate needs at least 0.9",
     ]
     for text in (output, merged.stdout):
         assert GATE.findall(text) == lines, merged.stderr
@@ -161,7 +161,7 @@ def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
     assert GATE.findall(done.stdout) == names, done.stdout + done.stderr
     unknown_rule = "unknown rule 'min_of_groups': install the package that defines it"
     assert unknown_rule in without_rule.stdout, without_rule.stderr
-    assert "json_equal of cases with owner ann: 1.000, needs at least 0.9 (2 cases)" in without_rule.stdout
+    assert "json_equal of cases with owner ann is 1.000 (2 cases); this gate needs at least 0.9" in without_rule.stdout
 
 
 def test_the_section_of_the_docs_is_in_each_report_for_people(tmp_path):

@@ -1,5 +1,6 @@
 """Gates: those of `gates.yaml`, their rules against the definitions for random reports, and what is no gate."""
 
+import re
 from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
@@ -93,8 +94,9 @@ def results():
 
 def line_of(merged, number):
     """The line of a row, whose folder is left out of what is printed of any gate."""
-    line = next(line for line in gate_lines(merged) if f" in row{number}: " in line)
-    return line.replace(f" in row{number}: ", ": ").replace(f"row{number}/", "FOLDER/")
+    folder = re.compile(rf" in row{number}(?=\b)")
+    line = next(line for line in gate_lines(merged) if folder.search(line))
+    return re.sub(r"(?<= since )\S+", "BASELINE", folder.sub("", line)).replace(f"row{number}/", "FOLDER/")
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)), ids=lambda number: ROWS[number]["line"][:60])

@@ -107,7 +107,7 @@ def test_quiet_tells_metrics_worst_cases_and_gates_that_are_not_met():
 
     assert "metric  " in text
     assert "worst cases (1 of 1)" in text
-    assert "gate MISSED: n in sql: 0.250, needs at least 0.5 (4 cases)" in text
+    assert "gate MISSED: n in sql is 0.250 (4 cases); this gate needs at least 0.5" in text
     assert "2 gates met" in text
     assert not re.search("^tag|gate met: ", text, re.MULTILINE)
 
@@ -139,11 +139,11 @@ def verdict(*cases, **about):
 def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
     missed, met, unknown = (GATE | {"ok": ok} for ok in (False, True, None))
     unknown |= {"reason": "4 of 40 cases ran", "cases": 40}
-    failed, text = entry(outcome="failed"), "m in sql: 4 of 40 cases ran (0.250, needs at least 0.5)"
+    failed, text = entry(outcome="failed"), "m in sql: 4 of 40 cases ran"
     remedy = "-o queryeval_gates=selection evaluates gates on the cases that ran"
 
     assert verdict(entry(), gates=[missed, met]) == (
-        "queryeval: FAILED: gate missed: m in sql: 0.250, needs at least 0.5 (4 cases)",
+        "queryeval: FAILED: gate missed: m in sql is 0.250 (needs at least 0.5)",
         "red",
     )
     assert verdict(failed, gates=[unknown]) == ("queryeval: FAILED: 1 case failed", "red")
@@ -152,7 +152,7 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
         "green",
     )
     assert verdict(entry(), gates=[unknown, unknown]) == (
-        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more; {remedy}",
+        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more gate; {remedy}",
         "yellow",
     )
     assert verdict(entry(outcome="skipped")) == (

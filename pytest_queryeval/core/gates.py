@@ -130,11 +130,16 @@ class GateRule(ABC):
     def cases_text(self, gate: GateReport) -> str:
         """Return over how many cases the gate was evaluated."""
         unit = RUN_METRICS[gate["metric"]].unit if gate["metric"] in RUN_METRICS else "case"
-        return pluralize(gate["n"], "pair" if self.needs_baseline else unit)
+        return pluralize(gate["n"], "case" if self.needs_baseline else unit)
 
-    def value_text(self, gate: GateReport, value: float) -> str:
-        """Return the value and what is required of it."""
-        return f"{self.shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
+    def value_text(self, gate: GateReport, value: float, which: str) -> str:
+        """Return the value as the first half of a sentence; `which` says of which cases, as " of hard cases in sql"."""
+        return f"{self.subject(gate)}{which} is {self.shown_value(gate, value)}"
+
+    def limit_text(self, gate: PendingGate) -> str:
+        """Return what the gate requires; "this gate" stands before it."""
+        limits = limits_of(gate)
+        return f"needs {limits_text(limits.minimum, limits.maximum)}"
 
     def shown_value(self, gate: GateReport, value: float) -> str:
         """Return the value with enough digits to show on which side of the limits it lies."""

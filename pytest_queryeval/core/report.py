@@ -251,6 +251,8 @@ class GateMeasurement(Measured):
     """How many cases of a sum another plugin ran again: only their last runs count. Present if there is one."""
     decided: NotRequired[Decision]
     """Present if the result was decided before all cases ran."""
+    baseline: NotRequired[str]
+    """The path of the baseline; present if the gate compares with it."""
 
 
 class GateReport(PendingGate, GateMeasurement):

@@ -22,7 +22,7 @@ from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
 from pytest_queryeval.results.baseline import GOLD_DRIFT, NO_COMMON_CASE, is_foreign
 from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_value
-from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
+from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, p_text, pluralize, signed
 
 CHANGE = "change in cases of both"
 MAX_NAMES = 20  # of cases that changed sides
@@ -399,11 +399,6 @@ def errata_text(report: Report) -> str:
     if errata["cases"] == cases:
         share = f"all {pluralize(cases, 'case')} reviewed"
     return f"{share}: {', '.join(f'{number:,} {decision}' for decision, number in errata['by_decision'].items())}"
-
-
-def p_text(p: float) -> str:
-    """Return a p value with three decimals."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def leading_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
 from pytest_queryeval.results.baseline import NO_COMMON_CASE, ON_MISS, is_foreign
 from pytest_queryeval.results.case_store import fit_in_memory, select
-from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.gates import GATE_WORDS, gate_summary
 from pytest_queryeval.text.formatting import format_score, limits_text, one_line, pluralize
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
@@ -111,8 +111,8 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
-    more = f" and {len(gates) - 1:,} more" if gates[1:] else ""
-    return f"{quoted(gate_text(gates[0]))}{more}"
+    more = f" and {pluralize(len(gates) - 1, 'more gate')}" if gates[1:] else ""
+    return f"{quoted(gate_summary(gates[0]))}{more}"
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:

@@ -73,7 +73,7 @@ def gated_report(
     name, earlier = baseline or ("", None)
     cases = with_joint_scores(cases)
     results = evaluate_gates(
-        gates, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=earlier, decide=decide
+        gates, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=baseline, decide=decide
     )
     if earlier is not None:
         from pytest_queryeval.results.baseline.comparison import compare_reports

@@ -230,6 +230,15 @@ def signed(value: float) -> str:
     return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
 
 
+def p_text(p: float) -> str:
+    """Return a p-value with three decimals.
+
+    >>> p_text(0.04), p_text(0.0004)
+    ('0.040', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str] = format_score) -> str:
     """Return an interval; empty if there is none."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"

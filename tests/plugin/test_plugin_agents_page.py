@@ -113,7 +113,7 @@ def test_a_worse_agent_is_told_by_the_baseline(evaluate, folder, monkeypatch):
     status, verdict, report = evaluate(*new_answers, BASELINE)
 
     assert status == 1
-    assert "gate missed: regressions in queries: 4, at most 3 allowed" in verdict
+    assert "gate missed: 4 regressions in queries since baseline/report.json (allows at most 3)" in verdict
     assert len(report["baseline"]["regressions"]) == 4
 
 

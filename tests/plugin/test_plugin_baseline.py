@@ -57,8 +57,8 @@ def test_a_system_that_got_worse_misses_the_gates_which_count_the_cases_that_ran
             "against the baseline base.json of *: 12 cases in both, 0 fixes, 5 regressions, 1 removed*",
             "pass_rate 1.000 → 0.583 (-0.417, p 0.062, adjusted 0.375)",
             "regressions (5): a.queryeval.yaml::c00, *",
-            "gate MISSED: regression of execution_accuracy*: -0.417 (p *), no proven drop allowed (12 pairs)",
-            "gate MISSED: regressions: 5, at most 2 allowed (12 pairs)",
+            "gate MISSED: execution_accuracy* fell by 0.417 since base.json (p 0.031, 12 cases); this gate *",
+            "gate MISSED: 5 regressions since base.json (12 cases); this gate allows at most 2",
         ],
         consecutive=False,
     )

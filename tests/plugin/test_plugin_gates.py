@@ -102,7 +102,7 @@ def test_a_gate_computes_the_metric_that_it_names_and_sums_what_all_calls_state(
     ]
     assert run.case("a")["scores"]["cell_f1"] == 1.0
     assert "metadata[cost]" not in run.case("a")["scores"]
-    text = "sum of metadata[[]cost]: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
+    text = "sum of metadata[[]cost] is 0.75 (2 of 3 cases have a value); this gate needs at most 0.5"
     run.result.stdout.fnmatch_lines(["metadata[[]cost]     0.75  0.25  3", f"gate MISSED: {text}"])
     assert run.report["measures"]["metadata[cost]"]["sum"] == 0.75
 

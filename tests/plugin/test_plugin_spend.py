@@ -120,7 +120,7 @@ def test_only_a_gate_that_the_rest_cannot_change_is_decided(numbers, run_and_par
     options = "--queryeval-spend=cost=0.12", "--queryeval-concurrency=1", f"-oqueryeval_gates={mode}"
     for gates, status, oks, start in (
         (LOW, 0, [True], f"PASSED: {REACHED}: "),
-        (HIGH, 1, [False], "FAILED: gate missed: pass_rate: "),
+        (HIGH, 1, [False], "FAILED: gate missed: pass_rate is "),
         (f"{LOW}, {HALF}", 1, [True, None], f"NO VERDICT: {REACHED}"),
     ):
         # Of 20 cases 3 are wrong and 9 right: from 9 to 17 right ones in the end.

@@ -131,7 +131,7 @@ def test_quiet_run_leaves_groups_out_and_a_quieter_one_all_but_missed_gates(suit
     assert "query evaluation" not in quieter
     assert "worst" not in quieter
     assert "queryeval: FAILED" not in quieter
-    assert "GATE queryeval.yaml - execution_accuracy: 0.500, needs at least 1 (2 cases)" in quieter
+    assert "GATE queryeval.yaml - execution_accuracy is 0.500 (2 cases); this gate needs at least 1" in quieter
     assert "\x1b[1mmetric " in coloured
     assert "\x1b" not in usual + refused
 

@@ -39,12 +39,12 @@ from pytest_queryeval.reports import check_writable, write_files, write_whole
 from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
 from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
 from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
-from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
+from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.formatting import cut, minute_of, one_line, pluralize, signed
+from pytest_queryeval.text.formatting import cut, minute_of, one_line, p_text, pluralize, signed
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1

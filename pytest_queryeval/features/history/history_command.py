@@ -24,13 +24,20 @@ from pytest_queryeval.reports.sections import (
     change_sentence,
     flips,
     leading_names,
-    p_text,
     side_counts,
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, reached_count
-from pytest_queryeval.results.gates import gate_text
+from pytest_queryeval.results.gates import gate_requirement
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed
+from pytest_queryeval.text.formatting import (
+    format_amount,
+    format_interval,
+    format_score,
+    minute_of,
+    p_text,
+    pluralize,
+    signed,
+)
 
 EXAMPLE = "queryeval history reports -o history.html"
 OK, FAILED = 0, 1
@@ -295,7 +302,7 @@ def findings(history: History) -> Iterator[Sentence]:
         )
         explained_runs.add(fall["since"])
     for missed in history["missed_gates"]:
-        met, since, gate = missed["met"], missed["since"], Untrusted(gate_text(missed["gate"]))
+        met, since, gate = missed["met"], missed["since"], Untrusted(gate_requirement(missed["gate"]))
         if met is None:
             first = (", which was first evaluated in ", *_run_name(runs[since])) if since else ()
             yield ("no run has met the gate ", gate, *first)

@@ -17,7 +17,6 @@ from pytest_queryeval.reports.sections import (
     baseline_counts,
     difference_counts,
     leading_names,
-    p_text,
 )
 from pytest_queryeval.results.aggregation import reached_count
 from pytest_queryeval.text.formatting import (
@@ -25,6 +24,7 @@ from pytest_queryeval.text.formatting import (
     escape_invisible,
     format_interval,
     format_score,
+    p_text,
     pluralize,
     signed,
 )

@@ -15,9 +15,9 @@ from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.blocks import CaseName
-from pytest_queryeval.reports.sections import p_text, percent, points
+from pytest_queryeval.reports.sections import percent, points
 from pytest_queryeval.results.aggregation import reached_count
-from pytest_queryeval.text.formatting import escape_invisible, escape_line, format_amount, format_score
+from pytest_queryeval.text.formatting import escape_invisible, escape_line, format_amount, format_score, p_text
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement, limits_of
+from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement
 from pytest_queryeval.core.groups import Scopes, conditions_of, folder_text, group_values, is_below, where_text
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Settings
@@ -26,7 +26,7 @@ from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.baseline.pairs import FIELD
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates.rules import is_without_prediction, requests, score_with_errors
-from pytest_queryeval.text.formatting import limits_text, pluralize, signed
+from pytest_queryeval.text.formatting import pluralize, signed
 
 NO_CASE = "no case was evaluated"
 NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
@@ -56,8 +56,11 @@ class UnknownRule(GateRule):
         """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
         yield (gate_key(_pending(gate)),), ()
 
-    def value_text(self, gate: GateReport, value: float) -> str:
+    def shown_value(self, gate: GateReport, value: float) -> str:
         return self.number_text(value)
+
+    def limit_text(self, gate: PendingGate) -> str:
+        return "has an unknown rule"
 
 
 UNKNOWN = UnknownRule()
@@ -72,8 +75,22 @@ GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
 
 
 def gate_text(gate: GateReport) -> str:
-    """Return what a gate is about, its folder and its result, in words."""
-    return f"{gate_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
+    """Return a sentence on the result of a gate, or on why it has none."""
+    return _sentence(gate, folder_text(gate["folder"]))
+
+
+def gate_requirement(gate: PendingGate) -> str:
+    """Return what a gate requires of which cases, as `pass_rate in sql (needs at least 0.9)`."""
+    return f"{gate_subject(gate)}{folder_text(gate['folder'])} ({rule_of(gate).limit_text(gate)})"
+
+
+def gate_summary(gate: GateReport) -> str:
+    """Return the result of a gate, or why it has none, as a part of a sentence, without the number of cases."""
+    folder, rule = folder_text(gate["folder"]), rule_of(gate)
+    if gate["value"] is None or gate["reason"]:
+        return f"{gate_subject(gate)}{folder}: {gate['reason']}"
+    which = f"{where_text(gate['where'])}{folder}"
+    return f"{rule.value_text(gate, gate['value'], which)} ({rule.limit_text(gate)})"
 
 
 def gate_value(gate: GateReport) -> tuple[str, str]:
@@ -82,18 +99,15 @@ def gate_value(gate: GateReport) -> tuple[str, str]:
         return "", gate["reason"]
     rule, about = rule_of(gate), _about(gate)
     if "p" in gate:
-        return signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join([f"p {gate['p']:.3f}", *about])
+        return signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join(about)
     if rule is not UNKNOWN:
-        limits = limits_of(gate)
-        need = limits_text(limits.minimum, limits.maximum)
-        about.insert(0, f"needs {need.removeprefix('at least ') if limits.maximum is None else need}")
+        about.insert(0, rule.limit_text(gate).replace("needs at least ", "needs "))
     return rule.shown_value(gate, gate["value"]), " · ".join(about)
 
 
 def gate_line(gate: GateReport) -> str:
-    """Return `gate_text` with the file of the gate first, as in pytest's short summary."""
-    place = PurePosixPath(gate["folder"] or ".") / "queryeval.yaml"
-    return f"{place} - {gate_subject(gate)}: {_result_text(gate)}"
+    """Return `gate_text` with the file of the gate in place of its folder, as in pytest's short summary."""
+    return f"{PurePosixPath(gate['folder'] or '.') / 'queryeval.yaml'} - {_sentence(gate, '')}"
 
 
 def gate_subject(gate: PendingGate) -> str:
@@ -101,12 +115,13 @@ def gate_subject(gate: PendingGate) -> str:
     return f"{rule_of(gate).subject(gate)}{where_text(gate['where'])}"
 
 
-def _result_text(gate: GateReport) -> str:
-    value = gate["value"]
-    if value is None or (gate["ok"] is False and gate["reason"]):
-        return gate["reason"]
-    text = rule_of(gate).value_text(gate, value)
-    return f"{gate['reason']} ({text})" if gate["ok"] is None else f"{text} ({', '.join(_about(gate))})"
+def _sentence(gate: GateReport, folder: str) -> str:
+    rule, value = rule_of(gate), gate["value"]
+    if value is not None and not gate["reason"]:
+        result = rule.value_text(gate, value, f"{where_text(gate['where'])}{folder}")
+        return f"{result} ({', '.join(_about(gate))}); this gate {rule.limit_text(gate)}"
+    so_far = f" ({rule.shown_value(gate, value)}; this gate {rule.limit_text(gate)})" if value is not None else ""
+    return f"{gate_subject(gate)}{folder}: {gate['reason']}{'' if gate['ok'] is False else so_far}"
 
 
 def _about(gate: GateReport) -> list[str]:
@@ -256,7 +271,7 @@ def evaluate_gates(
     *,
     unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
-    baseline: Report | None = None,
+    baseline: tuple[str, Report] | None = None,
     decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
 ) -> list[GateReport]:
     """Return gates with their results: `ok` is True, False, or None if one is not evaluated, for a `reason`.
@@ -264,20 +279,22 @@ def evaluate_gates(
     `cases` are those that ran; the field `cases` of a gate is how many cases it is about, None if
     that is not known. A gate with limits is not evaluated if the cases that did not run could change the result,
     unless the `mode` is `selection`; then only cases with the outcome `not_run` could. A gate that compares with a
-    `baseline` uses the cases in both reports, of which those with that outcome could change it, too, and is not
-    evaluated without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is
-    missed.
+    `baseline`, a report with its path, uses the cases in both reports, of which those with that outcome could change
+    it, too, and is not evaluated without a baseline. `unreadable_files` are suite files that could not be read: a gate
+    above one of them is missed.
     `decide` returns the early decision on a gate, which applies if the run stopped before all of the gate's cases.
     """
     gates, unreadable_files = list(gates), list(unreadable_files)
     earlier: Mapping[str, CaseReport] | None = None
+    path = ""
     if baseline is not None:
+        path, report = baseline
         is_compared = any(rule_of(gate).needs_baseline for gate in gates)
-        earlier = CasesByNodeid(baseline["cases"] if is_compared else ())
+        earlier = CasesByNodeid(report["cases"] if is_compared else ())
     # Gates that differ only in their limits share their evidence.
     keys = [gate_key({**gate, "min": None, "max": None}) for gate in gates]
     evidence = {
-        key: GateEvidence(gate, earlier, counts_errors=decide is not None)
+        key: GateEvidence(gate, earlier, path, counts_errors=decide is not None)
         for key, gate in zip(keys, gates, strict=True)
     }
     distinct_evidence = list(evidence.values())
@@ -297,9 +314,12 @@ class GateEvidence:
     Gates that differ from it only in the minimum or maximum that they require may be evaluated on it as well.
     """
 
-    def __init__(self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, *, counts_errors: bool) -> None:
+    def __init__(
+        self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, baseline: str, *, counts_errors: bool
+    ) -> None:
         self.gate, self._rule = gate, rule_of(gate)
         self._earlier = earlier if self._rule.needs_baseline else None
+        self._baseline = baseline
         self._counts_errors = counts_errors and not self._rule.needs_all
         self._counts: Counter[str] = Counter()
         self._numbers: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
@@ -377,6 +397,8 @@ class GateEvidence:
         for name in self._rule.counts:
             if counts[name]:
                 measurement[name] = counts[name]
+        if self._rule.needs_baseline and self._baseline:
+            measurement["baseline"] = self._baseline
         return {**measurement, **measured}
 
     def _decided(self, decision: EarlyDecision) -> GateMeasurement:

@@ -38,7 +38,7 @@ from pytest_queryeval.metrics import METRICS, better_of, greatest_score
 from pytest_queryeval.results.aggregation import measures_of
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, flip_kind
 from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, mean, score_of
-from pytest_queryeval.text.formatting import format_amount, format_score, pluralize, signed
+from pytest_queryeval.text.formatting import format_amount, format_score, p_text, pluralize, signed
 
 MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 _NO_REGRESSION_DESCRIPTIONS = {
@@ -207,8 +207,8 @@ class NoRegression(GateRule):
         if able >= needed:
             return ""
         if able == pairs:
-            return f"{pluralize(pairs, 'pair')} cannot show a {change}: the gate needs {needed}"
-        return f"only {able:,} of {pluralize(pairs, 'pair')} could {change}: the gate needs {needed}"
+            return f"{pluralize(pairs, 'case')} cannot show a {change}: the gate needs {needed}"
+        return f"only {able:,} of {pluralize(pairs, 'case')} could {change}: the gate needs {needed}"
 
     def subject(self, gate: PendingGate) -> str:
         return f"regression of {gate['metric']}"
@@ -216,14 +216,27 @@ class NoRegression(GateRule):
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         yield ("no_regression",), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
 
-    def value_text(self, gate: GateReport, value: float) -> str:
-        least, most = gate["detectable"], gate["no_regression"]["max_drop"]
-        change = "drop" if gate["better"] == "higher" else "rise"
-        proof_text = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
-        limit_text = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
-        return (
-            f"{signed(value)} (p {gate['p']:.3f}; {proof_text or f'too few cases to show any {change}'}), {limit_text}"
+    def shown_value(self, gate: GateReport, value: float) -> str:
+        return signed(value)
+
+    def value_text(self, gate: GateReport, value: float, which: str) -> str:
+        amount = signed(value)
+        change = f"{'fell' if value < 0 else 'rose'} by {amount[1:]}" if amount[0] in "+-" else "did not change"
+        return f"{gate['metric']}{which} {change} since {gate.get('baseline') or 'the baseline'}"
+
+    def cases_text(self, gate: GateReport) -> str:
+        text = f"p {p_text(gate['p'])}, {super().cases_text(gate)}"
+        if not gate["ok"]:
+            return text
+        change, least = "drop" if gate["better"] == "higher" else "rise", gate["detectable"]
+        enough = (
+            f"too few to show a {change}" if least is None else f"enough to show a {change} of {format_score(least)}"
         )
+        return f"{text}, {enough}"
+
+    def limit_text(self, gate: PendingGate) -> str:
+        most, change = gate["no_regression"]["max_drop"], "drop" if gate["better"] == "higher" else "rise"
+        return f"allows a {change} of at most {most:g}" if most else f"allows no significant {change}"
 
 
 def worst_score(gate: PendingGate) -> float:
@@ -290,16 +303,19 @@ class MaxRegressions(GateRule):
         if able > gate["max_regressions"]:
             return ""
         if not able:
-            return f"none of {pluralize(pairs, 'pair')} passed in the baseline, so there can be no regression"
+            return f"none of {pluralize(pairs, 'case')} passed in the baseline, so there can be no regression"
         if able < pairs:
-            return f"only {able:,} of {pluralize(pairs, 'pair')} passed in the baseline: write at most {able - 1:,}"
+            return f"only {able:,} of {pluralize(pairs, 'case')} passed in the baseline: write at most {able - 1:,}"
         return (
-            f"{pluralize(pairs, 'pair')} cannot have more than {pluralize(pairs, 'regression')}: "
+            f"{pluralize(pairs, 'case')} cannot have more than {pluralize(pairs, 'regression')}: "
             f"write at most {able - 1:,}"
         )
 
-    def value_text(self, gate: GateReport, value: float) -> str:
-        return f"{value:,}, at most {gate['max_regressions']:,} allowed"
+    def value_text(self, gate: GateReport, value: float, which: str) -> str:
+        return f"{pluralize(int(value), 'regression')}{which} since {gate.get('baseline') or 'the baseline'}"
+
+    def limit_text(self, gate: PendingGate) -> str:
+        return f"allows at most {gate['max_regressions']:,}"
 
 
 NO_REGRESSION = NoRegression()

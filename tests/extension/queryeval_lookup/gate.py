@@ -32,8 +32,11 @@ class MaxErrors(GateRule):
     def subject(self, gate: PendingGate) -> str:
         return "cases in error"
 
-    def value_text(self, gate: GateReport, value: float) -> str:
-        return f"{value:g}, at most {gate['max']:g} allowed"
+    def value_text(self, gate: GateReport, value: float, which: str) -> str:
+        return f"cases{which} in error: {value:g}"
+
+    def limit_text(self, gate: PendingGate) -> str:
+        return f"allows at most {gate['max']:g}"
 
 
 MAX_ERRORS = MaxErrors()

@@ -95,7 +95,7 @@ def test_a_missed_gate_comes_first(workspace):
     (name, properties, message), *rest = annotations(workspace, failed(), gates=[met, missed])
 
     assert (name, properties) == ("error", {"file": "s/queryeval.yaml", "title": "gate missed"})
-    assert message.startswith("pass_rate in s: ")
+    assert message.startswith("pass_rate in s is ")
     assert len(rest) == 1
 
 

@@ -264,7 +264,7 @@ def test_a_gate_counts_conversations_and_is_decided_only_if_the_rest_cannot_chan
     complete = merge(part(*right, *wrong, gates=[gate | {"min": 0.5}]))
     open_ = merge(part(*right, *cut, gates=[gate | {"min": least} for least in (0.3, 0.5)]))
 
-    assert "gate met: interaction_match: 0.500, needs at least 0.5 (2 conversations)" in complete.lines
+    assert "gate met: interaction_match is 0.500 (2 conversations); this gate needs at least 0.5" in complete.lines
     assert [own["ok"] for own in open_.report["gates"]] == [True, None]
 
 

@@ -235,14 +235,22 @@ def test_scores_that_cannot_be_averaged_are_refused():
 # Exit statuses and lines
 
 
-MET, MISSED = "f1 in music: 1.000, needs at least 0.5 (1 case)", "f1 in music: 0.250, needs at least 0.5 (1 case)"
+MET, MISSED = (
+    "f1 in music is 1.000 (1 case); this gate needs at least 0.5",
+    "f1 in music is 0.250 (1 case); this gate needs at least 0.5",
+)
 
 
 @pytest.mark.parametrize(
     ("report", "status", "line", "verdict"),
     [
         (part(case(), gates=[GATE]), 0, f"gate met: {MET}", "PASSED: 1 case: 1 passed (no case failed, 1 gate met)"),
-        (part(case(value=0.25), gates=[GATE]), 1, f"gate MISSED: {MISSED}", f"FAILED: gate missed: {MISSED}"),
+        (
+            part(case(value=0.25), gates=[GATE]),
+            1,
+            f"gate MISSED: {MISSED}",
+            "FAILED: gate missed: f1 in music is 0.250 (needs at least 0.5)",
+        ),
         (
             part(case(), gates=[GATE | {"cases": 9}]),
             0,
