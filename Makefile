@@ -102,7 +102,7 @@ test-pythons:
 	for python in $(PYTHONS); do \
 	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
 	    $$python -m venv --clear $$environment && \
-	    $$environment/bin/python $(PIP) --constraint constraints.txt --editable '.[duckdb,excel,html,postgres,sdmx]' \
+	    $$environment/bin/python $(PIP) --constraint constraints.txt --editable '.[duckdb,excel,postgres,sdmx]' \
 	        hypothesis pytest-rerunfailures pytest-xdist xmlschema && \
 	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
 	done

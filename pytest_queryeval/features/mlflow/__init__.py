@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-PACKAGES = ("mlflow", "jinja2")
 EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"  # MLflow's own variable
 DEFAULT_EXPERIMENT = "pytest-queryeval"
 REPORT_TAG = "queryeval.report"
@@ -54,11 +53,11 @@ _REFUSAL = re.compile(r"error code (?P<status>40[13])|PERMISSION_DENIED|UNAUTHEN
 def send_to_mlflow(report: Report, address: str) -> Result:
     """Write the run of a report, or write it again where an earlier export of the same report made one.
 
-    Raise `ReportError` if a package is missing, if it is not the address of a server, and if the server cannot be
+    Raise `ReportError` if MLflow is missing, if it is not the address of a server, and if the server cannot be
     reached or refuses the run.
     """
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise ReportError(f"--to mlflow needs {' and '.join(missing)}: pip install 'pytest-queryeval[mlflow]'")
+    if find_spec("mlflow") is None:
+        raise ReportError("--to mlflow needs mlflow: pip install 'pytest-queryeval[mlflow]'")
     if "://" not in address and not address.startswith("databricks"):
         hint = "expected the address of a server, as in mlflow:http://localhost:5000"
         raise ReportError(f"mlflow:{one_line(mask_credentials(address))}: {hint}")

@@ -14,4 +14,4 @@ def render_html(report: Report) -> bytes:
     return page(report).encode(errors="backslashreplace")
 
 
-HTML = ReportFormat(render=render_html, packages=("jinja2",), extra="html")
+HTML = ReportFormat(render=render_html)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.blocks import CaseName
 from pytest_queryeval.reports.sections import percent, points
 from pytest_queryeval.results.aggregation import reached_count
@@ -86,11 +85,9 @@ class Scale:
 
 @functools.cache
 def template(path: Path) -> Template:
-    """Return a template, which may use those of this folder; raise `ReportError` if jinja2 is not installed."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ModuleNotFoundError as error:
-        raise ReportError("a page of HTML needs jinja2: pip install 'pytest-queryeval[html]'") from error
+    """Return a template, which may use those of this folder."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     loader = FileSystemLoader([path.parent, HERE])
     environment = Environment(
         autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -221,12 +221,11 @@ def test_an_address_of_no_server_is_refused_without_its_password(folder, capsys,
     assert problem(capsys, address).startswith(f"mlflow:{address.replace('me:pw@', '')}: {message}")
 
 
-@pytest.mark.parametrize("package", ["mlflow", "jinja2"])
-def test_a_missing_package_is_named_with_its_extra(folder, capsys, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_a_missing_package_is_named_with_its_extra(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
 
     assert problem(capsys, "http://localhost:5000") == (
-        f"--to mlflow needs {package}: pip install 'pytest-queryeval[mlflow]'\n"
+        "--to mlflow needs mlflow: pip install 'pytest-queryeval[mlflow]'\n"
     )
 
 

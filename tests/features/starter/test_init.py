@@ -198,7 +198,7 @@ def test_the_workflow_and_the_pytest_ini_are_at_the_root_of_the_repository(worki
     workflow = yaml.safe_load((working_folder / ".github/workflows/queries.yml").read_text(encoding="utf-8"))
     commands = "".join(step.get("run", "") for step in workflow["jobs"]["queries"]["steps"])
     assert '\npytest evaluation/suites --queryeval-report=reports --queryeval-report=github "$@"\n' in commands
-    assert 'pip install "pytest-queryeval[html,excel] @ git+URL"' in commands
+    assert 'pip install "pytest-queryeval[excel] @ git+URL"' in commands
 
 
 @pytest.mark.process
