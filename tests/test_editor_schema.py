@@ -51,7 +51,7 @@ WITHOUT = "without "
 MISTAKES = yaml.safe_load(Path(__file__).with_name("editor_mistakes.yaml").read_text(encoding="utf-8"))
 SUITE_SCHEMA, SETTINGS_SCHEMA = schema("suite"), schema("settings")
 DEFINITIONS = SUITE_SCHEMA["definitions"] | SETTINGS_SCHEMA["definitions"]
-CASE_KEYS = DEFINITIONS["case"]["else"]["properties"]
+CASE_KEYS = DEFINITIONS["case"]["else"]["else"]["properties"]
 KEYS = {**SETTINGS_SCHEMA["properties"], **SUITE_SCHEMA["properties"], **CASE_KEYS}
 GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")
 PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
@@ -220,8 +220,8 @@ def test_the_patterns_of_ids_and_markers_know_the_same_ascii_signs_as_their_read
 def test_the_keys_are_those_of_the_contract_and_each_says_what_it_means_and_accepts():
     contract = (
         "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
-        "max_rows trials trials_rule check tags requires reviews report_rows gates cases id question evidence "
-        "difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
+        "max_rows trials trials_rule check tags requires reviews report_rows gates cases id parametrize question "
+        "evidence difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
         "predicted_table predicted_file db_schema json_schema structure writes"
     )
     inner = (DEFINITIONS["compare"]["properties"], DEFINITIONS["gates"]["items"]["properties"])
@@ -271,6 +271,7 @@ def test_options_of_a_registered_metric_are_those_of_its_function(monkeypatch):
 OUTSIDE = {
     *("kind", "source", "gold_source", "sources", "predictor", "requires", "cases", "conversation", "answerable"),
     *("db_schema", "json_schema", "structure", "reviews", "env_file", "writes", *GOLD_FORMS, *PREDICTED_FORMS),
+    "parametrize",
 }
 # Nor how a number is written, which letters there are, what has an effect, and which words are no reasons.
 UNSEEN = {"012", "1e3", "¿"}

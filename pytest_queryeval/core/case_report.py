@@ -459,6 +459,8 @@ class CaseReport(ScoresReport):
     """The number of the row, from 1, for a case in a table."""
     place: NotRequired[str]
     """The file, sheet and row of a case in a table, in words."""
+    combination: NotRequired[int]
+    """The number of its combination of parameters, from 1, in the order of the suite; present if it has parameters."""
     kind: str | None
     """None if the suite could not be read."""
     tags: list[str]

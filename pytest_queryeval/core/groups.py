@@ -79,6 +79,22 @@ FILE = Group(
     is_name=True,
     shown=frozenset(),
 )
+WRITTEN_CASE = Group(
+    values=lambda case, _: (case.written_id,) if case.parameters else (),
+    heading="case",
+    plural="cases",
+    preposition="of",
+    is_name=True,
+    shown=frozenset({"tables", "filters"}),
+)
+PARAMETER = Group(
+    values=lambda case, _: case.parameters,
+    heading="parameters",
+    plural="parameters",
+    preposition="with",
+    is_name=True,
+    shown=frozenset({"tables", "filters"}),
+)
 
 
 GROUPS: Registry[Group] = Registry(
@@ -92,6 +108,8 @@ GROUPS: Registry[Group] = Registry(
         "feature": "pytest_queryeval.languages:FEATURE",
         "source": SOURCE,
         "file": FILE,
+        "case": WRITTEN_CASE,
+        "parameter": PARAMETER,
     },
 )
 

@@ -334,6 +334,10 @@ class Case:
     """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()
     """All that was said up to the question, which is its last message; empty if there is only the question."""
+    combination: int = 0
+    """The number of the combination of parameters that it is made of, from 1; 0 if it has none."""
+    parameters: tuple[str, ...] = ()
+    """The value of each parameter, as `name=value`."""
     turn: TurnReport | None = None
     """None if it is not the turn of a conversation, or has no answer that is a table."""
     db_schema: Schema | None = None
@@ -348,6 +352,11 @@ class Case:
     """The file of its suite, which may name other files with cases; None if it is that of `location`."""
     review: Review | None = None
     """What was decided on its golds: `golds`, `answerable` and `settings` are those after the decision."""
+
+    @property
+    def written_id(self) -> str:
+        """The id in the suite, which several cases share if it has parameters."""
+        return self.id.partition("[")[0]
 
     @property
     def withdrawal(self) -> str:

@@ -23,8 +23,10 @@ BLOCK_HINT = "write the query as a block: `gold: |`"
 
 # How a node was written. "cut" is a plain scalar with a comment behind it, "clipped" one whose comment has no
 # blank after its `#` and so may be meant as text. "joined" is a scalar of any style whose lines YAML joins although one
-# of them ends in what is a comment of a query, which then swallows the next line.
-Form: TypeAlias = Literal["plain", "cut", "clipped", "quoted", "joined", "literal", "folded", "sequence", "mapping"]
+# of them ends in what is a comment of a query, which then swallows the next line. A "generated" one was not written.
+Form: TypeAlias = Literal[
+    "plain", "cut", "clipped", "quoted", "joined", "literal", "folded", "generated", "sequence", "mapping"
+]
 MAX_ALIKE = 5
 
 P = ParamSpec("P")

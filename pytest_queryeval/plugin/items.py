@@ -60,7 +60,8 @@ class SuiteFile(pytest.File):
         except (SuiteError, QueryEvalWarning) as error:
             raise self.CollectError(str(error)) from None
         for case in cases:
-            yield CaseItem.from_parent(self, name=case.id, case=case)
+            # From a text, pytest reads what is in brackets as parameters, as it does where it stores node ids.
+            yield CaseItem.from_parent(self, name=case.id, nodeid=f"{self.nodeid}::{case.id}", case=case)
 
 
 class CaseItem(pytest.Item):

@@ -25,6 +25,7 @@ from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_value
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, p_text, pluralize, signed
 
 CHANGE = "change in cases of both"
+MAX_MEMBERS = 50  # values of a group that a table shows
 MAX_NAMES = 20  # of cases that changed sides
 MAX_CAUTIONED = 5  # names of cases whose score may be too good
 MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
@@ -81,7 +82,7 @@ def groups_in_tables() -> list[str]:
 
 
 def group_table(report: Report, group: str) -> Table:
-    """Return the means by a group, the metrics of most weight first; without rows where the group has one value."""
+    """Return the means by a group, the metrics of most weight first; without rows where it has one value, or many."""
     members = report["groups"].get(group, {})
     names = group_metrics(metrics_by_weight(report), members)
     rows = [
@@ -93,7 +94,7 @@ def group_table(report: Report, group: str) -> Table:
         )
         for value, member in members.items()
     ]
-    return Table((group, "cases", "passed", *map(Untrusted, names)), rows if len(rows) > 1 else ())
+    return Table((group, "cases", "passed", *map(Untrusted, names)), rows if 1 < len(rows) <= MAX_MEMBERS else ())
 
 
 def group_metrics(names: Iterable[str], members: Mapping[str, GroupReport]) -> list[str]:

@@ -182,6 +182,8 @@ def _without_answers(
     if case.row is not None:
         case_report["row"] = case.row.line
         case_report["place"] = str(case.row)
+    if case.combination:
+        case_report["combination"] = case.combination
     return case_report
 
 

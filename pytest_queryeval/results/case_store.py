@@ -139,9 +139,9 @@ def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseR
     return cases.select(places) if isinstance(cases, StoredCases) else [cases[place] for place in places]
 
 
-def report_order(case: CaseReport) -> tuple[str, int, int, str, str]:
-    """Return the key by which a report sorts its cases: path, line, row, id and node id."""
-    return case["path"], case["line"], case.get("row", 0), case["id"], case["nodeid"]
+def report_order(case: CaseReport) -> tuple[str, int, int, int, str, str]:
+    """Return the key by which a report sorts its cases: path, line, row, combination of parameters, id and node id."""
+    return case["path"], case["line"], case.get("row", 0), case.get("combination", 0), case["id"], case["nodeid"]
 
 
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:

@@ -24,6 +24,7 @@ from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read
 from pytest_queryeval.suites.cases import CaseReader
 from pytest_queryeval.suites.effects import check_effects
 from pytest_queryeval.suites.keys import KEYS, read_check
+from pytest_queryeval.suites.parameters import parametrized
 from pytest_queryeval.suites.predictors import check_predictor_files
 from pytest_queryeval.suites.settings import (
     CASE_KEYS,
@@ -384,7 +385,8 @@ def read_levels(suite: Suite) -> list[CaseLevels]:
         assert top is not None
         shared.append(top)
         nodes = case_nodes(entries(top)["cases"], Problems())
-    by_id = {entries(turn)["id"].value: turn for node in nodes for turn in split_turns(node)}
+    combinations = (combination for node in nodes for combination in parametrized(node))
+    by_id = {entries(turn)["id"].value: turn for node in combinations for turn in split_turns(node)}
     return [CaseLevels(case=case, suite=suite, shared=tuple(shared), case_node=by_id[case.id]) for case in suite.cases]
 
 

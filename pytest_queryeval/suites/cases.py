@@ -21,6 +21,7 @@ from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds
 from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.effects import check_effects
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, filled_fields
+from pytest_queryeval.suites.parameters import parametrized
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,
@@ -62,12 +63,20 @@ class CaseReader:
         self._ids: dict[str, Location] = {}
 
     def read(self, node: Node, cases: Node | None = None) -> list[Case]:
-        """Return the cases of a node: one, or one for each turn of a conversation; none if it has a problem.
+        """Return the cases of a node: one for each combination of its parameters, and each turn of a conversation.
+
+        There are none if it has a problem.
 
         A case that is a row of a table is located at `cases`, where the suite names the table.
         """
         if isinstance(node.file, TableFile) and node.file.unread:
             self._find_unread_columns(node.file)
+        combinations = self._problems.attempt(parametrized, node) or []
+        if combinations != [node] and isinstance(node.value, dict) and "id" in node.value:
+            self._check_id(str(node.value["id"].value), node, self._problems)
+        return [case for combination in combinations for case in self._read_turns(combination, cases)]
+
+    def _read_turns(self, node: Node, cases: Node | None) -> list[Case]:
         nodes = self._problems.attempt(split_turns, node) or ()
         read_cases = [case for case_node in nodes if (case := self._read_case(case_node, cases))]
         if len(read_cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
@@ -157,6 +166,8 @@ class CaseReader:
         if id_ is None:
             if "id" not in node.value and "id" not in intended_keys(node, "case"):
                 problems.append(node.problem("a case needs an id: add `id: NAME`"))
+            return
+        if entries(node)["id"].form == "generated":  # its written id has been checked
             return
         location = node.location
         first = self._ids.setdefault(id_, location)

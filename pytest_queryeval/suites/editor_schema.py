@@ -9,10 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.core.shapes import Shape, described_shapes, mapping_shape
+from pytest_queryeval.core.shapes import Shape, described_shapes, either, mapping_shape
 from pytest_queryeval.suites.answers import ACCEPTED, CONVERSATION, GOLD_FORMS, PREDICTED_FORMS, REFUSED
 from pytest_queryeval.suites.keys import KEYS, Level
 from pytest_queryeval.suites.metric_keys import limits_shape
+from pytest_queryeval.suites.parameters import PARAMETRIZE
 
 SchemaName: TypeAlias = Literal["suite", "settings"]
 # The names of the files that suites and settings refer to.
@@ -54,9 +55,9 @@ def _references(level: Level) -> dict[str, Shape]:
 
 
 def _case() -> Shape:
-    """Return the shape of a case: of one with a gold or without an answer, or of one with a conversation.
+    """Return the shape of a case: of one with a gold or without an answer, of one with a conversation, or parameters.
 
-    The turns of a conversation have the golds.
+    The turns of a conversation have the golds. With parameters, a value of any type may be `{name}`.
     """
     keys = _references("case")
     single = {name: of for name, of in keys.items() if name != CONVERSATION}
@@ -71,11 +72,15 @@ def _case() -> Shape:
         "if": {"required": [CONVERSATION]},
         "then": mapping_shape(conversation),
         "else": {
-            **mapping_shape(single),
-            "oneOf": [
-                *({"required": [form]} for form in GOLD_FORMS),
-                {"required": ["answerable"], "properties": {"answerable": {"const": False}}},
-            ],
-            "dependencies": only_one,
+            "if": {"required": [PARAMETRIZE]},
+            "then": mapping_shape({name: of if name == PARAMETRIZE else either(of, {}) for name, of in single.items()}),
+            "else": {
+                **mapping_shape(single),
+                "oneOf": [
+                    *({"required": [form]} for form in GOLD_FORMS),
+                    {"required": ["answerable"], "properties": {"answerable": {"const": False}}},
+                ],
+                "dependencies": only_one,
+            },
         },
     }

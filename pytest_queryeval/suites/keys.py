@@ -62,6 +62,7 @@ from pytest_queryeval.suites.metric_keys import (
     read_options,
     read_thresholds,
 )
+from pytest_queryeval.suites.parameters import NOT_IN_IDS, PARAMETRIZE, read_combination
 from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.sources import read_db_schema, read_gold_source, read_source, read_sources
 from pytest_queryeval.suites.variables import ENV_FILE, read_env_file, read_requires
@@ -77,7 +78,6 @@ LEVELS: Mapping[Level, str] = {
 
 # `editor_schema` defines what a case is.
 _CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
-_ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Excludes only ASCII characters: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
@@ -142,8 +142,8 @@ def read_id(node: Node) -> str:
     value = text(node)
     if node.empty or not value.strip():
         raise node.problem("a case needs an id: write it after `id:`")
-    if not _ID.fullmatch(value):
-        hint = f": write {fit}" if (fit := re.sub(r"[^\w\-.:/]+|::+", "-", value).strip("-")) else ""
+    if node.form != "generated" and NOT_IN_IDS.search(value):
+        hint = f": write {fit}" if (fit := NOT_IN_IDS.sub("-", value).strip("-")) else ""
         raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'{hint}")
     return value
 
@@ -643,6 +643,12 @@ _KEYS = (
         inheritance="own",
     ),
     _of_case("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
+    _of_case(
+        PARAMETRIZE,
+        "the values of each {name} in the case: {year: [2023, 2024]}; there is a case for each combination",
+        read_combination,
+        fills=("combination", "parameters"),
+    ),
     _of_case("question", "the question, which the predictor receives", or_else("", whole_text)),
     _of_case("evidence", "a hint that the predictor receives with the question", or_else("", whole_text)),
     _of_case("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),

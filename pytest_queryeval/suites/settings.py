@@ -46,7 +46,6 @@ SYNONYMS = {
 }
 # Keys of other tools, by what to write instead.
 _INSTEAD = {
-    "parametrize": "write a case for each value",
     "dialect": "write `options: {sql: {dialect: NAME}}`",
     "tolerance": "write `compare: {numbers: {abs: 0.01}}`",
     **dict.fromkeys(("ordered", "order"), "write `compare: {row_order: strict}`"),

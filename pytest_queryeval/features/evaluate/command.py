@@ -220,14 +220,12 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
             except SuiteError as error:
                 problems.keep(error)
                 continue
-            if id_ and id_ not in {case.id for case in cases}:
+            chosen_cases = [case for case in cases if id_ in ("", case.id, case.written_id)]
+            if not chosen_cases:
                 raise QueryEvalError(f"{file}: no case '{id_}'{did_you_mean(id_, [case.id for case in cases])}")
-            for case in cases:
-                if case.id == id_ or not id_:
-                    nodeid = f"{name}::{case.id}"
-                    cases_by_nodeid.setdefault(
-                        nodeid, NamedCase(case, nodeid, suites.relative_path(case.location.path))
-                    )
+            for case in chosen_cases:
+                nodeid = f"{name}::{case.id}"
+                cases_by_nodeid.setdefault(nodeid, NamedCase(case, nodeid, suites.relative_path(case.location.path)))
     problems.raise_any()
     return list(cases_by_nodeid.values())
 

@@ -141,7 +141,7 @@ def flip_kind(before: Outcome, after: Outcome) -> FlipKind | None:
 def _places(run: RunResults) -> dict[str, _Place]:
     """Return the place of each case by its node id, in `report_order`."""
     ordered_cases = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
-    return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in ordered_cases}
+    return {nodeid: _Place(number, path, outcome) for (path, *_, nodeid), number, outcome in ordered_cases}
 
 
 def in_scope(path: str, run: RunFacts) -> bool:
