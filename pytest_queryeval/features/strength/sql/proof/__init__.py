@@ -39,34 +39,24 @@ _CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exist
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
 ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
-NESTED_DISTINCT = "nested-distinct"
+NESTED_DISTINCT, SET_OPERATION_AS_CONDITION = "nested-distinct", "set-operation-as-condition"
 
 RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
     "negation": rules.negation,
-    "constants": rules.constants,
     "derived-table": rules.derived_tables,
     "outer-join-as-inner": rules.outer_joins,
     "anti-join": rules.anti_joins,
     "unused-outer-join": rules.unused_outer_joins,
     "not-null-test": rules.not_null_tests,
     "count-of-rows": rules.counts,
-    "distinct-extreme": rules.distinct_extremes,
-    "in-of-one-row": rules.in_single_row,
     "in-as-exists": rules.in_as_exists,
     "grouping-as-distinct": rules.grouping_as_distinct,
-    "having-on-keys": rules.having_on_keys,
     "unique-rows": rules.unique_rows,
     "exists-as-join": rules.exists_as_join,
     "key-self-join": rules.key_self_joins,
     "foreign-key-join": rules.foreign_key_joins,
     "sort-key": rules.sort_keys,
     "limit": rules.limits,
-}
-
-
-SET_RULES: dict[str, Callable[[SetOperation, Tables], Query | None]] = {
-    "union-as-or": rules.union_as_or,
-    "set-operation-as-condition": rules.set_operation_as_condition,
 }
 
 
@@ -161,11 +151,11 @@ class _Normalizer:
         is_set = query.operator != "union all"
         left, right = (self._nested(side, is_set=is_set) for side in (query.left, query.right))
         query = replace(query, left=left, right=right)
-        for name, rule in SET_RULES.items():
-            if (result := rule(query, self._tables)) is not None:
-                self._used[name] = None
-                return self._normal(result)
-        return query
+        condition = rules.set_operation_as_condition(query, self._tables)
+        if condition is None:
+            return query
+        self._used[SET_OPERATION_AS_CONDITION] = None
+        return self._normal(condition)
 
     def _normal_block(self, block: Block) -> Block:
         block = self._with_normal_queries(block)

@@ -67,44 +67,6 @@ def negation(block: Block, tables: Tables) -> Block | None:
     return _with_terms(block, moved)
 
 
-def constants(block: Block, tables: Tables) -> Block | None:
-    """Carry out arithmetic of whole numbers that are compared, and leave out a comparison of two of them that holds.
-
-    Condition: all numbers have at most nine digits, so that nothing overflows [6]. What is not compared stays, since
-    DuckDB adds 1 + 1 and 2 to a column of small integers with different limits.
-    """
-
-    def value(term: Term) -> int | None:
-        number = int(term[1]) if term[0] == "number" and term[1].lstrip("-").isdigit() else None
-        if term[0] in ("add", "sub", "mul"):
-            first, second = map(value, operands(term))
-            if first is not None and second is not None:
-                number = {"add": first + second, "sub": first - second, "mul": first * second}[term[0]]
-        return number if number is not None and abs(number) < 10**9 else None
-
-    def folded(term: Term) -> Term:
-        if term[0] not in _COMPARISONS:
-            return term
-        values = map(value, operands(term))
-        return term[0], *(
-            part if number is None else ("number", str(number)) for part, number in zip(term[1:], values, strict=True)
-        )
-
-    def holds(condition: Term) -> bool:
-        if condition[0] not in ("eq", "lt", "lte"):
-            return False
-        first, second = map(value, operands(condition))
-        if first is None or second is None:
-            return False
-        return {"eq": first == second, "lt": first < second, "lte": first <= second}[condition[0]]
-
-    result = _with_terms(block, folded) or block
-    where = tuple(condition for condition in result.where if not holds(condition))
-    if len(where) < len(result.where):
-        return replace(result, where=where)
-    return result if result is not block else None
-
-
 def not_null_tests(block: Block, tables: Tables) -> Block | None:
     """Leave out a test that a column is not NULL, and write one for `x = x`.
 
@@ -142,44 +104,6 @@ def counts(block: Block, tables: Tables) -> Block | None:
     return _with_terms(block, counted)
 
 
-def distinct_extremes(block: Block, tables: Tables) -> Block | None:
-    """Write `min(x)` and `max(x)` for `min(DISTINCT x)` and `max(DISTINCT x)`.
-
-    Condition: none; duplicates do not change extremes [1].
-    """
-
-    def without_distinct(term: Term) -> Term:
-        if term[0] in ("min", "max") and term[1][0] == "distinct":
-            return term[0], term[1][1]
-        return term
-
-    return _with_terms(block, without_distinct)
-
-
-def in_single_row(block: Block, tables: Tables) -> Block | None:
-    """Write `x = (SELECT …)` for `x IN (SELECT …)`.
-
-    Condition: the nested query aggregates all rows to one; x is not of the type REAL of SQLite, to which IN converts
-    large integers, unless the other value is of this type, or no large integer [2], [6].
-    """
-
-    def compared(term: Term) -> Term:
-        if term[0] != "in" or not isinstance(term[2], Block) or not term[2].has_aggregates:
-            return term
-        nested: Block = term[2]
-        has_one_row = nested.group is None and not nested.having and nested.limit is None
-        item = nested.select[0]
-        is_alike = item[0] in ("count", "avg") or (item[0] in ("min", "max") and have_one_family(term[1], item[1]))
-        return ("eq", term[1], ("query", nested)) if has_one_row and (is_alike or not may_be_real(term[1])) else term
-
-    def may_be_real(term: Term) -> bool:
-        if term[0] == "column":
-            return term[3] == "real" or (not term[3] and not isinstance(block.tables.get(term[1]), str))
-        return term[0] in ("Cast", "query")
-
-    return _with_terms(block, compared)
-
-
 def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
     """Write DISTINCT for GROUP BY without aggregates.
 
@@ -188,20 +112,6 @@ def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
     if block.group is None or block.having or aggregates_in(*block.results):
         return None
     return replace(block, group=None, is_distinct=True) if {*block.group} == {*block.select} else None
-
-
-def having_on_keys(block: Block, tables: Tables) -> Block | None:
-    """Move a condition of HAVING to WHERE.
-
-    Condition: there is GROUP BY, and the condition has no aggregates and no columns but keys of which equal values are
-    the same [1].
-    """
-    for place, condition in enumerate(block.having if block.group is not None else ()):
-        keys = {name_of(key) for key in block.group or () if have_one_family(key, key)}
-        if aggregates_in(condition) or not columns_of(condition) <= keys:
-            continue
-        return replace(block, having=_without(block.having, place), where=(*block.where, *conjuncts(condition)))
-    return None
 
 
 def unique_rows(block: Block, tables: Tables) -> Block | None:
@@ -445,37 +355,6 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
                 reads = reads_of(block, second)
                 return substituted(block.without(second), {read: ("column", first, *read[2:]) for read in reads})
     return None
-
-
-def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
-    """Write DISTINCT with OR for the UNION of two SELECTs.
-
-    Condition: both join the same tables, each once, by the same conditions, select the same columns, and differ in
-    their other conditions only [1].
-    """
-    left, right = query.left, query.right
-    if query.operator != "union" or not (_only_inner_joins(left) and _only_inner_joins(right)):
-        return None
-    aliases = {source: alias for alias, source in left.tables.items() if isinstance(source, str)}
-    right_aliases = {source: alias for alias, source in right.tables.items() if isinstance(source, str)}
-    if aliases.keys() != right_aliases.keys():
-        return None
-    if len(aliases) != len(left.tables) or len(right_aliases) != len(right.tables):
-        return None
-    named = {
-        read: ("column", aliases[source], *read[2:])
-        for source, alias in right_aliases.items()
-        for read in reads_of(right, alias)
-    }
-    right = substituted(replace(right, tables=left.tables), named)
-    if right.select != left.select:
-        return None
-    shared = tuple(term for term in left.where if term in right.where)
-    arms = [[term for term in side.where if term not in shared] for side in (left, right)]
-    where = shared
-    if all(arms):
-        where = (*shared, ("or", *(("and", *arm) if len(arm) > 1 else arm[0] for arm in arms)))
-    return replace(left, where=where, is_distinct=True, order=())
 
 
 def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | None:
