@@ -31,6 +31,21 @@ _UNKNOWN = re.compile(
 _COLUMN_OF_TABLE = re.compile(r"does not have a column", re.IGNORECASE)
 _AMBIGUOUS = re.compile(r"\bambiguous\b", re.IGNORECASE)
 _SYNTAX = re.compile(r"near|unterminated|unrecognized token", re.IGNORECASE)
+# By label, the first that applies: how databases, and what reads a query before them, describe its fault.
+_ERRORS: Mapping[CauseLabel, re.Pattern[str]] = {
+    "syntax": re.compile(
+        r"syntax error|sql syntax|parser error|parse_syntax|unterminated|unrecognized token|incomplete input|nested too"
+        r"|too long|too intricate|surrogate|text follows|starts with|no statement",
+        re.IGNORECASE,
+    ),
+    "unknown-function": re.compile(
+        r"unknown function|no such function|function.* (?:does not|doesn't) exist|number of arguments|routine"
+        r"|parameter count",
+        re.IGNORECASE,
+    ),
+    "grouping-error": re.compile(r"group(?:ed)? by|aggregat|group function", re.IGNORECASE),
+    "wrong-type": re.compile(r"\btypes?\b|operator does not exist|\bcast|convert|input syntax for", re.IGNORECASE),
+}
 _NEAR = re.compile(r"""near ["'`](\w+)""", re.IGNORECASE)
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*(\d+)", re.IGNORECASE)
 _QUOTE_IN_TEXT = re.compile(r"'(\w+)'(\w+)")
@@ -64,6 +79,22 @@ def name_label(message: str) -> CauseLabel | None:
     if not _UNKNOWN.search(message):
         return None
     return "unknown-table" if about[1] else "unknown-column"
+
+
+def invalid_label(message: str) -> CauseLabel:
+    """Return what a database's message says of a query that it cannot run.
+
+    >>> invalid_label('near "FORM": syntax error'), invalid_label("no such function: iif2")
+    ('syntax', 'unknown-function')
+    >>> invalid_label("misuse of aggregate: count()"), invalid_label("operator does not exist: text > integer")
+    ('grouping-error', 'wrong-type')
+    >>> invalid_label("1st ORDER BY term out of range - should be between 1 and 2")
+    'invalid'
+    """
+    first_line = message.partition("\nLINE ")[0]  # the query follows it
+    return name_label(message) or next(
+        (label for label, error in _ERRORS.items() if error.search(first_line)), "invalid"
+    )
 
 
 def nearest_name(query: str, message: str, schema: Schema) -> str:
@@ -183,7 +214,7 @@ class Sql(QueryLanguage):
         return "write one query that only reads, such as SELECT"
 
     def failure_label(self, failure: Failure) -> CauseLabel:
-        return (failure.kind == "invalid" and name_label(failure.message)) or super().failure_label(failure)
+        return invalid_label(failure.message) if failure.kind == "invalid" else super().failure_label(failure)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         return parse_query(query, dialect).difficulty

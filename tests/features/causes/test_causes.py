@@ -264,7 +264,7 @@ def test_of_any_two_queries_a_repaired_one_has_golds_answer_and_what_they_share_
         # A failure is its own cause.
         ("SELECT zzz FROM singer WHERE yyy = 1", [NAMES], {}, ["unknown-column"]),
         ("SELECT zzz FROM qqq WHERE yyy = 1", [NAMES], {}, ["unknown-table"]),
-        ("SELECT sum(count(*)) FROM concert", [NAMES], {}, ["syntax"]),
+        ("SELECT sum(count(*)) FROM concert", [NAMES], {}, ["grouping-error"]),
         ("", [NAMES], {}, ["empty"]),
         ("DELETE FROM singer", [NAMES], {}, ["unsafe"]),
         ("SELECT a.id FROM singer a, singer b, singer c, singer d", [NAMES], {"max_rows": 100}, ["too-large"]),
