@@ -239,7 +239,7 @@ def _represent_text(dumper: Any, text: str) -> Any:
     style: str | None = '"'
     if "\n" in text and _BLOCK.fullmatch(text):
         style = "|"
-    elif text[:1].isalpha() and "--" not in text and "#" not in text:
+    elif text[:1].isalpha() and text != "None" and "--" not in text and "#" not in text:
         style = None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -73,7 +73,7 @@ def test_predictions_of_bird_for_another_database_are_named(data_sets, capsys, n
 
     main(["import", "bird", "bird.json", "-o", "out", "--predictions", name])
 
-    assert capsys.readouterr().out.splitlines()[2] == (
+    assert capsys.readouterr().out.splitlines()[3] == (
         f"warning: {name}: 1 prediction names another database than the cases: "
         "'trips' instead of 'shop' for '1471': check that the file is for these cases"
     )
@@ -227,7 +227,7 @@ def test_a_sheet_behind_the_cover_is_imported_by_its_name_which_a_message_has(fo
     )
     cases, skipped = imported(capsys, *table, "--sheet", "May 1")
     assert list(cases) == ["a"]
-    assert skipped["row 3"].startswith("sheet 'May 1', row 3, column 'gold': ")
+    assert skipped["b"].startswith("sheet 'May 1', row 3, column 'gold': ")
 
 
 def test_columns_that_are_not_read_are_named(folder, capsys):
@@ -239,7 +239,7 @@ def test_columns_that_are_not_read_are_named(folder, capsys):
     main([*arguments, "--map", "id=Nr", "--map", "tags=Thema", "--map", "metadata=::error::x"])
 
     assert json.loads(out)["not_read"] == ["Nr", "::error::x", "Thema"]
-    assert err.splitlines()[2] == "columns not read: Nr, ::error::x, Thema (--map KEY=COLUMN reads one)"
+    assert err.splitlines()[3] == "not read: Nr, ::error::x, Thema (--map KEY=FIELD reads one)"
     assert "not read" not in capsys.readouterr().out
 
 

@@ -197,13 +197,17 @@ VALUES = st.recursive(
     many=st.booleans(),
 )
 def test_a_suite_reads_back_what_was_imported(gold, question, more, many):
-    record = {"id": "a", "kind": "sql", "question": question, "gold": gold, "more": more}
+    record = {"id": "a", "kind": "sql", "question": question, "gold": f"SELECT 1 FROM {gold}", "more": more}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{COMMAND}.MAX_YAML_CASES", 0 if many else 10)
         run(record, options=["--source", "a.sqlite", "--map", "metadata=more", "--force"])
 
     (case,) = read_back()
-    assert (case.question, case.golds[0].query, case.metadata.get("more")) == (question, gold, more)
+    assert (case.question, case.golds[0].query, case.metadata.get("more")) == (
+        question,
+        f"SELECT 1 FROM {gold}",
+        more,
+    )
 
 
 def test_the_lines_for_people_go_to_standard_error_beside_json(capsys):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from pytest_queryeval.features.transfer.importers import (
     ImportRequest,
     SkippedRecord,
 )
-from pytest_queryeval.features.transfer.importers.records import check_size
+from pytest_queryeval.features.transfer.importers.reading import check_size
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.file.predictions import MAX_BYTES as MAX_PREDICTIONS_BYTES
 from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, SchemaName, schema_comment, schema_text
@@ -38,7 +39,8 @@ from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 PROGRESS_CASES = 100_000
-COLUMNS_CHARACTERS = 500
+NAMES_CHARACTERS = 500
+FIRST_CASES = 3  # that a dry run shows
 GATES_HINT = "single wrong answers do not fail it (`on_miss: xfail`): set the `min` that your system has to reach"
 OK, FINDINGS = 0, 1
 MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
@@ -62,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the source, the folder of the suites, and settings that the source lacks."""
     parser.add_argument("format", choices=IMPORTERS.names(), metavar="FORMAT", help=", ".join(IMPORTERS.names()))
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the file with the questions and right answers")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the suites")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("suites"), metavar="DIR", help="the folder of the suites (suites)"
+    )
     parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions in the form of the format")
     databases = parser.add_mutually_exclusive_group()
     of_each = "the folder with the database of each case, as DB/DB.sqlite or DB.sqlite"
@@ -72,14 +76,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--language", default=DEFAULT_LANGUAGE, metavar="CODE", help="the language of the questions (en)"
     )
-    column = "read a key of the cases from another field, as in gold=Solution; may be given again"
+    column = "read a key of the cases from this field, as in gold=golden_sql.sqlite; may be given again"
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
+    listed = "the list of records below this key, where several could be it"
+    parser.add_argument("--records", default="", metavar="KEY", help=listed)
+    several = "what separates several right answers in a text, such as ';'"
+    parser.add_argument("--split", type=_mark, metavar="MARK", help=several)
     separator = "what separates the cells of a CSV file, such as ';'"
     parser.add_argument("--delimiter", type=_delimiter, metavar="MARK", help=separator)
     sheet = "the sheet of a workbook, if that is not the first one"
     parser.add_argument("--sheet", metavar="NAME", help=sheet)
     header = "the row of a table that holds the headers, where a title stands above it"
     parser.add_argument("--header-row", type=_row, metavar="N", help=header)
+    parser.add_argument("--dry-run", action="store_true", help="print the first cases and write nothing")
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
 
 
@@ -95,6 +104,12 @@ def _delimiter(text: str) -> str:
     if not is_delimiter(mark):
         raise argparse.ArgumentTypeError(f"expected one character, such as ';', or \\t for a tab, found '{text}'")
     return mark
+
+
+def _mark(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"expected a mark, such as ';', found '{text}'")
+    return text.strip()
 
 
 def _row(text: str) -> int:
@@ -117,27 +132,33 @@ def run(arguments: argparse.Namespace) -> Result:
         kind=arguments.kind,
         language=arguments.language,
         columns=dict(arguments.map),
+        records=arguments.records,
+        split=arguments.split,
         delimiter=arguments.delimiter,
         sheet=arguments.sheet,
         header_row=arguments.header_row,
     )
     imported = IMPORTERS[arguments.format](request)
     imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)
-    written_suites = write_suites(imported, request.output, force=arguments.force)
-    suites = [str(arguments.output / name) for name in written_suites.suites]
-    unread_columns = one_line(", ".join(imported.not_read), COLUMNS_CHARACTERS)
+    is_dry = arguments.dry_run
+    written_suites = write_suites(imported, request.output, force=arguments.force, is_dry=is_dry)
+    suites = [] if is_dry else [str(arguments.output / name) for name in written_suites.suites]
+    reading = imported.reading
+    unread_fields = one_line(", ".join(reading.not_read), NAMES_CHARACTERS) if reading else ""
     return Result(
         status=FINDINGS if written_suites.skipped else OK,
         lines=[
+            *(to_yaml({"cases": list[JsonValue](written_suites.first)}).splitlines() if is_dry else []),
             *(f"suite: {path}" for path in suites),
             f"{pluralize(written_suites.cases, 'case')}, {len(written_suites.skipped):,} skipped",
+            *(reading.lines() if reading else []),
             *(
                 [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES_HINT}"]
                 if "gates" in imported.settings
                 else []
             ),
             *(f"warning: {warning}" for warning in imported.warnings),
-            *([f"columns not read: {unread_columns} (--map KEY=COLUMN reads one)"] if unread_columns else []),
+            *([f"not read: {unread_fields} (--map KEY=FIELD reads one)"] if unread_fields else []),
             *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written_suites.skipped]),
         ],
         data={
@@ -145,7 +166,13 @@ def run(arguments: argparse.Namespace) -> Result:
             "cases": written_suites.cases,
             "skipped": [entry._asdict() for entry in written_suites.skipped],
             "warnings": list(imported.warnings),
-            "not_read": list(imported.not_read),
+            "not_read": reading.not_read if reading else [],
+            "fields": {}
+            if reading is None
+            else {
+                key: {"name": place.name, "guessed": place.is_guess, "records": reading.counts[key]}
+                for key, place in reading.fields.by_key.items()
+            },
         },
     )
 
@@ -166,26 +193,30 @@ class WrittenSuites:
     """Their names."""
     cases: int = 0
     """The number of their cases."""
+    first: list[dict[str, JsonValue]] = field(default_factory=list)
+    """Their first cases."""
     skipped: list[SkippedRecord] = field(default_factory=list)
     """What is in none of them."""
 
 
-def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuites:
-    """Write the suites of an import, whole or not at all; raise `QueryEvalError`.
+def write_suites(imported: Import, folder: Path, *, force: bool, is_dry: bool = False) -> WrittenSuites:
+    """Write the suites of an import, whole or not at all; raise `QueryEvalError`. A dry run writes nothing in the end.
 
     Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
-    staging = unfinished_path(folder)
+    staging = Path(tempfile.mkdtemp()) / "suites" if is_dry else unfinished_path(folder)
     try:
         suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
         file_names = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
         there = sorted(folder.iterdir()) if folder.exists() else []
         earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
-        if earlier_files and not force:
+        if earlier_files and not force and not is_dry:
             raise _exists_error(earlier_files[0])
         staging.mkdir(parents=True)
         suites = _write_into(staging, imported, name)
+        if is_dry:
+            return suites
         targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
         for kept_name in (PREDICTOR, *(() if force else SCHEMA_FILES.values())):
             if (folder / kept_name).exists():
@@ -216,10 +247,12 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
         for case in imported.cases:
             if isinstance(case, SkippedRecord):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], case.reason))
-            elif problem := _problem(case) or files.add(case, ids.new(case.id)):
+            elif problem := _problem(case) or files.add(case, id_ := ids.new(case.id)):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], problem))
             else:
                 written_suites.cases += 1
+                if written_suites.cases <= FIRST_CASES:
+                    written_suites.first.append({"id": id_, **case.keys})
         if not written_suites.cases:
             problem = "has no case: name a file with questions"
             if written_suites.skipped:
@@ -291,7 +324,9 @@ class _Files:
             keys["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "original_id": case.id}
         try:
             line = _json_line(keys)
-            predictions = b"".join(_json_line({"id": new_id, **prediction}) for prediction in case.predictions)
+            turns = keys.get("conversation")
+            turn_id = f"{new_id}.{len(turns)}" if isinstance(turns, list) else new_id  # as the loader calls it
+            predictions = b"".join(_json_line({"id": turn_id, **prediction}) for prediction in case.predictions)
         except UnicodeEncodeError:
             return "a text holds half of a surrogate pair, which is not a character"
         if len(line) > MAX_JSONL_LINE:

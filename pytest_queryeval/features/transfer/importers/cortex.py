@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 from sqlglot import TokenType, exp
@@ -15,17 +16,12 @@ from sqlglot.errors import SqlglotError
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.features.transfer.importers.records import (
-    Databases,
-    Record,
-    RecordError,
-    check_request,
-    gold_value,
-    import_records,
-    numbered_records,
-    read_yaml_file,
-)
+from pytest_queryeval.features.transfer.importers import Import, ImportRequest, Reading
+from pytest_queryeval.features.transfer.importers.fields import fixed_fields
+from pytest_queryeval.features.transfer.importers.formats import list_records
+from pytest_queryeval.features.transfer.importers.golds import gold_value
+from pytest_queryeval.features.transfer.importers.reading import Record, RecordError, numbered_records, read_value
+from pytest_queryeval.features.transfer.importers.records import Databases, check_request, import_cases
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line
@@ -50,29 +46,22 @@ RESERVED_WORDS = frozenset(
 def import_cortex(request: ImportRequest) -> Import:
     """Return a case for each verified query; its logical tables are common table expressions over base tables."""
     check_request(request, kind="sql")
-    databases = Databases(request, request.source)
     file = file_at(request.source)
-    model = read_yaml_file(file)
-    tables, queries = (model.get("tables"), model.get("verified_queries")) if isinstance(model, dict) else (None, None)
-    if not isinstance(tables, list) or not isinstance(queries, list):
-        missing = "verified_queries" if isinstance(tables, list) else "tables"
-        remedy = f"expected a list `{missing}`, as Cortex Analyst reads it"
-        raise file.problem(f"is not a semantic model with verified queries: {remedy}")
-    logical_tables = {
-        table.text("name").lower(): table for table in numbered_records(tables, "table") if table.text("name")
-    }
+    model = read_value(file)
+    problem = "is not a semantic model with verified queries: expected a list `{}`, as Cortex Analyst reads it"
+    tables = list_records(file, model, "tables", "table", problem.format("tables"))
+    records = list_records(file, model, "verified_queries", "query", problem.format("verified_queries"))
+    logical_tables = {table.text("name").lower(): table for table in tables if table.text("name")}
 
-    def case_of(id_: str, record: Record) -> ImportedCase:
-        databases.check_shared("sql")
+    def adapt(record: Record) -> Record:
         query = gold_value(record.required("sql"), "sql")
-        question = record.text("question")
-        if not question.strip():
+        if not record.text("question").strip():
             raise RecordError("it has no `question`: add one")
-        return ImportedCase(id=id_, keys={"question": question, "gold": physical_query(str(query), logical_tables)})
+        return replace(record, fields={**record.fields, "sql": physical_query(str(query), logical_tables)})
 
-    records = numbered_records(queries, "query")
-    settings = {"kind": "sql", **databases.settings}
-    return import_records(request, records, lambda record: record.id("name"), case_of, settings=settings)
+    databases = Databases(request, request.source, {"kind": "sql"})
+    fields = fixed_fields("sql", id="name", question="question", gold="sql")
+    return import_cases(request, Reading(records, fields), databases, adapt=adapt)
 
 
 def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:

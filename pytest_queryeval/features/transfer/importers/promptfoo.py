@@ -10,18 +10,15 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
-from pytest_queryeval.features.transfer.importers.records import (
+from pytest_queryeval.features.transfer.importers.golds import gold_value
+from pytest_queryeval.features.transfer.importers.reading import (
     JSONL_SUFFIXES,
-    Databases,
     RecordError,
-    cases_of,
-    check_request,
-    gold_value,
     metadata_fields,
-    read_predictions,
     read_records,
-    read_yaml_file,
+    read_value,
 )
+from pytest_queryeval.features.transfer.importers.records import Databases, cases_of, check_request, read_predictions
 from pytest_queryeval.text.formatting import one_line
 
 JSON = "json"
@@ -39,7 +36,7 @@ def import_promptfoo(request: ImportRequest) -> Import:
         records = read_records(request.source)
         configuration = [None if isinstance(test, SkippedRecord) else dict(test.fields) for test in records]
     else:
-        configuration = read_yaml_file(file)
+        configuration = read_value(file)
     if isinstance(configuration, list):
         configuration = {"tests": configuration}
     if not isinstance(configuration, dict):
@@ -49,7 +46,7 @@ def import_promptfoo(request: ImportRequest) -> Import:
         problem = "has no list of `tests`: tests in another file are imported from that file"
         raise QueryEvalError(f"{request.source}: {problem}")
     kind = request.kind or JSON
-    databases = Databases(request, request.source)
+    databases = Databases(request, request.source, {"kind": kind})
     predictions = read_predictions(request.predictions)
 
     def read_cases() -> Iterator[ImportedCase | SkippedRecord]:
@@ -69,8 +66,9 @@ def import_promptfoo(request: ImportRequest) -> Import:
             skipped_asserts.clear()
 
     has_predictions = request.predictions is not None
-    settings: dict[str, JsonValue] = {"kind": kind, **databases.settings}
-    return Import(name=request.source.stem, settings=settings, cases=read_cases(), has_predictions=has_predictions)
+    return Import(
+        name=request.source.stem, settings=databases.settings, cases=read_cases(), has_predictions=has_predictions
+    )
 
 
 class _Test:

@@ -1,36 +1,49 @@
-"""Records, keys and predictions of a source, of which formats make cases.
+"""Cases of the records of a source: their keys, their databases and their predictions.
 
-Records are a JSON list, or JSON lines, which are read one by one. Keys of a case are the fields of its record that are
-named like them, or by `--map`, and the database that it names, a file below a folder. Predictions belong to cases by
-their position, or by their id or question.
+Keys of a case are fields of its record, and the database that it names, a file below a folder. Predictions belong to
+cases by their position, or by their id or question.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, SuiteError, did_you_mean
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.groups import as_marker, as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Abstention
-from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, File, file_at, parse_json
-from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
-from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.tables import FLAGS
+from pytest_queryeval.documents.values import flag_hint
 from pytest_queryeval.features.transfer.importers import (
     DEFAULT_LANGUAGE,
     Import,
     ImportedCase,
     ImportRequest,
+    Reading,
     SkippedRecord,
+)
+from pytest_queryeval.features.transfer.importers.fields import (
+    NAMES,
+    NOTHING,
+    Fields,
+    guess_fields,
+    messages_of,
+    value_at,
+)
+from pytest_queryeval.features.transfer.importers.golds import gold_keys, gold_table, gold_value
+from pytest_queryeval.features.transfer.importers.reading import (
+    SAMPLE,
+    Record,
+    RecordError,
+    metadata_fields,
+    read_test_set,
 )
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.file import check_file, columns_of, settings_of
@@ -43,164 +56,211 @@ from pytest_queryeval.predictors.file.predictions import (
     read_lines,
     split_marker,
 )
-from pytest_queryeval.suites import is_suite_file
+from pytest_queryeval.suites.answers import ROLES
 from pytest_queryeval.text.formatting import one_line, pluralize, utf8_safe
 from pytest_queryeval.text.redaction import mask_credentials, secrets_in_url
 
-MAX_BYTES = 512 * MEBIBYTE
-MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
-MAX_DIGITS = 4_000
-MAX_NAMES = 10  # of fields in a message
-JSONL_SUFFIXES = (".jsonl", ".ndjson")
 Entry: TypeAlias = Mapping[str, JsonValue]
 RecordT = TypeVar("RecordT")  # what a case is made of, such as a `Record`
-_JSON = StrictJson()
-ANSWERS = ("gold", "gold_any", "predicted")
-IMPORT_KEYS = (
-    "id",
-    "question",
-    "evidence",
-    "difficulty",
-    "tags",
-    "source",
-    "kind",
-    "skip",
-    "allow_empty",
-    "answerable",
-    "metadata",
-    *ANSWERS,
-)
+ANSWERS = ("gold", "gold_any", "gold_table", "predicted")
+IMPORT_KEYS = (*NAMES, "metadata")
 MAX_NAME = 100  # of a database
-_NO_FILE = file_at("gold")
+SUFFIXES = (".sqlite", ".duckdb", ".db")
+FOLDERS = ("database", "databases", "dev_databases", "train_databases", "test_databases", "test_database")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An object of the source."""
+def open_test_set(request: ImportRequest) -> Reading:
+    """Return the records of any file, and where the keys of cases are: as `--map` states it, or by their names.
 
-    place: str
-    """Its line or its number in a list, for messages."""
-    position: int
-    fields: Mapping[str, JsonValue]
-
-    def text(self, name: str) -> str:
-        """Return a text, empty if it is missing or null; a number or flag becomes its text."""
-        value = self.fields.get(name)
-        if value is None or isinstance(value, str):
-            return value or ""
-        return json.dumps(value, ensure_ascii=False)
-
-    def required(self, name: str) -> JsonValue:
-        """Return the value of a field; raise `RecordError` with the fields that there are, if it is missing."""
-        if not self.fields:
-            raise RecordError(f"it is not an object with '{name}'")
-        if name not in self.fields:
-            names = ", ".join(one_line(field) for field in list(self.fields)[:MAX_NAMES])
-            raise RecordError(f"it has no '{name}' (it has {names}): is it of another format?")
-        return self.fields[name]
-
-    def id(self, name: str) -> str:
-        """Return the id in a field, else the place of the record."""
-        return self.text(name) or self.place.replace(" ", "-")
+    Raise `QueryEvalError` for a file that cannot be read, and for fields that have equal right to a key.
+    """
+    records = read_test_set(request)
+    first_records = list(islice(records, SAMPLE))
+    sample = [record.fields for record in first_records if isinstance(record, Record)]
+    fields = guess_fields(sample, request.columns, request.kind)
+    names = list(dict.fromkeys(name for record in sample for name in record))
+    stated_records = _with_stated(chain(first_records, records), request.columns)
+    return Reading(stated_records, fields, names, metadata_fields(request.columns))
 
 
-def check_size(value: object, level: int = 0) -> None:
-    """Raise ValueError for a value that is nested too deeply for the loader, or holds too large a number."""
-    if level > MAX_LEVELS:
-        raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            check_size(item, level + 1)
-    elif type(value) is int and value.bit_length() > MAX_DIGITS * 3:
-        raise ValueError("a number has too many digits")
+def _with_stated(
+    records: Iterable[Record | SkippedRecord], columns: Mapping[str, str]
+) -> Iterator[Record | SkippedRecord]:
+    """Yield the records; raise `QueryEvalError` at their end for a field in `--map` that none of them has."""
+    missing_fields = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
+    last_fields: Mapping[str, JsonValue] = {}
+    is_table = False
+    for record in records:
+        if isinstance(record, Record):
+            last_fields, is_table = record.fields, record.is_row
+            missing_fields = {name for name in missing_fields if value_at(last_fields, name) is NOTHING}
+        yield record
+    if missing_fields and not is_table:  # whose columns are known before
+        name = min(missing_fields)
+        raise QueryEvalError(f"--map: no record has a field '{name}'{did_you_mean(name, last_fields)}")
 
 
-class RecordError(Exception):
-    """A record cannot become a case; the message says why."""
+def import_cases(
+    request: ImportRequest,
+    reading: Reading,
+    databases: Databases,
+    *,
+    id_of: Callable[[Record], str] | None = None,
+    adapt: Callable[[Record], Record] = lambda record: record,
+    predictions: Predictions | None = None,
+    name: str = "",
+) -> Import:
+    """Return the import with a case for each record, whose keys are where `reading` says.
+
+    `adapt` changes a record before, and raises `RecordError` for one without a case. `id_of` is the id of a record that
+    is not in its field. Raise `QueryEvalError` for an answer as metadata.
+    """
+    fields = reading.fields
+    answers = [fields.name(key) for key in ANSWERS]
+    for stated in metadata_fields(request.columns):
+        inside = (
+            answer for answer in answers if f"{stated}.".startswith(f"{answer}.") or answer.startswith(f"{stated}.")
+        )
+        if answer := next(filter(None, inside), ""):
+            raise QueryEvalError(f"--map metadata: '{answer}' is an answer, which predictors must not see")
+
+    def case_of(id_: str, record: Record) -> ImportedCase:
+        reading.count(record)
+        adapted = adapt(record)
+        return ImportedCase(id=id_, keys=_case_keys(adapted, request, fields, databases), files=adapted.files)
+
+    imported = import_records(
+        request,
+        reading.records,
+        id_of or (lambda record: record.id(fields.name("id"))),
+        case_of,
+        settings=databases.settings,
+        predictions=predictions,
+        name=name,
+    )
+    return replace(imported, reading=reading)
 
 
-def read_records(path: Path) -> Iterator[Record | SkippedRecord]:
-    """Yield the objects of a file; raise `CaseError` if it is not a file of objects at all."""
-    file = file_at(path)
-    records: Iterable[tuple[str, JsonValue | CaseError]]
-    if file.path.suffix.lower() in JSONL_SUFFIXES:
-        records = _lines(file)
+def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases: Databases) -> dict[str, JsonValue]:
+    """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
+    kind = record.text(fields.name("kind")) or fields.kind
+    if kind is None:
+        if isinstance(answer := record.value(fields.name("gold")), str | int):
+            gold_value(answer, "sql")
+        raise RecordError("it has no kind: say it with --kind")
+    if kind not in KINDS:
+        raise RecordError(f"unknown kind '{one_line(kind)}'{did_you_mean(kind, KINDS.names())}")
+    question, messages = _question(record, fields)
+    keys = description_keys(record, fields, metadata_fields(request.columns))
+    keys = {"question": question, **({} if kind == fields.kind else {"kind": kind}), **keys}
+    if _flag(record, fields.name("answerable")) is False:
+        keys["answerable"] = False
+    elif "gold_file" not in record.keys:
+        keys |= _golds(record, kind, fields, request)
+    predicted = record.value(fields.name("predicted"))
+    if predicted is not None and predicted is not NOTHING and request.predictions is None:
+        if KINDS[kind].has_queries and not isinstance(predicted, str):
+            raise RecordError(f"'{fields.name('predicted')}' is not a query")
+        keys["predicted"] = predicted
+    if database := record.text(fields.name("source")):
+        keys |= databases.source_of(database) or {"metadata": {**_mapping(keys.get("metadata")), "db_id": database}}
     else:
-        items = read_json_file(file)
-        if not isinstance(items, list):
-            raise file.problem("expected a list of objects, `[{…}, …]`")
-        records = ((f"item {number}", item) for number, item in enumerate(items, start=1))
-    for position, (place, value) in enumerate(records):
-        if isinstance(value, CaseError):
-            yield SkippedRecord(place, value.problem)
-        elif isinstance(value, dict):
-            try:
-                check_size(value)
-            except ValueError as error:
-                yield SkippedRecord(place, str(error))
-            else:
-                yield Record(place, position, value)
-        else:
-            yield SkippedRecord(place, 'expected an object, such as {"question": …}')
+        databases.check_shared(kind)
+    keys |= _skip(record, fields.name("skip"))
+    if _flag(record, fields.name("allow_empty")):
+        keys["allow_empty"] = True
+    keys |= record.keys
+    return _conversation(keys, messages) if messages else keys
 
 
-def numbered_records(items: list[JsonValue], word: str) -> Iterator[Record]:
-    """Yield a record for each item, named `word` and its number, without fields where it is not an object."""
-    for position, fields in enumerate(items):
-        yield Record(f"{word} {position + 1}", position, fields if isinstance(fields, dict) else {})
+def description_keys(record: Record, fields: Fields, metadata_names: Sequence[str]) -> dict[str, JsonValue]:
+    """Return the keys of a case that describe it: evidence, difficulty, tags and metadata."""
+    keys: dict[str, JsonValue] = {}
+    if evidence := record.text(fields.name("evidence")):
+        keys["evidence"] = evidence
+    values = {name: record.value(name) for name in metadata_names}
+    metadata = {name: value for name, value in values.items() if value is not NOTHING}
+    difficulty = record.text(fields.name("difficulty"))
+    if marker := as_marker(difficulty):
+        keys["difficulty"] = marker
+    if marker != difficulty:
+        metadata["difficulty"] = difficulty
+    tags = record.value(fields.name("tags"))
+    tag_list = tags if isinstance(tags, list) else record.text(fields.name("tags")).split(",")
+    if markers := as_markers(str(tag).strip() for tag in tag_list):
+        keys["tags"] = list[JsonValue](markers)
+    if metadata:
+        keys["metadata"] = metadata
+    return keys
 
 
-def read_json_file(file: File) -> JsonValue:
-    """Return the value in a JSON file; raise `CaseError`."""
-    if file.is_yaml:
-        if is_suite_file(file.path):
-            raise file.problem(f"is a suite, not a data set in JSON: run `pytest {file.shown}` without an import")
-        raise file.problem("is YAML, not JSON: use the JSON file of the data set")
-    return _value(file, file.text(MAX_BYTES), 0)
+def _question(record: Record, fields: Fields) -> tuple[str, list[tuple[str, str]]]:
+    """Return the question, and what was said before it if it is the last message of a user in a chat."""
+    value = record.value(fields.name("question"))
+    messages = messages_of(value)
+    if messages is None:
+        return record.text(fields.name("question")), []
+    users = [place for place, (role, _) in enumerate(messages) if role == "user"]
+    if not users:
+        raise RecordError(f"'{fields.name('question')}' has no message of a user")
+    if strange := next((role for role, _ in messages if role not in ROLES), None):
+        raise RecordError(f"'{one_line(strange, 40)}' is no role of a message: write {', '.join(ROLES)}")
+    return messages[users[-1]][1], messages[: users[-1]]
 
 
-def read_yaml_file(file: File) -> JsonValue:
-    """Return the value in a YAML file; raise `CaseError`, also for an empty file."""
-    document = read_yaml(file)
-    for problem in document.problems:
-        raise problem
-    if document.root is None:
-        raise file.problem("is empty: name the file with the questions")
-    value: JsonValue = json_value(document.root)
-    return value
+def _conversation(keys: Mapping[str, JsonValue], before: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
+    """Return the keys of a case that has one turn with a target, behind the question and what was said before it."""
+    if "gold" not in keys:
+        raise RecordError("a question in a chat has one query or value as right answer: leave the chat out")
+    turns: list[JsonValue] = [{"role": role, "content": text} for role, text in before]
+    turns += [{"role": "user", "content": keys["question"]}, {"role": "assistant", "target": keys["gold"]}]
+    kept = {key: value for key, value in keys.items() if key not in ("question", "gold")}
+    return {**kept, "conversation": turns}
 
 
-def _lines(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
-    with file.open(sys.maxsize) as stream:
-        try:
-            for number in count(1):
-                line = stream.readline(MAX_JSONL_LINE + 1)
-                if not line:
-                    return
-                if len(line) > MAX_JSONL_LINE:
-                    while line and not line.endswith(b"\n"):
-                        line = stream.readline(MAX_JSONL_LINE)
-                    yield f"line {number}", file.problem(f"longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", number)
-                elif line.strip():
-                    value: JsonValue | CaseError
-                    try:
-                        value = _value(file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number)
-                    except CaseError as error:
-                        value = error
-                    yield f"line {number}", value
-        except OSError as error:
-            raise file.unreadable(error) from error
+def _golds(record: Record, kind: str, fields: Fields, request: ImportRequest) -> dict[str, JsonValue]:
+    if "gold_table" in fields.by_key and KINDS[kind].has_queries:
+        stored = record.value(fields.name("gold_table"))
+        if stored is not NOTHING:
+            return {"gold_table": gold_table(stored)}
+    for key in ("gold", "gold_any"):
+        value = record.value(fields.name(key))
+        if value is not NOTHING:
+            is_several = key == "gold_any" or (isinstance(value, list) and KINDS[kind].has_queries)
+            values = value if is_several else [value]
+            if not isinstance(values, list):
+                raise RecordError(f"'{fields.name(key)}' is not a list")
+            return gold_keys(values, kind, request.split, is_several=is_several)
+    gold = fields.by_key.get("gold_table") or fields.by_key.get("gold")
+    if gold and gold.name != "gold":
+        if not gold.is_guess and gold.name not in request.columns.values():
+            record.required(gold.name)
+        how = "which seems to have" if gold.is_guess else "where --map expects"
+        raise RecordError(f"there is nothing in '{gold.name}', {how} its right answer (it has {record.names})")
+    raise RecordError(f"it has no 'gold': name the field with --map gold=FIELD (it has {record.names})")
 
 
-def _value(file: File, text: str, line: int) -> JsonValue:
-    try:
-        value: JsonValue = _JSON.read(text)
-    except json.JSONDecodeError as error:
-        raise file.problem(syntax_problem(error), line or error.lineno, error.colno) from error
-    except ValueError as error:
-        raise file.problem(f"not JSON: {error}", line) from error
-    return value
+def _skip(record: Record, field: str) -> dict[str, JsonValue]:
+    text = record.text(field).strip()
+    if text.lower() not in FLAGS and flag_hint(text):
+        raise RecordError(f"'{field}' is '{text}': write TRUE, FALSE or a reason")
+    flag = FLAGS.get(text.lower(), text)
+    return {} if flag in ("false", "") else {"skip": True if flag == "true" else flag}
+
+
+def _flag(record: Record, field: str) -> bool | None:
+    """Return whether a field says yes or no; None if it is empty; raise `RecordError` for anything else."""
+    text = record.text(field).strip()
+    if not text:
+        return None
+    if text.lower() not in FLAGS:
+        raise RecordError(f"'{field}' is '{one_line(text, 40)}': write TRUE or FALSE")
+    return FLAGS[text.lower()] == "true"
+
+
+def _mapping(value: JsonValue | None) -> Mapping[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
 
 
 class Predictions:
@@ -319,7 +379,7 @@ def cases_of(
             predictions.of(position, id_, "")
             yield SkippedRecord(id_, str(error))
         else:
-            yield replace(case, predictions=predictions.of(position, id_, str(case.keys["question"])))
+            yield replace(case, predictions=predictions.of(position, id_, str(case.keys.get("question", ""))))
     yield from predictions.unused()
 
 
@@ -339,9 +399,9 @@ def check_request(
     columns: Sequence[str] = (),
     kind: str | None = None,
     has_languages: bool = False,
-    is_table: bool = False,
+    is_any_file: bool = False,
 ) -> None:
-    """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
+    """Raise `QueryEvalError` for an option that the format has no use for.
 
     `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
     """
@@ -351,71 +411,38 @@ def check_request(
         raise QueryEvalError(
             f"--language {request.language}: questions of this format are in one language: leave it out"
         )
-    table_options = {"--delimiter": request.delimiter, "--sheet": request.sheet, "--header-row": request.header_row}
-    for option, value in table_options.items():
-        if value is not None and not is_table:
-            raise QueryEvalError(f"{option}: this format is no table: leave it out")
+    options = {
+        "--delimiter": request.delimiter,
+        "--sheet": request.sheet,
+        "--header-row": request.header_row,
+        "--records": request.records or None,
+        "--split": request.split,
+    }
+    for option, value in options.items():
+        if value is not None and not is_any_file:
+            raise QueryEvalError(f"{option}: this format says itself where its cases are: leave it out")
     for key in request.columns:
         if key not in columns:
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself, so leave it out"
             raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
-    answers = {*ANSWERS, *(request.columns.get(key, key) for key in ANSWERS)}
-    if answer_fields := answers.intersection(metadata_fields(request.columns)):
-        raise QueryEvalError(f"--map metadata: '{min(answer_fields)}' is an answer, which predictors must not see")
-
-
-def metadata_fields(columns: Mapping[str, str]) -> list[str]:
-    """Return the fields that become metadata, `--map metadata=a,b`."""
-    return [name for name in columns.get("metadata", "").split(",") if name]
-
-
-def description_keys(record: Record, columns: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
-    """Return the keys of a case that describe it: question, evidence, difficulty, tags and metadata."""
-    columns = columns or {}
-    fields = {key: columns.get(key, key) for key in IMPORT_KEYS}
-    keys: dict[str, JsonValue] = {"question": record.text(fields["question"])}
-    if evidence := record.text(fields["evidence"]):
-        keys["evidence"] = evidence
-    metadata = {name: record.fields[name] for name in metadata_fields(columns) if name in record.fields}
-    difficulty = record.text(fields["difficulty"])
-    if marker := as_marker(difficulty):
-        keys["difficulty"] = marker
-    if marker != difficulty:
-        metadata["difficulty"] = difficulty
-    tags = record.fields.get(fields["tags"])
-    tag_list = tags if isinstance(tags, list) else record.text(fields["tags"]).split(",")
-    if markers := as_markers(str(tag).strip() for tag in tag_list):
-        keys["tags"] = list[JsonValue](markers)
-    if metadata:
-        keys["metadata"] = metadata
-    return keys
-
-
-def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer in the form of suites; raise `RecordError` for one that the loader would refuse."""
-    if KINDS[kind].has_queries:
-        if not isinstance(value, str) or not value.strip():
-            raise RecordError("its right answer is not a query")
-        return value
-    gold = "null" if value is None else value  # in a suite, null is not a value; its text is read as JSON
-    try:
-        KINDS[kind].read_gold(parse_json(json.dumps(gold), _NO_FILE, line=0))
-    except (CaseError, SuiteError) as error:
-        problem = error.problems[0].problem if isinstance(error, SuiteError) else error.problem
-        raise RecordError(f"its right answer cannot be read: {problem}") from error
-    return gold
 
 
 class Databases:
     """The sources of an import.
 
-    `settings` has the keys of `queryeval.yaml` that name them; sources by name are added as cases ask for them. Names
-    come from the source, so one that leads out of the folder is refused.
+    `settings` has the keys of `queryeval.yaml`, among them those that name sources, which are added as cases ask for
+    them. Names come from the source, so one that leads out of the folder is refused.
     """
 
-    def __init__(self, request: ImportRequest, source: Path, beside: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        request: ImportRequest,
+        source: Path,
+        settings: Mapping[str, JsonValue] | None = None,
+        beside: Sequence[str] = FOLDERS,
+    ) -> None:
         """Use the folder of the request, else the first existing folder of those named `beside` the source."""
-        self.settings: dict[str, JsonValue] = {}
+        self.settings: dict[str, JsonValue] = {**(settings or {})}
         self._sources: dict[str, JsonValue] = {}
         self._output = request.output
         self._folder: Path | None = None
@@ -427,10 +454,8 @@ class Databases:
             return
         folders = (folder for name in beside if (folder := source.parent / name).is_dir())
         self._folder = request.databases or next(folders, None)
-        if self._folder is not None:
-            if not self._folder.is_dir():
-                raise QueryEvalError(f"{self._folder}: is not a folder: --databases names the one with the databases")
-            self.settings["sources"] = self._sources
+        if self._folder is not None and not self._folder.is_dir():
+            raise QueryEvalError(f"{self._folder}: is not a folder: --databases names the one with the databases")
 
     def check_shared(self, kind: str) -> None:
         """Raise `RecordError` if `--source` is missing for cases with queries, or is given for cases without."""
@@ -444,19 +469,26 @@ class Databases:
         if "source" in self.settings:
             return {}
         if self._folder is None:
-            raise RecordError("it has a database of its own: name their folder with --databases")
+            own = f"it has a database of its own, '{one_line(name, MAX_NAME)}'"
+            raise RecordError(f"{own}: name their folder with --databases, or the source of all with --source")
         if name in self._sources:
             return {"source": name}
         shown_name = one_line(name, MAX_NAME)
         is_unfit = len(name) > MAX_NAME or utf8_safe(name) != name
         if name in ("", ".", "..") or is_unfit or any(sign in name for sign in ("/", "\\", "\0", "${")):
             raise RecordError(f"'{shown_name}' is not a name of a database")
-        for path in (self._folder / name / f"{name}.sqlite", self._folder / f"{name}.sqlite"):
-            if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that no file can have
+        folder = os.path.realpath(self._folder)
+        for suffix in SUFFIXES:
+            for path in (self._folder / name / f"{name}{suffix}", self._folder / f"{name}{suffix}"):
+                if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that no file can have
+                    continue
+                if not Path(os.path.realpath(path)).is_relative_to(folder):
+                    raise RecordError(f"{path} is a link that leads out of the folder: replace it with the file")
                 self._sources[name] = relative(path, self._output)
+                self.settings["sources"] = self._sources
                 return {"source": name}
         places = f"{shown_name}/{shown_name}.sqlite or {shown_name}.sqlite"
-        raise RecordError(f"there is no database {places} in {self._folder}")
+        raise RecordError(f"there is no database {places} (or .duckdb) in {self._folder}")
 
 
 def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:

@@ -18,7 +18,8 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
-from pytest_queryeval.features.transfer.importers.records import RecordError, check_request, import_records
+from pytest_queryeval.features.transfer.importers.reading import RecordError
+from pytest_queryeval.features.transfer.importers.records import check_request, import_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.text.formatting import one_line

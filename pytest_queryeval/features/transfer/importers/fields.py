@@ -1,0 +1,323 @@
+"""Which fields of the records of a test set have the question, the right answer and the other keys of its cases.
+
+A field has the name of a key, a name that people use for it, or the one that `--map` states. Its name is dotted where
+it is nested, as in `golden_sql.sqlite` or `messages.-1.content`; a text on the way is read as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.text.formatting import one_line
+
+Record: TypeAlias = Mapping[str, JsonValue]
+MAX_DEPTH = 3  # of a nested field that is guessed
+MAX_FIELDS = 300
+MAX_JSON_TEXT = 200_000  # characters of a cell that is read as JSON
+# Names of fields by key: the names of a group have equal right, those of an earlier group a better one.
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "query_id", "qid", "instance_id", "case_id", "test_id", "uid", "_id"),
+    "question": (
+        "question",
+        """natural_language_question natural_language_query natural_language natural_query nl_question nl_query nlq nl
+        nl_prompt user_question user_query user_input utterance question_text corrected_question challenge_text""",
+        "messages conversation conversations",
+        "prompt input query request instruction text task",
+    ),
+    "evidence": ("evidence", "hint", "external_knowledge", "commonsense_knowledge", "instructions"),
+    "difficulty": ("difficulty", "hardness"),
+    "tags": ("tags", "categories", "category", "query_category"),
+    "source": ("source", "db_id", "db_name", "database", "db", "db_used", "database_name", "kg_name"),
+    "gold": (
+        "gold",
+        """gold_sql golden_sql gold_query golden_query gold_sparql expected_sql expected_query expected_sparql
+        reference_sql reference_query ground_truth_sql ground_truth_query target_sql correct_sql answer_sql answer_query
+        gold_query_text verified_sql""",
+        "sql sparql sql_query sparql_query",
+        "query",
+        """solution answer expected_output expected_answer expected_response expected ground_truth reference output
+        completion response label target""",
+    ),
+    **{key: (key,) for key in ("kind", "gold_any", "gold_table", "predicted", "skip", "allow_empty", "answerable")},
+}
+_GROUPS = {key: [group.split() for group in groups] for key, groups in NAMES.items()}
+TABLE_NAMES = ("expected_tables", "required_tables", "gold_tables", "tables_used", "must_use_tables")
+MESSAGE_FIELDS = (("role", "content"), ("from", "value"), ("type", "content"))
+ANSWER_BEHIND = "-1.content"
+_TEXT_LEAVES = ("string", "text", "content", "value", "en")
+_WORD_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_START = r"\s*(?:(?:--|#)[^\n]*\n\s*|/\*(?:[^*]|\*(?!/))*\*/\s*|\(\s*)*+"
+_QUERY = re.compile(_START + r"(?:PREFIX|BASE|SELECT|ASK|CONSTRUCT|WITH)\b", re.IGNORECASE)  # and few questions
+_ANY_SQL = re.compile(
+    _START + r"(?:SELECT|WITH|FROM|VALUES|TABLE|SHOW|DESCRIBE|EXPLAIN|PRAGMA|PIVOT|UNPIVOT|SUMMARIZE|CALL|EXEC|COPY|USE"
+    r"|INSTALL|LOAD|ATTACH|DECLARE|SET|INSERT|UPDATE|DELETE|MERGE|REPLACE|CREATE|ALTER|DROP|TRUNCATE|BEGIN)\b",
+    re.IGNORECASE,
+)
+_ANY_SPARQL = re.compile(_START + r"(?:PREFIX|BASE|SELECT|ASK|CONSTRUCT|DESCRIBE|WITH)\b", re.IGNORECASE)
+_ONLY_SPARQL = re.compile(
+    _START
+    + r"(?:(?:PREFIX|BASE|ASK|CONSTRUCT)\b|SELECT\b[^{]*?(?:[?$]\w[^{]*|\*\s*(?:FROM[^{]*>\s*)?(?:WHERE\s*)?)\{)",
+    re.IGNORECASE,
+)
+_WORDS = {"sql": _ANY_SQL, "sparql": _ANY_SPARQL}
+_SELECT = re.compile(r"\bselect\b", re.IGNORECASE)
+_JSON = StrictJson(allow_nan=True)
+NOTHING: JsonValue = {}  # what `value_at` returns for a field that a record does not have, told by `is`
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a key of the cases is."""
+
+    name: str
+    """In the records; dotted where it is nested."""
+    is_guess: bool
+    """Whether neither `--map` nor the name of the key says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Where the keys of the cases of a test set are."""
+
+    by_key: Mapping[str, Field]
+    kind: str | None = None
+    """The kind of the cases; None if that is not known."""
+    is_kind_guess: bool = False
+    """Whether the right answers say so."""
+    refused: frozenset[str] = frozenset()
+    """The keys whose own name is that of a field with something else."""
+    with_tables: Sequence[str] = ()
+    """The fields that name the tables of a right answer, which nothing reads."""
+
+    def name(self, key: str) -> str:
+        """Return the field of a key: its own name where nothing else is known, empty where that is something else."""
+        field = self.by_key.get(key)
+        return field.name if field else "" if key in self.refused else key
+
+
+def fixed_fields(kind: str, **names: str) -> Fields:
+    """Return the fields of a published format, by the keys of its cases; other names mean nothing."""
+    by_key = {key: Field(name, is_guess=False) for key, name in names.items()}
+    return Fields(by_key, kind, refused=frozenset(NAMES))
+
+
+def value_at(record: Record, name: str) -> JsonValue:
+    """Return the value of a field by its name, which may be dotted; `NOTHING` if there is none."""
+    value: JsonValue = dict(record) if not isinstance(record, dict) else record
+    rest = name
+    while True:
+        if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= MAX_JSON_TEXT:
+            try:
+                value = _JSON.read(value)
+            except ValueError:
+                return NOTHING
+        if isinstance(value, dict) and rest in value:
+            return value[rest]
+        first, dot, after = rest.partition(".")
+        if isinstance(value, dict):
+            value = value.get(first, NOTHING)
+        elif isinstance(value, list) and re.fullmatch(r"-?\d{1,6}", first):
+            place = int(first)
+            value = value[place] if -len(value) <= place < len(value) else NOTHING
+        else:
+            return NOTHING
+        if value is NOTHING or not dot:
+            return value
+        rest = after
+
+
+def is_no_query(text: str, kind: str) -> bool:
+    """Return whether a text is plainly no query, such as `54` or `null`; never for a kind other than sql and sparql."""
+    return kind in _WORDS and not _WORDS[kind].match(text) and not _SELECT.search(text)
+
+
+def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
+    """Return role and content of the messages of a chat; None for anything else.
+
+    >>> messages_of([{"role": "user", "content": [{"type": "text", "text": "How many?"}]}])
+    [('user', 'How many?')]
+    """
+    if not isinstance(value, list) or not value:
+        return None
+    messages = []
+    for message in value:
+        if not isinstance(message, dict):
+            return None
+        names = next((names for names in MESSAGE_FIELDS if all(name in message for name in names)), None)
+        if names is None:
+            return None
+        role, content = (message[name] for name in names)
+        parts = content if isinstance(content, list) else [content]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        text = "\n".join(part for part in texts if isinstance(part, str))
+        messages.append(({"human": "user", "gpt": "assistant", "ai": "assistant"}.get(str(role), str(role)), text))
+    return messages
+
+
+def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
+    """Return where the keys of cases are, by some records and what `--map` states.
+
+    `kind` is that of the cases, if it is stated. Raise `QueryEvalError` for fields that have equal right to a key.
+    """
+    values = _values_by_field(sample)
+    by_key = {key: Field(name, is_guess=False) for key, name in stated.items() if key != "metadata"}
+    refused: set[str] = set()
+    for key in NAMES:
+        if key in by_key or (key == "gold" and stated.keys() & {"gold_any", "gold_table"}):
+            continue
+        taken = {field.name for field in by_key.values()}
+        free_values = {name: found for name, found in values.items() if name not in taken}
+        name = _best(key, free_values, _TESTS.get(key, _is_anything))
+        if not name and key == "gold":
+            name = _best(key, free_values, _is_anything)
+        if name:
+            by_key[key] = Field(name, is_guess=name != key)
+        elif key in values:
+            refused.add(key)
+    golds = values.get(by_key["gold"].name, []) if "gold" in by_key else []
+    if not golds and "gold" in by_key:
+        golds = [value for record in sample if (value := value_at(record, by_key["gold"].name)) is not NOTHING]
+    return Fields(
+        by_key=MappingProxyType(by_key),
+        kind=kind or _kind_of(golds) or ("sql" if "gold_table" in stated else None),
+        is_kind_guess=kind is None,
+        refused=frozenset(refused),
+        with_tables=[name for name in values if _plain_name(name.rpartition(".")[2]) in TABLE_NAMES],
+    )
+
+
+def has_named(key: str, names: Sequence[str]) -> bool:
+    """Return whether one of these fields has a name that people use for a key."""
+    known = {name for group in _GROUPS[key] for name in group}
+    return any(_plain_name(name) in known for name in names)
+
+
+def _values_by_field(sample: Sequence[Record]) -> dict[str, list[JsonValue]]:
+    """Return the values of the fields of some records, nested ones under dotted names."""
+    values: dict[str, list[JsonValue]] = {}
+    for record in sample:
+        for name, value in _leaves(record):
+            if name in values or len(values) < MAX_FIELDS:
+                values.setdefault(name, []).append(value)
+    return values
+
+
+def _leaves(record: Record, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for key, value in record.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, str) and value[:1] == "{" and len(value) <= MAX_JSON_TEXT:
+            with suppress(ValueError):
+                value = _JSON.read(value)
+        if isinstance(value, dict) and value and depth < MAX_DEPTH:
+            yield from _leaves(value, f"{name}.", depth + 1)
+        if messages := messages_of(value):
+            yield name, value
+            if messages[-1][0] == "assistant":
+                yield f"{name}.{ANSWER_BEHIND}", messages[-1][1]
+        else:
+            yield name, value
+
+
+def _best(key: str, values: Mapping[str, list[JsonValue]], is_fit: Callable[[JsonValue], bool]) -> str:
+    """Return the field with the best right to a key, empty if none has any; raise `QueryEvalError` for several."""
+    candidates: dict[tuple[int, int], list[str]] = {}
+    for name, found in values.items():
+        stated = [value for value in found if value not in (None, "", [])]
+        if stated and sum(map(is_fit, stated)) * 2 >= len(stated) and (rank := _rank(key, name, stated)) is not None:
+            candidates.setdefault((rank, name.count(".")), []).append(name)
+    if not candidates:
+        return ""
+    names = candidates[min(candidates)]
+    for name in names:
+        if all(_covers(values[name], values[other]) for other in names):
+            return name
+    first, second = (one_line(name, 60) for name in names[:2])
+    raise QueryEvalError(
+        f"the {_MEANINGS.get(key, key)} could be '{first}' or '{second}': "
+        f"choose one, --map {key}={first} or --map {key}={second}"
+    )
+
+
+def _rank(key: str, name: str, found: Sequence[JsonValue]) -> int | None:
+    """Return the place of the group that a field belongs to; None for a field that is not known to be a key."""
+    *path, leaf = name.split(".")
+    if path and key not in ("question", "gold", "gold_table"):
+        return None
+    if key == "gold" and name.endswith(f".{ANSWER_BEHIND}"):
+        return len(_GROUPS[key])
+    for rank, group in enumerate(_GROUPS[key]):
+        if _plain_name(leaf) in group:
+            return rank
+        if (
+            path
+            and _plain_name(path[-1]) in group
+            and (leaf in _TEXT_LEAVES or (key == "gold" and _is_query(found[0])))
+        ):
+            return rank
+    return None
+
+
+def _plain_name(name: str) -> str:
+    """Return a name as those of `NAMES` are written.
+
+    >>> [_plain_name(name) for name in ("expectedOutput", "GOLD SQL", "Query ID", "_id", "SQL")]
+    ['expected_output', 'gold_sql', 'query_id', '_id', 'sql']
+    """
+    return _WORD_END.sub("_", name.strip()).lower()
+
+
+def _covers(found: Sequence[JsonValue], others: Sequence[JsonValue]) -> bool:
+    """Return whether a field has all that another one has, in each record, where a list is several values."""
+    return len(found) == len(others) and all(
+        {json.dumps(item) for item in _as_list(other)} <= {json.dumps(item) for item in _as_list(value)}
+        for value, other in zip(found, others, strict=True)
+    )
+
+
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else [value]
+
+
+def _kind_of(golds: Sequence[JsonValue]) -> str | None:
+    texts = [text for gold in golds for text in _as_list(gold) if isinstance(text, str) and text.strip()]
+    queries = [text for text in texts if _is_query(text)]
+    if len(queries) * 2 < len(texts) or not queries:
+        return None
+    return "sparql" if sum(bool(_ONLY_SPARQL.search(text)) for text in queries) * 2 > len(queries) else "sql"
+
+
+def _is_query(value: JsonValue) -> bool:
+    texts = _as_list(value)
+    return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0]))
+
+
+def _is_question(value: JsonValue) -> bool:
+    return (isinstance(value, str) and not _is_query(value)) or messages_of(value) is not None
+
+
+def _is_anything(value: JsonValue) -> bool:
+    return True
+
+
+def _is_text(value: JsonValue) -> bool:
+    return isinstance(value, str | int)
+
+
+_TESTS: Mapping[str, Callable[[JsonValue], bool]] = {
+    "question": _is_question,
+    "gold": _is_query,
+    **dict.fromkeys(("id", "source", "difficulty", "evidence", "skip"), _is_text),
+    "tags": lambda value: all(isinstance(tag, str) for tag in _as_list(value)),
+    "kind": lambda value: value in KINDS.names(),
+}
+_MEANINGS = {"gold": "right answer"}
