@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
@@ -236,7 +236,15 @@ class RunMetric:
     """A figure that gates can limit, and reports may have among the metrics of the run and its groups."""
 
     score: Callable[[CaseReport], float | None]
-    """Returns what a case adds to the mean, from 0 to 1; None if it adds nothing, as most cases in error."""
+    """Returns what a case adds to the mean, from `least` to 1; None if it adds nothing, as most cases in error."""
+    least: float = 0.0
+    """The least that a case can add, which may be minus infinity."""
+    options: Mapping[str, Shape] = field(default_factory=dict)
+    """What suites set under `options`, which `score` finds in the fingerprint of a case: the shapes by name."""
+    check: Check = unchecked
+    """Raises `SettingError` for the first option with an invalid value."""
+    paths: ClassVar[frozenset[str]] = frozenset()
+    """No option names a file."""
     better: Better = "higher"
     concerns: Callable[[CaseReport], bool] | None = None
     """Returns whether a case is a reason to report the metric; None if reports do not add it to their metrics."""

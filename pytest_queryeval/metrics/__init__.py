@@ -150,10 +150,15 @@ def greatest_score(name: str) -> float | None:
     return 1.0 if name in RUN_METRICS else METRICS[name].max_score if name in METRICS else None
 
 
+def least_score(name: str) -> float:
+    """Return the least score of a metric, or what a case adds at least to a run metric."""
+    return RUN_METRICS[name].least if name in RUN_METRICS else 0.0
+
+
 def can_be_missed(name: str, threshold: Threshold) -> bool:
     """Return whether a metric can have a score that a threshold does not admit; true if its scores are not known."""
     greatest = greatest_score(name)
-    return greatest is None or not (threshold.admits(0.0) and threshold.admits(greatest))
+    return greatest is None or not (threshold.admits(least_score(name)) and threshold.admits(greatest))
 
 
 class RequestedMetric(NamedTuple):

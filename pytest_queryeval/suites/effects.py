@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Sequence
 from typing import TypeAlias
 
+from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import ABSTENTION, Case
 from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import entries, items, text
@@ -118,7 +119,7 @@ def why_inapplicable(metric: str, kind: Kind, *, answerable: bool | None) -> str
 
 def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection[str]) -> str:
     if owner not in KINDS:
-        return "" if owner in computed else f"the metric '{owner}' is not computed"
+        return "" if owner in computed or owner in RUN_METRICS else f"the metric '{owner}' is not computed"
     if owner != kind.name:
         return _not_of(kind)
     metrics = [name for name in METRICS.available() if option in METRICS[name].options and applies_to(name, kind.name)]

@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNa
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.metric import RUN_METRICS, Metric
+from pytest_queryeval.core.metric import RUN_METRICS, Metric, RunMetric
 from pytest_queryeval.core.model import Threshold, Where
 from pytest_queryeval.core.shapes import (
     ANYTHING,
@@ -45,7 +45,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
 )
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.metrics import METRICS, applies_to, can_be_missed, greatest_score
+from pytest_queryeval.metrics import METRICS, applies_to, better_of, can_be_missed, greatest_score, least_score
 from pytest_queryeval.suites.variables import MissingExtraError, check_installed, expanded_text
 from pytest_queryeval.text.formatting import one_line
 
@@ -114,7 +114,8 @@ def _options_shape() -> Shape:
                 of_metrics |= metric.option_shapes()
         options = {option: of_metrics.get(option, ANYTHING) for option in sorted(kind.options)}
         kinds[name] = mapping_shape(_with_paths(options, kind.paths))
-    return {**by_metric, "properties": {**by_metric["properties"], **kinds}}
+    of_run = {name: mapping_shape(metric.options) for name, metric in RUN_METRICS.available().items() if metric.options}
+    return {**by_metric, "properties": {**by_metric["properties"], **of_run, **kinds}}
 
 
 def _with_paths(options: Mapping[str, Shape], paths: Iterable[str]) -> Mapping[str, Shape]:
@@ -251,15 +252,24 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
     minimum, maximum = threshold.minimum, threshold.maximum
     if minimum is not None and maximum is not None and minimum > maximum:
         return f"min {minimum:g} of '{name}' is above its max {maximum:g}"
-    max_score = greatest_score(name)
+    least, max_score = least_score(name), greatest_score(name)
     for limit in (minimum, maximum):
-        if max_score is not None and limit is not None and not 0 <= limit <= max_score:
-            scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
+        if max_score is not None and limit is not None and not least <= limit <= max_score:
+            scores = _scores_text(name)
             hint = f": write {limit / 100:g}" if max_score == 1 and 10 <= limit <= 100 else ""  # a percentage
-            if limit is threshold.maximum and METRICS[name].better == "higher":
+            if limit is threshold.maximum and better_of(name) == "higher":
                 hint = f": higher is better, so write {{min: {min(1.0, max_score):g}}}"
-            return f"expected a limit {scores} for '{name}', found {limit:g}{hint}"
+            of = "of " if math.isinf(least) else ""
+            return f"expected a limit {of}{scores} for '{name}', found {limit:g}{hint}"
     return ""
+
+
+def _scores_text(name: str) -> str:
+    """Return which scores a metric can have, in words."""
+    least, greatest = least_score(name), greatest_score(name)
+    if greatest is None or math.isinf(greatest):
+        return "from 0 on"
+    return f"from {least:g} to {greatest:g}" if math.isfinite(least) else f"at most {greatest:g}"
 
 
 @shape(_options_shape)
@@ -269,12 +279,16 @@ def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
 
 
 def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
-    if name not in METRICS and name not in KINDS:
-        names = (*METRICS.names(), *KINDS.names())
+    if name not in METRICS and name not in KINDS and name not in RUN_METRICS:
+        names = (*METRICS.names(), *KINDS.names(), *RUN_METRICS.names())
         hint = did_you_mean(name, names) or f": remove it, or name its metric, {{METRIC: {{{name}: VALUE}}}}"
         raise node.problem(f"options for '{name}', which is neither a metric nor a kind{hint}")
     owned_by = "kind" if name in KINDS else "metric"
-    owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
+    owner: Kind | Metric | RunMetric
+    if name in RUN_METRICS:
+        owner = RUN_METRICS[name]
+    else:
+        owner = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     if not owner.options and node.form != "mapping":
         raise node.problem(f"{owned_by} '{name}' has no options: remove this; write metrics to compute under `metrics`")
     for key, value in entries(node).items():
@@ -369,8 +383,7 @@ def read_gate(node: Node) -> Gate:
         metric = required["metric"]
         limits = read_limits(node, metric, required["min"], required["max"])
         if not can_be_missed(metric, limits):
-            greatest = greatest_score(metric)
-            values = "from 0 on" if greatest is None or math.isinf(greatest) else f"from 0 to {greatest:g}"
+            values = _scores_text(metric)
             remedy = "a max below" if limits.minimum is None else "a min above"
             bound = limits.maximum if limits.minimum is None else limits.minimum
             raise node.problem(f"this gate is always met: '{metric}' is {values}: write {remedy} {bound:g}")

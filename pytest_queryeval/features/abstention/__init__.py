@@ -6,14 +6,19 @@ noise-free selective classification".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better, RunMetric
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.results.verdict import answer_passes
 
+PENALIZED, PENALTY = "penalized_accuracy", "penalty"
+MAX_PENALTY = 1_000
 # One trial of a case, or the case itself if it has only one.
 _Answer: TypeAlias = CaseReport | TrialReport
 
@@ -48,11 +53,35 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     return None if passes is None else float(passes)
 
 
+def _penalized_accuracy(case: CaseReport, answer: _Answer) -> float | None:
+    """Return 1 for what is right, 0 for an abstention from a question with an answer, and -`penalty` for the rest."""
+    if is_abstention(answer):
+        return float(is_unanswerable(case))
+    is_right = _selective_accuracy(case, answer)
+    penalty = _penalty(case)
+    return -(1.0 if penalty is None else penalty) if is_right == 0.0 else is_right
+
+
+def _penalty(case: CaseReport) -> float | None:
+    """Return what a wrong answer to a case costs; None if its suite does not say."""
+    options = case["fingerprint"]["options"] if case["fingerprint"] is not None else {}
+    penalty = options.get(PENALIZED, {}).get(PENALTY)
+    return penalty if isinstance(penalty, int | float) else None
+
+
+def _check_penalty(options: Mapping[str, JsonValue]) -> None:
+    penalty = options.get(PENALTY, 1.0)
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty <= MAX_PENALTY:
+        raise SettingError(PENALTY, f"'{PENALTY}' must be a number from 0 to {MAX_PENALTY:,}, found {penalty!r:.60}")
+
+
 def _run_metric(
     score: Callable[[CaseReport, _Answer], float | None],
     better: Better = "higher",
     *,
+    concerns: Callable[[CaseReport], bool] = concerns,
     judges: Callable[[Case], bool] = lambda _: True,
+    **facts: Any,
 ) -> RunMetric:
     """Return the metric by the mean score of the trials of a case."""
 
@@ -64,13 +93,20 @@ def _run_metric(
         scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
         return sum(scores) / len(scores) if scores else None
 
-    return RunMetric(score=mean_over_trials, better=better, concerns=concerns, judges=judges)
+    return RunMetric(score=mean_over_trials, better=better, concerns=concerns, judges=judges, **facts)
 
 
 COVERAGE = _run_metric(
     lambda case, answer: float(not is_abstention(answer) and not is_missing(answer)), judges=lambda _: False
 )
 SELECTIVE_ACCURACY = _run_metric(_selective_accuracy)
+PENALIZED_ACCURACY = _run_metric(
+    _penalized_accuracy,
+    concerns=lambda case: concerns(case) or _penalty(case) is not None,
+    least=-math.inf,
+    options={PENALTY: {"type": "number", "minimum": 0, "maximum": MAX_PENALTY}},
+    check=_check_penalty,
+)
 ANSWERED_UNANSWERABLE = _run_metric(
     lambda case, answer: float(not is_abstention(answer)) if is_unanswerable(case) else None,
     better="lower",

@@ -34,7 +34,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
     whole_number,
 )
-from pytest_queryeval.metrics import METRICS, better_of, greatest_score
+from pytest_queryeval.metrics import METRICS, better_of, greatest_score, least_score
 from pytest_queryeval.results.aggregation import measures_of
 from pytest_queryeval.results.baseline import MET_BY_OUTCOME, flip_kind
 from pytest_queryeval.results.baseline.pairs import Pairs, compared_scores, mean, score_of
@@ -81,7 +81,8 @@ class LimitsRule(GateRule):
         if (most := greatest_score(gate["metric"])) is None:
             return None
         total, n_all = value * n, n + cases_not_run
-        return result_between(gate, total / n_all, (total + most * cases_not_run) / n_all)
+        least = total + least_score(gate["metric"]) * cases_not_run if cases_not_run else total
+        return result_between(gate, least / n_all, (total + most * cases_not_run) / n_all)
 
 
 def why_all(gate: PendingGate, rule: GateRule) -> str:
@@ -89,9 +90,9 @@ def why_all(gate: PendingGate, rule: GateRule) -> str:
     metric = gate["metric"]
     if rule.needs_baseline or rule.needs_all:
         return "it compares with the baseline" if rule.needs_baseline else rule.needs_all
-    if metric in RUN_METRICS:
-        return "several cases decide it together" if RUN_METRICS[metric].joint_scores is not None else ""
-    return "" if METRICS[metric].max_score == 1 else "its scores are not from 0 to 1"
+    if metric in RUN_METRICS and RUN_METRICS[metric].joint_scores is not None:
+        return "several cases decide it together"
+    return "" if (least_score(metric), greatest_score(metric)) == (0.0, 1.0) else "its scores are not from 0 to 1"
 
 
 def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
@@ -154,7 +155,7 @@ class NoRegression(GateRule):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         settings = fields["no_regression"]
         metric, greatest = settings["metric"], greatest_score(settings["metric"])
-        if greatest is not None and settings.get("max_drop", 0.0) >= greatest:
+        if greatest is not None and settings.get("max_drop", 0.0) >= greatest - least_score(metric):
             change = "drop" if better_of(metric) == "higher" else "rise"
             raise problem(
                 f"this gate is always met, because no {change} of '{metric}' is above {greatest:g}: write a max_drop"
@@ -243,7 +244,7 @@ def worst_score(gate: PendingGate) -> float:
     """Return the worst score of the metric of a gate that compares with a baseline; infinite if there is none."""
     greatest = greatest_score(gate["metric"])
     if gate["better"] == "higher":
-        return -math.inf if greatest is None else 0.0
+        return -math.inf if greatest is None else least_score(gate["metric"])
     return math.inf if greatest is None else greatest
 
 

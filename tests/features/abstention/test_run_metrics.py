@@ -10,8 +10,8 @@ from pytest_queryeval.core.groups import group_values
 
 pytestmark = pytest.mark.feature("report_files")
 
-NAMES = ("coverage", "selective_accuracy", "answered_unanswerable", "abstained_answerable")
-LOWER = NAMES[2:]
+NAMES = ("coverage", "selective_accuracy", "penalized_accuracy", "answered_unanswerable", "abstained_answerable")
+LOWER = NAMES[3:]
 GATES = [
     {"type": "limits", "folder": "", "metric": name, "where": {}, "min": 0.5, "max": None, "cases": 0} for name in NAMES
 ]
@@ -41,37 +41,50 @@ def shares_of(report):
     return {name: report["metrics"][name]["mean"] for name in NAMES if name in report["metrics"]}
 
 
-def defined(cases):
+def defined(cases, penalty=1):
     """The metrics by their definitions, from (answerable, abstained, right) of each case."""
+    right = sum(abstained if not answerable else right for answerable, abstained, right in cases)
+    wrong = sum(not abstained and not (answerable and right) for answerable, abstained, right in cases)
     answers = [(answerable, right) for answerable, abstained, right in cases if not abstained]
     unanswerable = [abstained for answerable, abstained, _ in cases if not answerable]
     answerable_abstained = [abstained for answerable, abstained, _ in cases if answerable]
     definitions = {
         "coverage": (len(answers), len(cases)),
         "selective_accuracy": (sum(answerable and right for answerable, right in answers), len(answers)),
+        "penalized_accuracy": (right - penalty * wrong, len(cases)),
         "answered_unanswerable": (unanswerable.count(False), len(unanswerable)),
         "abstained_answerable": (answerable_abstained.count(True), len(answerable_abstained)),
     }
-    return pytest.approx({name: count / of for name, (count, of) in definitions.items() if of})
+    return {name: pytest.approx(count / of) for name, (count, of) in definitions.items() if of}
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), st.sampled_from("xy")), min_size=1, max_size=12))
-def test_the_metrics_are_those_of_their_definitions_for_the_run_its_groups_and_gates(drawn):
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), st.sampled_from("xy")), min_size=1, max_size=12),
+    st.sampled_from([None, 0, 0.5, 1, 4]),
+)
+def test_the_metrics_are_those_of_their_definitions_for_the_run_its_groups_and_gates(drawn, penalty):
+    options = {} if penalty is None else {"penalized_accuracy": {"penalty": penalty}}
+    stated = FINGERPRINT | {"options": options}
+    penalty = 1 if penalty is None else penalty
     facts = [(answerable, abstained, right and not abstained) for answerable, abstained, right, _ in drawn]
     cases = []
     for (answerable, abstained, right), (*_, tag) in zip(facts, drawn, strict=True):
         outcome = "passed" if (right if answerable else abstained) else "failed"
-        cases.append(answered(answerable=answerable, abstained=abstained, outcome=outcome, tags=[tag]))
+        cases.append(
+            answered(answerable=answerable, abstained=abstained, outcome=outcome, tags=[tag], fingerprint=stated)
+        )
 
     report = report_of(*cases, gates=GATES)
 
     concerned = any(abstained or not answerable for answerable, abstained, _ in facts)
-    assert shares_of(report) == (defined(facts) if concerned else {})
-    assert {gate["metric"]: gate["value"] for gate in report["gates"] if gate["value"] is not None} == defined(facts)
+    expected = defined(facts, penalty)
+    reported = [name for name in NAMES if concerned or (options and name == "penalized_accuracy")]
+    assert shares_of(report) == {name: value for name, value in expected.items() if name in reported}
+    assert {gate["metric"]: gate["value"] for gate in report["gates"] if gate["value"] is not None} == expected
     for tag, group in report["groups"]["tag"].items():
         own = [fact for fact, case in zip(facts, cases, strict=True) if tag in group_values(case, "tag")]
         if any(abstained or not answerable for answerable, abstained, _ in own):
-            assert shares_of(group) == defined(own)
+            assert shares_of(group) == defined(own, penalty)
     assert all(report["metrics"][name]["better"] == "lower" for name in LOWER if name in report["metrics"])
 
 
