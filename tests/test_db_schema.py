@@ -41,7 +41,10 @@ def working_folder(tmp_path, monkeypatch):
     [
         (b"\xff", "byte 0xff is not UTF-8: save the file as UTF-8"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
-        (json.dumps(ENTRY).replace("[0,", f"[{'9' * 5000},").encode(), "a number of 5,000 digits is too large"),
+        (
+            json.dumps(ENTRY).replace("[0,", f"[{'9' * 5000},").encode(),
+            "a number of 5,000 digits is too large: write a smaller one, or a text in double quotes",
+        ),
         (b" " * (1024 * 1024) + b"[]", "is larger than 1 MiB: split it"),
     ],
     ids=["bytes", "nested", "number", "large"],

@@ -197,8 +197,8 @@ def test_numbers_of_many_digits_are_refused(digits):
     )
     in_yaml = problems(f"cases:\n  - {{id: a, gold: x, predicted: y, metadata: {{a: {number}}}}}\n", "t.queryeval.yaml")
 
-    assert in_json == [f"s.queryeval.jsonl:1: a number of {digits} characters is too large"]
-    assert in_yaml == [f"t.queryeval.yaml:2: a number of {digits} characters is too large"]
+    said = f"a number of {digits} characters is too large: write a smaller one, or a text in double quotes"
+    assert (in_json, in_yaml) == ([f"s.queryeval.jsonl:1: {said}"], [f"t.queryeval.yaml:2: {said}"])
 
 
 def test_missing_files_and_folders_are_problems(working_folder):

@@ -232,7 +232,8 @@ def test_what_is_nested_too_deeply_is_refused(full, place):
 def test_a_number_that_python_does_not_read_or_no_cell_can_hold_is_refused(full):
     text = json.dumps(full | {"schema": "LONG"}, indent=1).replace('"LONG"', "9" * 100_000)
 
-    assert problem(text) == "is not a report: a number of 100,000 digits is too large (line 2)"
+    said = "a number of 100,000 digits is too large: write a smaller one, or a text in double quotes (line 2)"
+    assert problem(text) == f"is not a report: {said}"
     wide = changed(full, ("cases", 0, "gold", "row_count"), int("9" * 400))
     assert problem(wide) == "is not a report: a whole number is too large"
 

@@ -33,6 +33,7 @@ HintKind: TypeAlias = Literal[
     "extra-columns",
     "missing-column",
     "joined-columns",
+    "wrapped",
 ]
 Row: TypeAlias = list[JsonValue]
 AnyRow = TypeVar("AnyRow")  # a `Row`, or until a report is made of it a row of a `Table`

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -270,13 +271,12 @@ def json_within(node: Node) -> Node:
 
 def _parsed(text: str, file: File, line: int) -> Node:
     text = text.removeprefix("\ufeff")
+    blanks = len(text) - len(text.lstrip())  # also those that JSON does not have
     try:
-        return _node(_JSON.read(text.strip()), file, line, 0)
+        return _node(_JSON.read(re.sub(r"[^\n]", " ", text[:blanks]) + text[blanks:].rstrip()), file, line, 0)
     except json.JSONDecodeError as error:
-        before = text[: len(text) - len(text.lstrip()) + error.pos]
-        column = len(before) - before.rfind("\n")
         is_of_end = error.msg == "Extra data" or not error.doc[error.pos :].strip()
-        raise _RefusedError(syntax_problem(error), before.count("\n") + 1, column, is_of_end=is_of_end) from error
+        raise _RefusedError(*syntax_problem(error), is_of_end=is_of_end) from error
     except TooDeepError as error:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels") from error
     except JsonError as error:
@@ -306,7 +306,7 @@ def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
 def _refuse_surrogates(text: str) -> str:
     """Return the text; refuse half of a surrogate pair, which no database, file or report can store."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff)")
+        raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff): write both halves")
     return text
 
 

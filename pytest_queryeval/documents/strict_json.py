@@ -11,12 +11,13 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Never, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Never, TypeAlias, TypeVar
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 T = TypeVar("T")
 _SHOWN_CHARACTERS = 40
+_SMALLER = "write a smaller one, or a text in double quotes"
 
 
 class JsonError(ValueError):
@@ -36,7 +37,7 @@ def refuse_duplicates(pairs: Pairs) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise DuplicateKeyError(f"duplicate key '{repeated}'")
+        raise DuplicateKeyError(f"duplicate key '{repeated}': remove one")
     return entries
 
 
@@ -65,8 +66,8 @@ class StrictJson:
     def read(self, text: str | bytes) -> Any:
         """Return the value that a text is; bytes may be UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
-        Raise ValueError: `json.JSONDecodeError`, which knows the place, for text that is not JSON, UnicodeDecodeError
-        for bytes that are not text, else `JsonError`.
+        Raise ValueError: `json.JSONDecodeError`, which `syntax_problem` explains, for text that is not JSON,
+        UnicodeDecodeError for bytes that are not text, else `JsonError`.
         """
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
@@ -77,59 +78,44 @@ class StrictJson:
         return _decoded(self._decoder.raw_decode, text, start)
 
 
-def syntax_problem(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with text that is not JSON, and the remedy.
+class SyntaxProblem(NamedTuple):
+    """What is wrong with text that is not JSON, with the remedy, and where, counted from 1."""
+
+    text: str
+    line: int
+    column: int
+
+
+def syntax_problem(error: json.JSONDecodeError) -> SyntaxProblem:
+    """Return why text is not JSON.
 
     >>> try:
     ...     StrictJson().read("{'id': 1}")
     ... except json.JSONDecodeError as error:
     ...     syntax_problem(error)
-    'not JSON: single quotes: write names and texts in double quotes'
+    SyntaxProblem(text='not JSON: single quotes: write names and texts in double quotes', line=1, column=2)
     """
-    before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
-    # Python up to 3.12 names the place of the bracket, later ones that of the comma.
-    bracket = after.removeprefix(",").lstrip()[:1]
-    character = error.doc[error.pos : error.pos + 1]
-    known = (words for behind, ahead, words in _MISTAKES if behind.search(before) and ahead.match(after))
-    if bracket in ("}", "]") and (before.endswith(",") or after.startswith(",")):
-        problem = f"a comma before `{bracket}`: remove it"
-    elif after == "," and error.msg.startswith("Extra data"):
-        problem = "a comma after the end: remove it"
-    elif words := next(known, ""):
-        problem = words
-    elif before and after.startswith(("//", "/*", "#")):
-        problem = "a comment, which JSON does not have: remove it"
-    elif character and not character.isascii():
-        problem = _lookalike(character)
-    elif not before:
-        problem = "a value is missing" if not after else "write texts in double quotes, objects in { }"
-    elif not after:
-        problem = _end_problem(before)
-    elif bracket in ("}", "]") and error.msg.startswith("Expecting ','"):
-        problem = f"`{bracket}` closes another bracket than the last open one: correct one of them"
-    else:
-        problem = next((words for start, words in _SYNTAX.items() if error.msg.startswith(start)), error.msg)
-    return f"not JSON: {problem}"
+    brackets = _open_brackets(error.doc[: error.pos])
+    problem, place = _end_problem(error, brackets) or _mistake(error, brackets)
+    return SyntaxProblem(f"not JSON: {problem}", *line_and_column(error.doc, place))
 
 
-def _lookalike(character: str) -> str:
-    """Return what a character is that JSON has in texts only, and what to write."""
-    name = unicodedata.name(character, "a character without a name").lower()
-    instead = "a space" if character.isspace() else "a straight double quote" if "quotation" in name else "ASCII"
-    return f"U+{ord(character):04X}, {name}: write {instead}"
+def line_and_column(text: str, place: int) -> tuple[int, int]:
+    """Return the line and the column of a place in a text, counted from 1."""
+    return text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
 
 
-def place_of_refusal(text: str, problem: str, max_depth: int) -> int | None:
-    """Return where a text has what a message refuses, of `StrictJson` or of half a surrogate pair; None if unknown.
+def places_of_refusal(text: str, problem: str, max_depth: int) -> Sequence[int]:
+    """Return where a text has what a message refuses, of `StrictJson` or of half a surrogate pair.
 
-    The text is JSON to Python, as far as it reads it; `problem` is the message, and lists and objects may be nested
-    `max_depth` times in another one.
+    A repeated key has two places, what is not found none. The text is JSON to Python, as far as it reads it; `problem`
+    is the message, and lists and objects may be nested `max_depth` times in another one.
     """
-    keys: list[set[str]] = []
+    keys: list[dict[str, int]] = []
     for token in _TOKEN.finditer(text):
-        part, refused = token[0], ""
-        if part in ("{", "["):
-            keys.append(set())
+        part, refused, place = token[0], "", token.start()
+        if part in _CLOSING:
+            keys.append({})
             refused = "nested" * (len(keys) > max_depth + 1)
         elif part in ("}", "]"):
             keys = keys[:-1]
@@ -138,12 +124,13 @@ def place_of_refusal(text: str, problem: str, max_depth: int) -> int | None:
         elif _HALF_PAIR.search(part):
             refused = "surrogate"
         elif keys and token["colon"]:
-            key = part[: -len(token["colon"])]
-            refused = "duplicate key" * (key in keys[-1])
-            keys[-1].add(key)
+            key = json.loads(part[: -len(token["colon"])])
+            if key in keys[-1] and f"duplicate key '{key}'" in problem:
+                return keys[-1][key], place
+            keys[-1].setdefault(key, place)
         if refused and refused in problem:
-            return token.start()
-    return None
+            return (place,)
+    return ()
 
 
 def _as_float(number: str) -> float:
@@ -153,61 +140,166 @@ def _as_float(number: str) -> float:
         return 0.0
 
 
-def _end_problem(text: str) -> str:
-    """Return what is missing at the end of a text that is JSON up to there."""
-    closing = {"{": "}", "[": "]"}
-    brackets = _BRACKET.findall(_TEXT.sub("", text))
-    missing: list[str] = []
-    for bracket in brackets:
-        missing = [closing[bracket], *missing] if bracket in closing else missing[1:]
-    if not missing or text.endswith((",", ":", "{", "[")):
-        return "it ends too early: a value, a `]` or a `}` is missing"
-    return f"it ends too early: add `{''.join(missing)}`"
+def _end_problem(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[str, int] | None:
+    """Return what is missing at the end of a text that is JSON up to there, and where; None for other texts."""
+    text, place = error.doc, error.pos
+    close = "".join(_CLOSING[text[bracket]] for bracket in reversed(brackets))
+    if error.msg.startswith("Unterminated string"):
+        missing = "" if text.rstrip().endswith(("]", "}")) else close
+        return f'it ends within the text that begins here: close it with `"{missing}`', place
+    if not brackets:
+        return None
+    if not text[place:].strip():
+        last = text[:place].rstrip()[-1]
+        if error.msg.startswith("Expecting ':'"):
+            return f"it ends behind a name: write `:`, a value and `{close}`", place
+        if last in (",", ":"):
+            return f"it ends behind `{last}`: write the rest and `{close}`", place
+        return f"it ends too early: add `{close}`", place
+    cut = _CUT.search(text, max(0, len(text) - _MAX_TOKEN))
+    if cut and (cut.start() < place or (cut.start() == place and error.msg.startswith(("Expecting value", "Invalid")))):
+        return f"it ends within `{cut[0].rstrip()}`: write the rest of it and `{close}`", cut.start()
+    return None
 
 
-_BRACKET = re.compile(r"[][{}]")
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+def _mistake(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[str, int]:
+    """Return what is wrong at the place of an error, by what is before and behind it, and where it begins."""
+    text, place = error.doc, error.pos
+    around = text[max(0, place - _MAX_TOKEN) : place]
+    before, found, words = next(
+        (before, found, words)
+        for message, behind, ahead, words in _MISTAKES
+        if error.msg.startswith(message) and (before := behind.search(around)) and (found := ahead.match(text, place))
+    )
+    opened = ""
+    if brackets:
+        line, column = line_and_column(text, brackets[-1])
+        opened = f"`{text[brackets[-1]]}` ({f'line {line}, ' * (chr(10) in text)}column {column})"
+    problem = words.format(
+        found=found[found.lastindex or 0],
+        character=_character(found[0]),
+        opened=opened,
+        close=_CLOSING[text[brackets[-1]]] if brackets else "",
+    )
+    return problem, place - len(before[1] if before.lastindex else "")
+
+
+def _character(character: str) -> str:
+    """Return which character it is, and what to write instead."""
+    if len(character) != 1:
+        return ""
+    name = unicodedata.name(character, "a character without a name").lower()
+    same = unicodedata.normalize("NFKC", character)
+    if unicodedata.category(character) in ("Cc", "Cf"):
+        instead = "remove it"
+    elif character.isspace():
+        instead = "write a space"
+    elif "quotation" in name:
+        instead = "write a straight double quote"
+    else:
+        instead = f"write `{same}`" if same.isascii() else "write texts in double quotes"
+    return f"U+{ord(character):04X}, {name}: {instead}"
+
+
+def _open_brackets(text: str) -> list[int]:
+    """Return where the brackets are that text leaves open, which is JSON as far as it goes."""
+    places: list[int] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in _CLOSING:
+            places.append(token.start())
+        elif token[0] in ("}", "]"):
+            places = places[:-1]
+    return places
+
+
+_CLOSING = {"{": "}", "[": "]"}
+_MAX_TOKEN = 60  # characters before a place that tell what is wrong there
+_CUT = re.compile(r"[-+.\\\w]+\s*\Z")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<colon>\s*+:)?|-?\w[\w.+-]*+|[\[\]{}]', re.DOTALL)
 _HALF_PAIR = re.compile(
     r"(?<!\\)(?:\\\\)*(?:[\ud800-\udfff]|\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F])"
 )
 _LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless configured otherwise
-# By what is before and behind the place of an error.
+_WITHOUT_QUOTES = "write the number alone, or a text in double quotes"
+_INNER_QUOTE = 'a double quote within a text: write `\\"`'
+# By the beginning of Python's message, and by what is before and behind its place: what is wrong there, or at the group
+# of what is before it.
 _MISTAKES = tuple(
-    (re.compile(rf"(?:{before})\Z"), re.compile(after), words)
-    for before, after, words in (
-        ("", "'", "single quotes: write names and texts in double quotes"),
-        ("", "`", "backticks: write names and texts in double quotes"),
-        ("", r'\\"', "escaped quotes: write them without the backslashes"),
-        ("", r"&(?:quot|#34|#x22);", "quotes as in HTML: write double quotes"),
-        ("", r"True\b", "True: write true"),
-        ("", r"False\b", "False: write false"),
-        ("", r"None\b", "None: write null"),
-        ("", r"undefined\b", "undefined: write null, or leave the name out"),
-        ("", r"\.\.\.|\u2026", "dots for what is left out: write all of it"),
-        ("", r"\.\d", "a number without a digit before the point: write 0 there"),
-        ("", r"\+[\d.]", "a number with a plus sign: remove it"),
-        ("", r"\(", "parentheses: write a list in [ ]"),
-        (r"\b0", r"[xX][\da-fA-F]", "a hexadecimal number: write it in decimal digits"),
-        (r"\b0", r"\d", "a number with 0 at its beginning: remove the 0, or write a text in double quotes"),
-        (r"\d", r"\.(?!\d)", "a number without a digit behind the point: add one, or remove the point"),
-        (r"\b\d{4}", r"[-/]\d\d?[-/]\d", "a date or a time: write it in double quotes"),
-        (r"\b\d\d?", r":\d\d|([-/.])\d\d?\1\d", "a date or a time: write it in double quotes"),
-        (r"\d,", r"\d{3}\b", "a comma within a number: remove it"),
-        (r'"', r"=", "write `:` after the name, not `=`"),
+    (message, re.compile(rf"(?:{before})\Z"), re.compile(after), words)
+    for message, before, after, words in (
+        ("Invalid \\", "", r"\\'", "`\\'` in a text: write `'`"),
+        ("Invalid \\", "", "", "a single `\\` in a text: write `\\\\`"),
+        ("Invalid control", "", r"\r?\n", "a line break within a text: write `\\n`, or close the text before it"),
+        ("Invalid control", "", r"\t", "a tab within a text: write `\\t`"),
+        ("Invalid control", "", r"[\0-\x1f]", "{character}"),
+        ("Extra data", r"[\]}\"\w]\s*", r",\s*\Z", "a comma after the end: remove it"),
+        ("Extra data", r'("(?:[^"\\]|\\.)*"\s*)', ":", "a name outside of an object: put the object in {{ }}"),
+        ("Extra data", "", r"[}\]]", "one `{found}` too many: remove it"),
+        ("", r"(,\s*)", r"[}\]]", "a comma before `{found}`: remove it"),
+        ("", r"(:\s*)", r"[,}\]]", "no value behind `:`: write one, or null"),
+        ("", "", r",\s*([}\]])", "a comma before `{found}`: remove it"),
+        ("", r"[\[{,]\s*", ",", "a comma without a value before it: remove it"),
+        ("", "", r"//|/\*|#", "a comment, which JSON does not have: remove it"),
+        ("", "", "'", "single quotes: write names and texts in double quotes"),
+        ("", "", "`", "backticks: write names and texts in double quotes"),
+        ("", "", r'\\"', "escaped quotes: write them without the backslashes"),
+        ("", "", r"\\[nrt]|\\", "`{found}` outside of a text: remove it"),
+        ("", "", r"&(?:quot|#34|#x22);", "quotes as in HTML: write double quotes"),
+        ("Expecting value", "", r"(?:True|TRUE)\b", "{found}: write true"),
+        ("Expecting value", "", r"(?:False|FALSE)\b", "{found}: write false"),
+        ("Expecting value", "", r"(?:None|NULL|Null|nil|nan|NAN|-?[iI]nf)\b", "{found}: write null"),
+        ("Expecting value", "", r"undefined\b", "undefined: write null, or leave the name out"),
+        ("", "", r"\.\.\.|\u2026", "dots for what is left out: write all of it"),
+        ("Expecting value", "", r"\.\d", "a number without a digit before the point: write 0 there"),
+        ("Expecting value", "", r"\+[\d.]", "a number with a plus sign: remove it"),
+        ("Expecting value", "", r"[$€£¥] ?\d", f"an amount with a currency sign: {_WITHOUT_QUOTES}"),
+        ("Expecting value", "", r"((?:new )?[A-Za-z_][\w.]*)\(", "a call of `{found}`: write its value"),
+        ("Expecting value", "", r"\(", "parentheses: write a list in [ ]"),
+        ("Expecting value", r"\A\s*", "<", "XML or HTML: write JSON"),
+        ("Expecting value", "", r"<[^<>\n]{1,40}>", "a placeholder, {found}: write its value"),
+        ("", r"(-?\b0)", r"[xX][\da-fA-F]", "a hexadecimal number: write it in decimal digits"),
+        ("", r"(-?\b0)", r"\d", "a number with 0 at its beginning: remove the 0, or write a text in double quotes"),
+        ("", r"(-?\b\d+)", r"\.(?!\d)", "a number without a digit behind the point: add one, or remove the point"),
+        ("", r"(-?\b\d+)", r"_\d", "a number with underscores: remove them"),
+        ("", r"(\b\d{4})", r"[-/]\d\d?[-/]\d", "a date or a time: write it in double quotes"),
+        ("", r"(\b\d\d?)", r":\d\d|([-/])\d\d?\1\d", "a date or a time: write it in double quotes"),
+        ("", r"(-?\b\d+\.\d+)", r"\.\d", "a number with two points: write it in double quotes"),
+        ("", r"\d(,)", r"\d{3}\b", "a comma within a number: remove it"),
+        ("", r"(-?\b[\d.]+ ?)", r"[-+*/]", "a calculation: write its result"),
+        (
+            "Expecting ','",
+            r"(-?\b[\d.]+ ?)",
+            r"(?!(?:true|false|null)\b)(?:%|[^\W\d_]|[°€$£¥])",
+            f"a number with a unit: {_WITHOUT_QUOTES}",
+        ),
+        ("", r'"\s*', r"\+", "texts joined by `+`: write one text"),
+        ("", r'("")', '"', "three double quotes: write one, and `\\n` for a line break"),
+        ("Expecting", r'(")', r'[^\s"\[\]{},:;=]|"(?=\s*[,\]}:])', _INNER_QUOTE),
+        ("Expecting", r'(") +', r"(?!(?:true|false|null)\b)[^\W\d]", _INNER_QUOTE),
+        ("Extra data", "", "", "more text after the end of the value: remove it"),
+        ("Expecting ':'", "", r"=>?", "write `:` after the name, not `{found}`"),
+        ("Expecting ':'", "", r"[,}\]]", "a name without a value: write `:` and the value, or a list in [ ]"),
+        ("Expecting ':'", "", "", "add a `:` after the name"),
+        ("Expecting ','", "", r'["{\[\d]|-\d|(?:true|false|null)\b', "a comma is missing before this: add it"),
+        ("Expecting ','", "", ";", "`;` between values: write a comma"),
+        ("", r"[\[{]\s*", r"\{", "two brackets for one object: write one, or the value of a placeholder"),
+        ("", "", r"[^\x00-\x7f\w]|[\uff01-\uff5e]", "{character}"),
+        ("Expecting property", "", r"[\w$]", "a name without quotes: write it in double quotes"),
+        ("Expecting value", r"\A\s*", r"\Z", "a value is missing"),
+        (
+            "Expecting value",
+            r"\A\s*",
+            r"([^\W\d][\w-]*)\s*\Z",
+            "`{found}` without quotes: write texts in double quotes",
+        ),
+        ("Expecting value", r"\A\s*", "", "write texts in double quotes, objects in {{ }}"),
+        ("Expecting value", "", r"[^\W\d][\w$-]*", "`{found}` without quotes: write texts in double quotes"),
+        ("", "", r"[}\]]", "`{found}` does not close {opened}: write `{close}` before it or instead"),
+        ("Expecting ','", "", "", "{opened} is still open: add a comma or `{close}` before this"),
+        ("Expecting property", "", "", "write the name in double quotes"),
+        ("", "", "", "expected a value: write texts in double quotes"),
     )
 )
-# By the beginning of Python's own message.
-_SYNTAX = {
-    "Expecting property name": "write the name in double quotes",
-    "Expecting value": "expected a value: write texts in double quotes",
-    "Expecting ',' delimiter": 'a value ends before this: add a comma, or write `\\"` for a double quote within a text',
-    "Expecting ':' delimiter": "add a `:` after the name",
-    "Extra data": "more text after the end of the value",
-    "Unterminated string": "this text has no closing double quote: add it",
-    "Invalid control character": "a line break or a tab in a text: write \\n or \\t",
-    "Invalid \\": "a single `\\` in a text: write `\\\\`",
-}
 
 
 def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
@@ -220,18 +312,18 @@ def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
             raise
         number = _LONG_NUMBER.search(text)  # Python gives advice on how to read it
         if number is None or len(number[0]) <= sys.get_int_max_str_digits():
-            raise JsonError("a number is too large") from None
+            raise JsonError(f"a number is too large: {_SMALLER}") from None
         line = text.count("\n", 0, number.start()) + 1
         place = f" (line {line})" if "\n" in text else ""
-        raise JsonError(f"a number of {len(number[0]):,} digits is too large{place}") from None
+        raise JsonError(f"a number of {len(number[0]):,} digits is too large: {_SMALLER}{place}") from None
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise JsonError(f"the number {text[:_SHOWN_CHARACTERS]} is too large")
+        raise JsonError(f"the number {text[:_SHOWN_CHARACTERS]} is too large: {_SMALLER}")
     return number
 
 
 def _refuse_constant(text: str) -> Never:
-    raise JsonError(f"{text} is not JSON")
+    raise JsonError(f"{text} is not JSON: write null")

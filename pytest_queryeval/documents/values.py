@@ -79,7 +79,9 @@ def scalar(node: Node) -> bool | int | float | str | None:
         return int(value)
     number = math.inf if is_integer else float(value)
     if math.isinf(number):
-        raise node.problem(f"a number of {len(value)} characters is too large")
+        raise node.problem(
+            f"a number of {len(value)} characters is too large: write a smaller one, or a text in double quotes"
+        )
     return number
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -31,12 +32,13 @@ from pytest_queryeval.core.table import (
     Table,
     Term,
 )
+from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.evaluation.trials import threshold_violations, verdict_of
 from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
 from pytest_queryeval.text.formatting import flow_text, one_line
 
 Number: TypeAlias = int | float | Decimal
-Change: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]  # of two tables, or of two selections
+Change: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]  # of two answers of one type
 SIDES: tuple[Word["gold"], Word["predicted"]] = ("gold", "predicted")
 NULL_TEXTS = frozenset(("none", "null"))
 SEPARATORS = (" ", ", ", ",", "", "-", "/", "; ")
@@ -44,6 +46,9 @@ _JSON_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 MAX_DECIMALS = 9  # of a number that counts as rounded
 MAX_COLUMNS = 20  # of answers of which missing and joined columns are looked for
 NAME_CHARACTERS = 40
+MAX_WRAPPED = 8  # values within another one that gold may be
+MAX_LEVELS = 6  # of objects and lists around such a value
+_JSON = StrictJson()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,8 @@ def hints(result: CaseResult) -> list[HintReport]:
     if isinstance(gold, JsonAnswer):
         difference = _with_numbers(difference)
     remedies = [_settings(difference, policy)]
+    if isinstance(gold, JsonAnswer) and isinstance(predicted, JsonAnswer):
+        remedies.append(_unwrapped(gold.value, predicted.value))
     if isinstance(gold, Table) and isinstance(predicted, Table):
         remedies.append(_changes(gold, predicted, difference, policy))
     return [*_hints(chain.from_iterable(remedies), result)]
@@ -357,6 +364,45 @@ def _join(row: Row, first: int, second: int, separator: str) -> Row:
     is_null = row[first] is None or row[second] is None
     joined = None if is_null else separator.join(str(to_jsonable(row[at])) for at in (first, second))
     return (joined, *(cell for place, cell in enumerate(row) if place not in (first, second)))
+
+
+def _unwrapped(gold: JsonValue, predicted: JsonValue) -> Iterator[_Remedy]:
+    """Yield the JSON that texts contain, and the values within a predicted one, as the arguments of a tool call are."""
+
+    def remedy(value: JsonValue, text: str) -> _Remedy:
+        return _Remedy(kind="wrapped", text=text, change=lambda gold, _: (gold, JsonAnswer(value)))
+
+    decoded = _decoded(predicted)
+    if decoded != predicted:
+        yield remedy(decoded, "predicted has JSON as a text: return that JSON itself")
+    alike = ((value, path) for value, path in _values_within(decoded, "$") if type(value) is type(gold))
+    for value, path in islice(alike, MAX_WRAPPED):
+        yield remedy(value, f"predicted has the gold answer at {path}: return that value alone")
+
+
+def _decoded(value: JsonValue) -> JsonValue:
+    """Return a value with the JSON that its texts contain instead of these."""
+    if isinstance(value, dict):
+        return {name: _decoded(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_decoded(element) for element in value]
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):
+            json: JsonValue = _JSON.read(value)
+            return json
+    return value
+
+
+def _values_within(value: JsonValue, path: str, levels: int = MAX_LEVELS) -> Iterator[tuple[JsonValue, str]]:
+    """Yield the members of objects and the only elements of lists, at all levels, each with its path."""
+    within: list[tuple[JsonValue, str]] = []
+    if isinstance(value, dict):
+        within = [(member, f"{path}.{one_line(name, NAME_CHARACTERS)}") for name, member in value.items()]
+    elif isinstance(value, list) and len(value) == 1:
+        within = [(value[0], f"{path}[0]")]
+    for inner, inner_path in within if levels else ():
+        yield inner, inner_path
+        yield from _values_within(inner, inner_path, levels - 1)
 
 
 def _spellings() -> Iterator[_Remedy]:

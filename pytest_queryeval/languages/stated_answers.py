@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -18,7 +19,7 @@ from pytest_queryeval.core.model import Failure, QueryOrAnswer
 from pytest_queryeval.core.shapes import ANYTHING, SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node, file_at, parse_json, read_json
-from pytest_queryeval.documents.strict_json import StrictJson, place_of_refusal
+from pytest_queryeval.documents.strict_json import StrictJson, line_and_column, places_of_refusal
 from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, text, unexpected
 from pytest_queryeval.languages.extract_query import (
     NO_END,
@@ -40,6 +41,7 @@ MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
 MAX_VALUES_NAMED = 3  # in a message
 MAX_NAMED = 16  # characters of a value in a message
+MAX_SCALAR = 40
 FENCED = "the answer was read from a code block"
 REASONED = "the answer was read from the text after reasoning"
 WITHIN_TEXT = "the answer was read from within other text"
@@ -47,7 +49,9 @@ CUT = ", or raise the token limit of the model if that has cut the answer"
 _JSON = StrictJson()
 _OPENING = re.compile(r"[\[{]")
 _WITHIN = re.compile(r'"(?:[^"\\]|\\.?)*"?|[\[\]{}]', re.DOTALL)
-_MARK_OF_JSON = re.compile(r"[\[{\"]")
+_LINE_OF_YAML = re.compile(r"^[ \t]*(?:- )?[^\W\d][\w -]*:(?:[ \t]+\S.*|[ \t]*)$", re.MULTILINE)
+_SCALAR = re.compile(r'"[^"\n]+"|(?<![\w.,:/-])-?\d+(?:\.\d+)?(?![\w%:/-]|[.,]\d)')
+_BEGINS_LIKE_SCALAR = re.compile(r'\s*(?:"|-?\d)')
 _BEGINS_LIKE_VALUE = re.compile(r"\s*[\[{]")
 _BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"']|\[\s*[{\"']")
 # Of a longer value, before and behind the one that was found.
@@ -161,20 +165,22 @@ def answer_text(text: str) -> tuple[str, str] | Failure:
     if tags := _tags_outside_values(text):
         span = span_after_reasoning(text, tags)
         if span is None:
-            return Failure(kind="invalid", message=NO_END)
+            return Failure(kind="invalid", message=f"{NO_END} {_place(text, tags[-1].start())}")
         start, end = span
         text = _blanked(text[:start]) + text[start:end]
         notes.append(REASONED)
-    blocks = list(code_blocks(text[start:]))
+    blocks, lines_before = list(code_blocks(text[start:])), text.count("\n", 0, start)
+    where = " behind its reasoning" * bool(start)
     if len(blocks) > 1 or text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
-        block = _block(blocks)
+        block = _block(blocks, lines_before)
         if isinstance(block, Failure):
             return block
         if block is not None:
-            text = "\n" * (text.count("\n", 0, start) + block.line - 1) + block.content
-            notes.append(FENCED)
+            notes.append(f"{FENCED}{_left_out(text[start:], blocks, block, lines_before)}")
+            where = f" in its code block (line {lines_before + block.line})"
+            text = "\n" * (lines_before + block.line - 1) + block.content
     if not text.strip():
-        return Failure(kind="empty", message=f"the answer is empty{' behind its reasoning' * bool(start)}")
+        return Failure(kind="empty", message=f"the answer is empty{where}")
     return text, "; ".join(notes)
 
 
@@ -195,7 +201,7 @@ def _tags_outside_values(text: str) -> list[re.Match[str]]:
     return outside
 
 
-def _block(blocks: Sequence[CodeBlock]) -> CodeBlock | Failure | None:
+def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failure | None:
     """Return the code block with the answer: the only one, else the only one marked json, else the only JSON in them.
 
     Of several with the same JSON it is the first one.
@@ -206,13 +212,34 @@ def _block(blocks: Sequence[CodeBlock]) -> CodeBlock | Failure | None:
     if len(candidates) == 1:
         return candidates[0]
     likely = candidates or [block for block in blocks if _BEGINS_LIKE_VALUE.match(block.content)]
-    values = {json.dumps(_value_of(block.content), sort_keys=True) for block in likely}
-    if likely and len(values) == 1 and (len(likely) == 1 or "null" not in values):
+    values = [json.dumps(_value_of(block.content), sort_keys=True) for block in likely]
+    if likely and len({*values}) == 1 and (len(likely) == 1 or "null" not in values):
         return likely[0]
     which = f"{len(likely)} of them marked json" if candidates else f"{len(likely) or 'none'} of them with JSON"
-    differ = ", which differ or cannot be read" if likely else ""
-    message = f"the answer has {len(blocks):,} code blocks, {which}{differ}: return one, with JSON"
-    return Failure(kind="invalid", message=message)
+    named = _list(
+        f"`{one_line(block.content, MAX_NAMED)}` (line {lines_before + block.line}{', not JSON' * (value == 'null')})"
+        for block, value in zip(likely or blocks, values or "-" * len(blocks), strict=True)
+    )
+    message = f"the answer has {len(blocks):,} code blocks, {which}{' and different' * bool(likely)}, {named}"
+    return Failure(kind="invalid", message=f"{message}: return one, with JSON")
+
+
+def _list(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    first, more = [*islice(names := iter(names), MAX_VALUES_NAMED)], sum(1 for _ in names)
+    return ", ".join(first) + f" and {more:,} more" * bool(more)
+
+
+def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_before: int) -> str:
+    """Return which other values are outside of the code blocks of a text, for a note."""
+    lines = text.split("\n")
+    for other in blocks:
+        count = other.content.count("\n") + 1
+        lines[other.line - 1 : other.line - 1 + count] = [""] * count
+    prose = "\n" * lines_before + "\n".join(lines)
+    read = _value_of(block.content)
+    found = [(start, end) for value, start, end in _values(prose)[0] if value != read and not _has_numbers(value)]
+    return f", not from {_named(prose, found)}" if found else ""
 
 
 def _value_of(text: str) -> JsonValue:
@@ -235,13 +262,27 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Fail
     result = _read_json(text, read)
     if not isinstance(result, Failure):
         return result, ""
-    if not _MARK_OF_JSON.search(text) and len(text.split(maxsplit=1)) > 1:
-        return Failure(kind="invalid", message="there is no JSON in the answer: return JSON alone")
+    has_words = not _OPENING.search(text) and len(text.split(maxsplit=1)) > 1
+    if has_words and not _BEGINS_LIKE_SCALAR.match(text):
+        return Failure(kind="invalid", message=_no_json(text))
     part = _json_part(text)
     if isinstance(part, Failure) or part == text:
         return part if isinstance(part, Failure) else result
     result = _read_json(part, read)
     return result if isinstance(result, Failure) else (result, WITHIN_TEXT)
+
+
+def _no_json(text: str) -> str:
+    """Return why no value is read of words, none of which is an object or a list."""
+    if len(lines := [*islice(_LINE_OF_YAML.finditer(text), MAX_VALUES_NAMED)]) > 1:
+        name = lines[0][0].partition(":")[0].strip(" -")
+        example = f'{{"{one_line(name, MAX_NAMED)}": …}}'
+        return f"the answer is YAML, not JSON: write {example} {_place(text, lines[0].start())}"
+    scalars = [*islice(_SCALAR.finditer(text), 2)]
+    if len(scalars) == 1:
+        value = one_line(scalars[0][0], MAX_SCALAR)
+        return f"the answer is text, not JSON: return {value} alone if that is it {_place(text, scalars[0].start())}"
+    return f"there is no JSON in the answer, which begins `{one_line(text.strip(), MAX_NAMED)}`: return JSON alone"
 
 
 def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
@@ -250,13 +291,13 @@ def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
     except (CaseError, SuiteError) as error:
         problem = error.problems[0] if isinstance(error, SuiteError) else error
         line, column = problem.location.line, problem.location.column
-        place = f" (line {line}, column {column})" if column else ""
-        if not place and (at := place_of_refusal(text, problem.problem, MAX_DEPTH)) is not None:
-            place = f" {_place(text, at)}"
+        places = [f"line {line}, column {column}"] if column else []
+        places = places or [_where(text, at) for at in places_of_refusal(text, problem.problem, MAX_DEPTH)]
         end = text.rstrip()
-        may_be_cut = end[-1:] not in ("}", "]") or place.endswith(_place(text, len(end)))
-        ends_early = may_be_cut and any(not is_closed for _, _, is_closed in _outermost(text))
-        return Failure(kind="invalid", message=f"{problem.problem}{CUT * ends_early}{place}")
+        may_be_cut = end[-1:] not in ("}", "]") or places == [_where(text, len(end))]
+        cut = CUT * (may_be_cut and problem.problem.startswith("not JSON: it ends "))
+        place = f" ({' and '.join(places)})" if places else ""
+        return Failure(kind="invalid", message=f"{problem.problem}{cut}{place}")
 
 
 def _json_part(text: str) -> str | Failure:
@@ -265,6 +306,34 @@ def _json_part(text: str) -> str | Failure:
     Lists of numbers next to an object or another list are references in a sentence. Without a value, what begins like
     one is returned, else the whole text.
     """
+    values, broken, spans = _values(text)
+    found = [value for value in values if not _has_numbers(value[0])] or values
+    distinct = {json.dumps(value, sort_keys=True): (start, end) for value, start, end in reversed(found)}
+    if found and (broken or len(distinct) > 1):
+        several, remedy = "several JSON values that differ", "return one, as JSON alone"
+        if broken:
+            several = "a JSON value and one that cannot be read"
+        elif not _around(text, found).strip(", \t\r\n"):
+            is_line = all("\n" in text[end:start] for (_, _, end), (_, start, _) in pairwise(found))
+            several += ", one a line (JSON Lines)" * is_line
+            remedy = "put them in one list, [ … ], or return one alone"
+        named = _named(text, sorted([*distinct.values(), *broken]), broken)
+        return Failure(kind="invalid", message=f"the answer has {several}, {named}: {remedy}")
+    parts = [(start, end) for _, start, end in found]
+    if (place := _place_of_more(text, spans, {*parts})) is not None:
+        more = f"`{text[place]}` {_place(text, place)}"
+        remedy = "remove it, or return the longer value alone"
+        message = f"the JSON value that was found may be part of a longer one, because of {more}: {remedy}"
+        return Failure(kind="invalid", message=message)
+    parts = parts or broken
+    if not parts:
+        return text
+    start, end = parts[0]
+    return _blanked(text[:start]) + text[start:end]
+
+
+def _values(text: str) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the outermost values of a text with their spans, the spans that begin like objects, and all spans."""
     values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
     spans = [(start, end) for start, end, _ in _outermost(text)]
@@ -276,28 +345,21 @@ def _json_part(text: str) -> str | Failure:
                 broken.append((start, end))
         else:
             values.append((value, start, end))
-    found = [value for value in values if not _has_numbers(value[0])] or values
-    distinct = {json.dumps(value, sort_keys=True): (start, end) for value, start, end in reversed(found)}
-    if found and (broken or len(distinct) > 1):
-        several = "several JSON values that differ" if not broken else "a JSON value and one that cannot be read"
-        places = sorted([*distinct.values(), *broken])
-        named = [
-            f"`{one_line(text[start:end], MAX_NAMED)}` {_place(text, start)}"
-            for start, end in places[:MAX_VALUES_NAMED]
-        ]
-        more = f" and {len(places) - MAX_VALUES_NAMED:,} more" * (len(places) > MAX_VALUES_NAMED)
-        message = f"the answer has {several}, {', '.join(named)}{more}: return one, as JSON alone"
-        return Failure(kind="invalid", message=message)
-    parts = [(start, end) for _, start, end in found]
-    if (place := _place_of_more(text, spans, {*parts})) is not None:
-        more = f"`{text[place]}` {_place(text, place)}"
-        message = f"the JSON value that was found may be part of a longer one, because of {more}: return JSON alone"
-        return Failure(kind="invalid", message=message)
-    parts = parts or broken
-    if not parts:
-        return text
-    start, end = parts[0]
-    return _blanked(text[:start]) + text[start:end]
+    return values, broken, spans
+
+
+def _around(text: str, found: Sequence[tuple[JsonValue, int, int]]) -> str:
+    """Return the text around values."""
+    starts, ends = [*(start for _, start, _ in found), len(text)], [0, *(end for _, _, end in found)]
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def _named(text: str, spans: Iterable[tuple[int, int]], broken: Collection[tuple[int, int]] = ()) -> str:
+    """Return parts of a text with their places."""
+    return _list(
+        f"`{one_line(text[start:end], MAX_NAMED)}` ({_where(text, start)}{', not JSON' * ((start, end) in broken)})"
+        for start, end in spans
+    )
 
 
 def _place_of_more(text: str, spans: Sequence[tuple[int, int]], found: Collection[tuple[int, int]]) -> int | None:
@@ -315,7 +377,12 @@ def _place_of_more(text: str, spans: Sequence[tuple[int, int]], found: Collectio
 
 
 def _place(text: str, at: int) -> str:
-    return f"(line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)})"
+    return f"({_where(text, at)})"
+
+
+def _where(text: str, at: int) -> str:
+    line, column = line_and_column(text, at)
+    return f"line {line}, column {column}"
 
 
 def _has_numbers(value: JsonValue) -> bool:

@@ -87,7 +87,7 @@ def _case_in(line: bytes, number: int, is_current: bool) -> CaseReport:
         case: CaseReport = _JSON.read(line)
         problem = problem_in(case, "CaseReport") or _case_problem(case, is_current)
     except ValueError as error:
-        problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
+        problem = syntax_problem(error).text if isinstance(error, json.JSONDecodeError) else str(error)
     if problem:
         raise ValueError(f"line {number}: {problem}")
     return case
@@ -125,7 +125,7 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
     except MemoryError:
         problem = "cannot be read: there is not enough memory"
     except json.JSONDecodeError as error:
-        problem = f"is not a {file_kind}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
+        problem = f"is not a {file_kind}: {syntax_problem(error).text} (line {error.lineno}): {remedy}"
     except ValueError as error:
         problem = f"is not a {file_kind}: {one_line(str(error))}"
     else:

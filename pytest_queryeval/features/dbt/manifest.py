@@ -299,7 +299,7 @@ def read_manifest(folder: Path, path: Path) -> Manifest:
     except CaseError as error:
         raise SourceError(f"cannot be read: {error.problem.removeprefix('cannot be read: ')}") from error
     except ValueError as error:
-        problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
+        problem = syntax_problem(error).text if isinstance(error, json.JSONDecodeError) else str(error)
     if problem:
         raise SourceError(f"is not the manifest of a dbt project: {one_line(problem)}")
     nodes, package = (

@@ -237,7 +237,8 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
         try:
             value = JSON.read(text.strip(_BLANKS))
         except json.JSONDecodeError as error:
-            raise file.problem(syntax_problem(error), line, error.colno) from error
+            problem, _, column = syntax_problem(error)
+            raise file.problem(problem, line, column) from error
         except ValueError as error:
             raise file.problem(f"not JSON: {error}", line) from error
         yield file, line, _object(value, file, line)
@@ -287,8 +288,9 @@ def _top_items(text: str, file: File) -> Iterator[tuple[int, Any]]:
         with suppress(JsonError):
             _SYNTAX.read(text)
     except json.JSONDecodeError as error:
-        hint = ": write one object with all predictions, {ID: QUERY, …}" if error.msg == "Extra data" else ""
-        raise file.problem(f"{syntax_problem(error)}{hint}", error.lineno, error.colno) from error
+        hint = ", or write one object with all predictions, {ID: QUERY, …}" if error.msg == "Extra data" else ""
+        problem, line, column = syntax_problem(error)
+        raise file.problem(f"{problem}{hint}", line, column) from error
     line, place = 1, 0
     while True:
         start = _between(text, place)

@@ -1,14 +1,16 @@
 """JSON cases from the suite to the report."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 from suites import case, load, problem, problems, write
 
-from pytest_queryeval import evaluate
+from pytest_queryeval import evaluate, score_pairs
 
 HEAD = "kind: json\n"
-NO_COMMA = 'a value ends before this: add a comma, or write `\\"` for a double quote within a text'
+ANSWERS = yaml.safe_load((Path(__file__).parent / "answers.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +48,8 @@ def test_gold_is_a_value_or_json_text(written, value):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("gold: red", "not JSON: write texts in double quotes, objects in { } (line 1, column 1 of the text)"),
-        (
-            "gold: '[1, 2 3]'",
-            f"not JSON: {NO_COMMA} (line 1, column 7 of the text)",
-        ),
+        ("gold: red", "not JSON: `red` without quotes: write texts in double quotes (line 1, column 1 of the text)"),
+        ("gold: '[1, 2 3]'", "not JSON: a comma is missing before this: add it (line 1, column 7 of the text)"),
         ("gold: 1e400", "a number of 5 characters is too large"),
         ("gold: null", 'gold is empty: write "null" in quotes'),
         ("gold: '{\"a\": NaN}'", "NaN is not JSON"),
@@ -87,54 +86,23 @@ def test_a_gold_file_of_text_keeps_the_schema(schema):
     assert problem("gold_file: gold.txt", "predicted: {}", head=schema).startswith("gold breaks answer.schema.json: ")
 
 
-BLOCK = "predicted: the answer was read from a code block"
-WITHIN = "predicted: the answer was read from within other text"
-THOUGHT = "predicted: the answer was read from the text after reasoning"
+@pytest.mark.parametrize(("text", "value", "note"), ANSWERS["read"])
+def test_what_stands_around_an_answer_is_left_out_and_said_to_be_so(text, value, note):
+    head = f"{HEAD}metrics: [json_equal]\n"
 
-
-@pytest.mark.parametrize(
-    ("text", "notes"),
-    [
-        ('Sure:\n```json\n{"a": 1}\n```\nDone.', [BLOCK]),
-        ('[Answer]\n```json\n{"a": 1}\n```\nDone.', [BLOCK]),
-        ('```sh\nls\n```\n```json\n{"a": 1}\n```\n```\n{}\n```', [BLOCK]),
-        ('\ufeff{"a": 1}', None),
-        ('\ufeff```json\n{"a": 1}\n```', [BLOCK]),
-        ('<think>maybe {"a": 2}?</think>\n{"a": 1}', [THOUGHT]),
-        ('<think>{</think>```json\n{"a": 1}\n```', [f"{THOUGHT}; {BLOCK.removeprefix('predicted: ')}"]),
-        ('Perhaps {"a": 2}.\n</think>\n{"a": 1}', [THOUGHT]),
-        ('[THINK]{"a": 2}[/THINK]{"a": 1}', [THOUGHT]),
-        *(
-            (f'<{tag}>{{"a": 2}}</{tag.split()[0]}>{{"a": 1}}', [THOUGHT])
-            for tag in ("Thinking", 'think budget="3"', "thought", "reasoning", "scratchpad", "reflection")
-        ),
-        (
-            '<|channel|>analysis<|message|>{}<|end|><|channel|>final <|constrain|>json<|message|>{"a": 1}<|return|>',
-            [THOUGHT],
-        ),
-        ('Here is the JSON: {"a": 1}', [WITHIN]),
-        ('As it is, {"a": 1}, it seems', [WITHIN]),
-        ('```json\n{"a": 1}\n```\nor\n```json\n{"a":1}\n```', [BLOCK]),
-        ('```\n{"a": 1}\n```\n```\nls\n```', [BLOCK]),
-        ('{"a": 1}\n\nReferences: [1]', [WITHIN]),
-        ('Result: {"a": 1}. See [docs], [1, 2].', [WITHIN]),
-        ('Reasoning: []{\n  "a": 1\n}', [WITHIN]),
-        ('`{"a": 1}`', [WITHIN]),
-        ('First {"a": 1}, so again: {"a":1}', [WITHIN]),
-        ('<think>{"a": 2}</think>So: {"a": 1}', [f"{THOUGHT}; {WITHIN.removeprefix('predicted: ')}"]),
-    ],
-)
-def test_what_stands_around_an_answer_is_left_out_and_said_to_be_so(text, notes):
-    result = evaluated("gold: {a: 1}", f"predicted: {json.dumps(text)}")
+    result = evaluated(f"gold: {json.dumps(value)}", f"predicted: {json.dumps(text)}", head=head)
 
     assert result["outcome"] == "passed"
-    assert result["details"].get("notes") == notes
+    assert result["details"].get("notes", []) == [f"predicted: {note}"] * bool(note)
     assert "answered_by" not in result["details"]
 
 
-@pytest.mark.parametrize("text", ['{"a": "</think>"}', 'So: {"a": "</think>"}', '```\n{"a": "</think>"}\n```'])
-def test_tags_of_reasoning_within_a_value_are_texts(text):
-    assert evaluated('gold: {a: "</think>"}', f"predicted: {json.dumps(text)}")["outcome"] == "passed"
+@pytest.mark.parametrize(("text", "said", "fixed"), ANSWERS["refused"])
+def test_a_refusal_says_what_is_wrong_where_and_what_helps(text, said, fixed):
+    refused, read = score_pairs([("1", text), ("1", fixed)], kind="json", metrics=["json_equal"])
+
+    assert (refused.failure.message, refused.failure.kind) == (said, "empty" if "is empty" in said else "invalid")
+    assert read.failure is None
 
 
 def test_an_equal_answer_passes_without_any_setting():
@@ -149,91 +117,18 @@ def test_an_equal_answer_passes_without_any_setting():
     ("text", "kind", "said"),
     [
         ("", "empty", "the answer is empty"),
-        ("{", "invalid", "(line 1, column 2)"),
-        ('{"a": 1, "a": 2}', "invalid", "duplicate key 'a'"),
-        ('{"a": NaN}', "invalid", "NaN is not JSON"),
-        ('["\\ud800"]', "invalid", "half of a surrogate pair"),
         ("[" * 100_000, "invalid", "nested deeper than 100 levels"),
-        ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels"),
+        ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels (line 1, column 102)"),
         ('"' + "," * 1_000_001 + '"', "too_large", "more than 1,000,000 values"),
         pytest.param(
             *("[]" + " " * (32 * 2**20 - 1), "too_large", "characters, more than 33,554,432"),
             marks=pytest.mark.long,
         ),
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
-        ("1e400", "invalid", "too large"),
-        ("I cannot answer this.", "invalid", "there is no JSON in the answer"),
-        ('<think>{"a": 1}', "invalid", "within its reasoning"),
-        ('{"a": 1}\n{"a": 2}', "invalid", "several JSON values that differ"),
-        ('{"a": 1} of [{"b": 1}]', "invalid", "several JSON values that differ"),
-        ('{"a": 1} of {"a": true}', "invalid", "several JSON values that differ"),
-        ("See [1]\nand [2], [3, 4], [5].", "invalid", "differ, `[1]` (line 1, column 5), `[2]` (line 2, column 5), "),
-        ("See [1]\nand [2], [3, 4], [5].", "invalid", "`[3, 4]` (line 2, column 10) and 1 more: return one, as JSON"),
-        ('Not {"a": 1,} but {"a": 1}', "invalid", "a JSON value and one that cannot be read"),
-        ('So:\n{"a": 1,}', "invalid", "a comma before `}`: remove it (line 2, column"),
-        ("So: {'a': None}", "invalid", "single quotes: write names and texts in double quotes (line 1, column 6)"),
-        ('So: {"a": 1, // x\n"b": 1}', "invalid", "a comment, which JSON does not have: remove it (line 1, column 14)"),
-        ('So: {"a": [True]}', "invalid", "True: write true (line 1, column 12)"),
-        ('So: {"a": [1, 2', "invalid", "add `]}`, or raise the token limit of the model if that has cut the answer"),
-        ('{"a": "so it is that', "invalid", "or raise the token limit of the model"),
-        ("The answer is 12", "invalid", "there is no JSON in the answer"),
         ("[" * 200_000 + '{"' * 100_000, "invalid", "nested deeper"),
         ('{"' + '\\"' * 200_000, "invalid", "token limit"),
-        ('\n\n  {"a" 1}', "invalid", "(line 3, column 8)"),
-        ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "(line 5, column 5)"),
-        ('\ufeff{"a" 1}', "invalid", "(line 1, column 6)"),
-        ("[1]:\n~~~\n{}\n~~~\n```\n[]\n```\n[2]", "invalid", "2 code blocks"),
-        # What looks like JSON, and where.
-        *(
-            (f'{{"a": {written}}}', "invalid", f"{said} (line 1, column {column})")
-            for written, said, column in (
-                ("NaN", "NaN is not JSON", 7),
-                ("[1, -Infinity]", "-Infinity is not JSON", 11),
-                ("1e400", "a number of 5 characters is too large", 7),
-                ('1, "b": {"c": 1,\t"c": 2}', "duplicate key 'c'", 24),
-                ('"\\\\ \\ud800"', "a string holds half of a surrogate pair (\\ud800 to \\udfff)", 7),
-                ('"\\ud83d\\ude00", "a": 1', "duplicate key 'a'", 23),
-                ("[" * 101 + "]" * 101, "nested deeper than 100 levels", 107),
-                ("\u201cx\u201d", "U+201C, left double quotation mark: write a straight double quote", 7),
-                ("\uff11", "U+FF11, fullwidth digit one: write ASCII", 7),
-                ("\u00a01", "U+00A0, no-break space: write a space", 7),
-                ("01234", "a number with 0 at its beginning: remove the 0, or write a text in double quotes", 8),
-                ("0xFF", "a hexadecimal number: write it in decimal digits", 8),
-                (".5", "a number without a digit before the point: write 0 there", 7),
-                ("5.", "a number without a digit behind the point: add one, or remove the point", 8),
-                ("+5", "a number with a plus sign: remove it", 7),
-                ("1,234.50", "a comma within a number: remove it", 9),
-                ("2024-05-01", "a date or a time: write it in double quotes", 11),
-                ("12:30", "a date or a time: write it in double quotes", 9),
-                ("undefined", "undefined: write null, or leave the name out", 7),
-                ("[1, ...]", "dots for what is left out: write all of it", 11),
-                ("(1, 2)", "parentheses: write a list in [ ]", 7),
-                ("[1, 2", "`}` closes another bracket than the last open one: correct one of them", 12),
-                ("`x`", "backticks: write names and texts in double quotes", 7),
-                ('1, "b" = 2', "write `:` after the name, not `=`", 14),
-            )
-        ),
-        ('{\\"a\\": 1}', "invalid", "escaped quotes: write them without the backslashes"),
-        ("{&quot;a&quot;: 1}", "invalid", "quotes as in HTML: write double quotes (line 1, column 2)"),
-        # JSON that may be part of a longer value.
-        *(
-            (text, "invalid", f"may be part of a longer one, because of {mark}: return JSON alone")
-            for text, mark in (
-                ('{"a": 1}, "b": 2}', "`,` (line 1, column 9)"),
-                ('So:\n{"a": 1}\n}', "`}` (line 3, column 1)"),
-                ('{"a": 1}] that is it', "`]` (line 1, column 9)"),
-                ('"x": {"a": 1}, and so on', "`:` (line 1, column 4)"),
-                ('"x"} {"a": 1}', "`}` (line 1, column 4)"),
-                ('{"a": 1},', "`,` (line 1, column 9)"),
-                ('{"a": 1}, {"a": 1}', "`,` (line 1, column 9)"),
-            )
-        ),
-        # Reasoning that does not end, or with nothing behind it.
-        *(
-            (f'{begin} {{"a": 1}}', "invalid", "the answer ends within its reasoning: raise the token limit")
-            for begin in ("So <thinking>", '<reasoning effort="3">', "[THINK]", "<|channel|>analysis<|message|>")
-        ),
-        ('{"a": 1}<think>{"a": 1}</think>', "empty", "the answer is empty behind its reasoning"),
+        ("a " * 1_000_000 + "{", "invalid", "objects in { }"),
+        ("[x] " * 200_000, "invalid", "write texts in double quotes"),
     ],
     ids=lambda value: repr(value)[:20],
 )
@@ -309,6 +204,34 @@ def test_a_hint_names_the_tolerance_that_accepts_rounded_numbers(gold, predicted
     ]
     compare = f"compare: {{numbers: {{abs: {tolerance}}}}}"
     assert not tolerance or evaluated(f"gold: {gold}", f"predicted: {predicted}", compare)["outcome"] == "passed"
+
+
+AT = "predicted has the gold answer at {}: return that value alone"
+DECODED = "predicted has JSON as a text: return that JSON itself"
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "said"),
+    [
+        ({"x": 1}, {"name": "extract", "arguments": {"x": 1}}, AT.format("$.arguments")),
+        ({"x": 1}, {"name": "extract", "arguments": {"x": 2}}, None),
+        (
+            {"x": 1},
+            {"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}]},
+            AT.format("$.tool_calls[0].function.arguments"),
+        ),
+        ({"x": 1}, '{"x": 1}', DECODED),
+        ([{"x": [1]}], [{"x": "[1]"}], DECODED),
+        ({"x": 1}, [{"x": 1}], AT.format("$[0]")),
+        (42, {"steps": "6 * 7", "answer": 42}, AT.format("$.answer")),
+        ("[1", "[1, 2", None),
+    ],
+)
+def test_a_hint_names_the_right_value_within_a_wrong_one_which_stays_wrong(gold, predicted, said):
+    result = evaluated(f"gold: {json.dumps(json.dumps(gold))}", f"predicted: {json.dumps(json.dumps(predicted))}")
+
+    assert result["outcome"] == "failed"
+    assert [(hint["kind"], hint["text"]) for hint in result.get("hints", [])] == [("wrapped", said)] * bool(said)
 
 
 def test_what_differs_is_in_the_report_by_its_path():

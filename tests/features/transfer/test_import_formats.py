@@ -271,7 +271,7 @@ def test_bad_lines_are_skipped_one_by_one(folder, capsys):
         *("line 3", "line 4", "line 5", "line 6", "line 7", "line 8"),
         *("line-9", "line 10", "line 11", "line 12"),
     ]
-    assert skipped["line 5"] == "not JSON: duplicate key 'gold'"
+    assert skipped["line 5"] == "not JSON: duplicate key 'gold': remove one"
 
 
 def test_cases_and_answers_of_promptfoo_cannot_grow_without_limit(folder, capsys):

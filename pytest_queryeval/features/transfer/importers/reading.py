@@ -290,7 +290,8 @@ def _value(file: File, text: str, line: int) -> JsonValue:
     try:
         value: JsonValue = _JSON.read(text)
     except json.JSONDecodeError as error:
-        raise file.problem(syntax_problem(error), line or error.lineno, error.colno) from error
+        problem, problem_line, column = syntax_problem(error)
+        raise file.problem(problem, line or problem_line, column) from error
     except ValueError as error:
         raise file.problem(f"not JSON: {error}", line) from error
     return value
