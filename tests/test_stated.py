@@ -148,7 +148,7 @@ def test_cells_may_be_lists_and_mappings_and_the_name_of_an_only_column_may_have
         ("a.json", "{", "a.json:1:2: not JSON: it ends too early: add `}`"),
         ("a.json", '{"columns": ["a"], "rows": [[1, 2], []]}', "a.json: row 1 has 2 cells, the table 1 column: "),
         ("a.srj", "{}", "a.srj: is not a SPARQL JSON result: it lacks 'head'"),
-        ("a.txt", "", "unknown suffix of 'a.txt': choose from .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
+        ("a.txt", "", "unknown suffix of 'a.txt': choose from .sql, .rq, .sparql, .csv, .tsv, .json, .srj, .srx"),
     ],
 )
 def test_files_that_cannot_be_read_are_reported_at_the_key(name, content, message):

@@ -107,6 +107,7 @@ def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str,
     return {
         ".sql": text_file,
         ".rq": text_file,
+        ".sparql": text_file,
         ".csv": lambda file: _read_separated(file, csv_cell),
         ".tsv": lambda file: _read_separated(file, csv_cell),
         ".json": lambda file: QueryOrAnswer(answer=read_table(read_json(file), stated_cell)),

@@ -82,6 +82,7 @@ SETTINGS = {
     ),
     "sheet": text_setting("the name of a sheet"),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
+    "abstain": text_setting("the text of an answer that is an abstention"),
     "missing": choice_setting(MISSING, "error or fail: fail counts a case without a prediction as failed"),
     "header_row": SettingValidator(
         lambda value: type(value) is int and value >= 1,
@@ -365,7 +366,7 @@ def check_file(settings: Mapping[str, Any]) -> None:
         suffix_list = ", ".join((*READERS, *LINES_SUFFIXES))
         hint = f": write a function as `predictor: {path}:FUNCTION`" if path.endswith(".py") else ""
         raise SettingError("path", f"'{path}' is no file of predictions ({suffix_list}){hint}")
-    for name in ("key", "columns", "answer", "missing"):
+    for name in ("key", "columns", "answer", "missing", "abstain"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, one of which is for each case")
     for name, suffixes in TABLE_SETTINGS.items():
@@ -411,7 +412,8 @@ def columns_of(settings: Mapping[str, Any]) -> Columns:
         if key != names.get("question"):
             names["id"] = key
         key = "question" if key == names.get("question") else "id"
-    return Columns(key=key, names=names, **{name: settings[name] for name in TABLE_SETTINGS if name in settings})
+    others = {name: settings[name] for name in ("abstain", *TABLE_SETTINGS) if name in settings}
+    return Columns(key=key, names=names, **others)
 
 
 def check_file_exists(spec: PredictorSpec) -> None:

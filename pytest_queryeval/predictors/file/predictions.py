@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from pytest_queryeval.core.errors import Location, PredictorError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import SECONDS_RULE, Prediction, StoredPrediction, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Prediction, StoredPrediction, is_seconds
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.strict_json import JsonError, StrictJson, syntax_problem
@@ -78,6 +78,8 @@ class Columns:
     """The field that identifies the case; None for `id` where a file has any, else `question`."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The names in the file of those of FIELDS that it calls differently."""
+    abstain: str | None = None
+    """The text of an answer that is an abstention; None for none."""
     sheet: str | None = None
     """The sheet of a workbook; None for the first one."""
     delimiter: str | None = None
@@ -173,6 +175,8 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     except PredictorError as error:
         raise file.problem(str(error), line) from error
     content = abstention or fields.get(PREDICTED)
+    if isinstance(content, str) and content.strip() == columns.abstain:
+        content = Abstention()
     if content is None:
         answer = columns.name(PREDICTED)
         if answer in row:

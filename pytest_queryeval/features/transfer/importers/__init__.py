@@ -151,6 +151,7 @@ IMPORTERS: Registry[Importer] = Registry(
         "qald": f"{__name__}.formats:import_qald",
         "text2sparql": f"{__name__}.formats:import_text2sparql",
         "w3c-sparql": f"{__name__}.w3c_sparql:import_w3c_sparql",
+        "sparql-examples": f"{__name__}.sparql_examples:import_sparql_examples",
         "table": f"{__name__}.formats:import_any",
         "jsonl": f"{__name__}.formats:import_any",
         "cortex": f"{__name__}.cortex:import_cortex",

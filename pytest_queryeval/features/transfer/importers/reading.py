@@ -217,7 +217,7 @@ def _items(file: File, list_key: str) -> Items:
             keys = [*value] if isinstance(value, dict) else []
             raise file.problem(f"--records: there is no list under '{list_key}'{did_you_mean(list_key, keys)}")
         value = items
-    if isinstance(value, dict) and value and not list_key and _has_cases([value]):
+    if isinstance(value, dict) and not list_key and _has_cases([_own(value)]):
         value = [value]
     if (
         isinstance(value, dict)
@@ -239,12 +239,16 @@ def _list_key(value: dict[str, JsonValue], file: File) -> str:
     """Return the key of the list of records, empty if the mapping itself has them; raise `CaseError` for several."""
     lists = dict(_lists(value))
     named = [key for key, items in lists.items() if _has_cases(items)]
-    if not named and not _has_cases([value]) and not _has_cases([*value.values()]):
+    if not named and not _has_cases([_own(value)]) and not _has_cases([*value.values()]):
         named = [*lists]
     if len(named) > 1:
         names = " or ".join(f"--records {one_line(key, 40)}" for key in named[:MAX_NAMES])
         raise file.problem(f"the records could be in several lists: choose one, {names}")
     return named[0] if named else ""
+
+
+def _own(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {key: item for key, item in value.items() if not isinstance(item, dict)}
 
 
 def _lists(value: Mapping[str, JsonValue], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, list[JsonValue]]]:

@@ -37,7 +37,7 @@ from pytest_queryeval.features.transfer.importers.fields import (
     messages_of,
     value_at,
 )
-from pytest_queryeval.features.transfer.importers.golds import gold_keys, gold_table, gold_value
+from pytest_queryeval.features.transfer.importers.golds import gold_keys, gold_table
 from pytest_queryeval.features.transfer.importers.reading import (
     SAMPLE,
     Record,
@@ -130,6 +130,7 @@ def import_cases(
         adapted = adapt(record)
         return ImportedCase(id=id_, keys=_case_keys(adapted, request, fields, databases), files=adapted.files)
 
+    warnings = [] if "question" in fields.by_key else ["no field has the question: name it, --map question=FIELD"]
     imported = import_records(
         request,
         reading.records,
@@ -139,15 +140,16 @@ def import_cases(
         predictions=predictions,
         name=name,
     )
-    return replace(imported, reading=reading)
+    return replace(imported, reading=reading, warnings=warnings)
 
 
 def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases: Databases) -> dict[str, JsonValue]:
     """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
     kind = record.text(fields.name("kind")) or fields.kind
     if kind is None:
-        if isinstance(answer := record.value(fields.name("gold")), str | int):
-            gold_value(answer, "sql")
+        answer = record.value(fields.name("gold"))
+        if answer is NOTHING or isinstance(answer, str | int):
+            _golds(record, "sql", fields, request)
         raise RecordError("it has no kind: say it with --kind")
     if kind not in KINDS:
         raise RecordError(f"unknown kind '{one_line(kind)}'{did_you_mean(kind, KINDS.names())}")

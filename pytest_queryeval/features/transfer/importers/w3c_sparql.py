@@ -181,7 +181,7 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
     for files, is_named in ((test.data, False), (graphs, True)):
         for file in files:
             graph = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
-            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in _quads(file, root)]
+            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in read_quads(file, root)]
     data = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
     key = repr(([_iri(file, root) for file in test.data], [_iri(file, root) for file in graphs]))
     data_name = f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq"  # the same for the same files
@@ -200,7 +200,8 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
     return keys, {data_name: data or b"", result_name: result}
 
 
-def _quads(file: Path, root: Path) -> Iterator[Any]:
+def read_quads(file: Path, root: Path) -> Iterator[Any]:
+    """Yield the quads of a file in RDF; raise an error for one that is too large or nested too deeply."""
     import pyoxigraph
 
     from pytest_queryeval.languages.sparql.results import refuse_nesting
@@ -232,7 +233,7 @@ def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
 
     suffix = test.result.suffix.lower()
     if suffix in FORMATS:
-        triples = [quad.triple for quad in _quads(test.result, root)]
+        triples = [quad.triple for quad in read_quads(test.result, root)]
         content = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES) or b""
         read_rdf_results(content.decode(), ".nt")
         is_ordered = any(triple.predicate.value == RESULT_INDEX for triple in triples)
