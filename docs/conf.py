@@ -1,6 +1,5 @@
 """Sphinx configuration: Markdown pages, and a reference that is generated from the package."""
 
-import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -34,7 +33,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 
 # Pages for those who work on the package itself, which a search of those who use it does not find.
-INTERNAL_PAGES = ("architecture", "contributing", "decisions/", "features")
+INTERNAL_PAGES = ("developers/",)
 
 
 def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
@@ -49,14 +48,8 @@ def leave_out_of_search(app: Sphinx, environment: BuildEnvironment) -> None:
             environment.metadata[page]["nosearch"] = True
 
 
-def link_features(app: Sphinx, page: str, source: list[str]) -> None:
-    """Link to the page of a feature in this site, which includes its README.md."""
-    source[0] = re.sub(r"\]\(\.\./pytest_queryeval/features/(\w+)/README\.md", r"](features.md#\1", source[0])
-
-
 def setup(app: Sphinx) -> None:
     """Write the generated pages before Sphinx looks for pages."""
-    write_reference(Path(__file__).parent / "reference")
+    write_reference(Path(__file__).parent / "generated")
     app.connect("autodoc-process-docstring", escape_bars)
-    app.connect("source-read", link_features)
     app.connect("env-updated", leave_out_of_search)

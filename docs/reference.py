@@ -26,7 +26,7 @@ from pytest_queryeval.suites.metric_keys import gate_keys
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12
 OF_SOURCES = "`version` may name the state of the data."
-OF_PREDICTORS = "Beside it stand the [settings of calls](../predictors.md#how-calls-are-made)."
+OF_PREDICTORS = "Beside it stand the [settings of calls](../how-to/system.md#how-calls-are-made)."
 TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "null": ""}
 
 
@@ -52,14 +52,14 @@ def keys() -> str:
     parts = [
         (
             "# All keys\n\nGenerated from the definitions by which suites are read, as are the [schemas for "
-            "editors](../editors.md); [suites.md](../suites.md) explains them, and how levels are combined."
+            "editors](../editors.md); [suites.md](../reference/suites.md) explains them, and how levels are combined."
         ),
         _table(("key", "where", "value", "meaning", "inheritance"), rows),
-        "## `compare`\n\n[equality.md](../equality.md) explains them.",
+        "## `compare`\n\n[equality.md](../background/equality.md) explains them.",
         _described_keys(
             {name: key.read for name, key in COMPARE.items()}, {name: key.description for name, key in COMPARE.items()}
         ),
-        "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
+        "## `gates`\n\n[suites.md](../reference/suites.md#gates) explains them.",
         *_gates(),
         "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",
         _described_keys(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS),
@@ -133,7 +133,9 @@ def _values(shape: Shape) -> str:
 
 def metrics() -> str:
     """Return the page of all metrics: the docstring of each, and the facts that suites need."""
-    parts = ["# All metrics\n\nGenerated from the metrics themselves; [metrics.md](../metrics.md) compares them.\n"]
+    parts = [
+        "# All metrics\n\nGenerated from the metrics themselves; [metrics.md](../reference/metrics.md) compares them.\n"
+    ]
     for name in METRICS.names():
         metric = METRICS[name]
         kinds = [kind for kind in KINDS.names() if metric.applies_to(kind, KINDS[kind].answer_type)]
@@ -157,7 +159,7 @@ def options() -> str:
     """Return the page of all options of runs, from the declarations by which both commands read them."""
     introduction = (
         "# Options of runs\n\nGenerated from the declarations by which `pytest` and "
-        "[`queryeval evaluate`](../scale.md) read them. Settings are those of `pytest.ini`, or of "
+        "[`queryeval evaluate`](../how-to/large-runs.md) read them. Settings are those of `pytest.ini`, or of "
         "`[tool.pytest.ini_options]` in `pyproject.toml`; they hold where the option is not given."
     )
     header = ("`pytest`", "setting of `pytest`", "`queryeval evaluate`", "meaning")

@@ -1,4 +1,4 @@
-"""Scores of two tables by their definitions in docs/equality.md and docs/metrics.md, simple and slow.
+"""Scores of two tables by their definitions in equality.md and metrics.md of the docs, simple and slow.
 
 It knows nothing of the package but the types of cells. Every order of columns is tried, and every pairing of rows, of
 values and of cells. Rows that are exactly equal are paired first. If they differ in their types, as 1 and 1.0 do, the

@@ -1,4 +1,4 @@
-"""The house as docs/architecture.md describes it, read from the imports of every module."""
+"""The house as docs/developers/architecture.md describes it, read from the imports of every module."""
 
 import ast
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from documentation import page as page_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -303,12 +304,12 @@ def test_helpers_of_tests_are_imported_from_modules_of_their_own():
 
 TESTS = Path(__file__).parent
 WHITE_BOX = re.compile("# white box: .+")
-EXTENDING = (TESTS.parent / "docs/extending.md").read_text(encoding="utf-8")
+EXTENDING = page_of("extending")
 FOR_EXTENSIONS = set(re.findall(rf"{PACKAGE}\.([\w.]*\w)", EXTENDING))
 
 
 def is_public(module):
-    """Whether a module is a folder, a type of the core, or one that docs/extending.md names."""
+    """Whether a module is a folder, a type of the core, or one that docs/developers/extending.md names."""
     folder, *inner = module.split(".")
     if module in FOR_EXTENSIONS:
         return True
@@ -403,7 +404,7 @@ def usage(capsys, *command):
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT.parent / "docs" / "architecture.md", *sorted(ROOT.glob("features/*/README.md"))],
+    [ROOT.parent / "docs/developers/architecture.md", *sorted(ROOT.glob("features/*/README.md"))],
     ids=lambda page: f"{page.parent.name}/{page.name}",
 )
 def test_every_file_that_is_described_exists(page):

@@ -26,7 +26,7 @@ def are_equal(gold, predicted, policy):
     return METRICS["execution_accuracy"].function(gold, predicted, policy=policy) == 1.0
 
 
-# The table in docs/equality.md: by default, with `abs: 0.01`, with `rel: 0` and `abs: 0`.
+# The table in docs/background/equality.md: by default, with `abs: 0.01`, with `rel: 0` and `abs: 0`.
 @pytest.mark.parametrize(
     ("gold", "predicted", "equal"),
     [

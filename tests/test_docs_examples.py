@@ -21,7 +21,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
-OWN_KIND = "docs/extending.md"  # its conftest.py registers the kind that its suite is of
+OWN_KIND = "docs/developers/extending.md"  # its conftest.py registers the kind that its suite is of
 BLOCK = re.compile(r"^(?P<fence>```+)(?P<language>\w+)\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
 WORKFLOW = re.compile(r"# \.(github/|pre-commit)|(jobs|matrix|steps|evaluate):")  # not a suite
 COMMAND = re.compile(r"^(?:\$ )?queryeval (?!\w+: )(.*?)(?:  #| >|$)", re.MULTILINE)

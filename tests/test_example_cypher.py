@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 from test_walkthroughs import shows
 
 ROOT = Path(__file__).parent.parent
@@ -19,8 +20,8 @@ ROW = re.compile(r"^\| (?P<modules>`pytest_queryeval\..*?) \| (?P<names>`.*?) \|
 
 
 def documented_names():
-    """The names of each module that docs/extending.md lists for engines in a child process and for languages."""
-    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    """The names of each module that extending.md lists for engines in a child process and for languages."""
+    page = page_of("extending")
     names = {}
     for row in ROW.finditer(page.partition("## An engine in a child process\n")[2].partition("\n## ")[0]):
         for module in re.findall(r"`([\w.]+)`", row["modules"]):
@@ -34,12 +35,12 @@ def test_the_package_has_few_lines():
     lines = sum(not line.isspace() and bool(line) for text in MODULES.values() for line in text.splitlines())
 
     assert lines <= MAX_LINES
-    for page in (EXAMPLE / "README.md", ROOT / "docs/extending.md"):
-        assert f"package of {round(lines, -1)} lines" in page.read_text(encoding="utf-8")
+    for page in (README, page_of("extending")):
+        assert f"package of {round(lines, -1)} lines" in page
 
 
 def test_the_package_imports_documented_names_only():
-    documented, api = documented_names(), (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    documented, api = documented_names(), page_of("python")
     nodes = [node for source in MODULES.values() for node in ast.walk(ast.parse(source))]
     imported = {
         (node.module, alias.name)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 HERE = Path(__file__).parent
 EXTENSION = HERE / "extension"
@@ -140,7 +141,7 @@ def test_another_package_adds_a_key(ran, tmp_path):
 
 def named_blocks(page, section):
     """The files of a section of a page, by name."""
-    text = (HERE.parent / f"docs/{page}.md").read_text(encoding="utf-8").partition(f"## {section}\n")[2]
+    text = page_of(page).partition(f"## {section}\n")[2]
     named = r"^\*\*`([\w.]+)`\*\*[^`]*?(?:`[^`]*`[^`]*?)*\n\n```\w+\n(.*?)^```$"
     return dict(re.findall(named, text.partition("\n## ")[0], re.MULTILINE | re.DOTALL))
 
@@ -157,7 +158,7 @@ def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
     without_rule = queryeval("merge", "report.json", cwd=tmp_path)
 
     assert files.keys() == {"rule.py", "conftest.py", "queryeval.yaml", "owners.queryeval.yaml"}
-    names = GATE.findall((HERE.parent / "docs/extending.md").read_text(encoding="utf-8"))
+    names = GATE.findall(page_of("extending"))
     assert GATE.findall(done.stdout) == names, done.stdout + done.stderr
     unknown_rule = "unknown rule 'min_of_groups': install the package that defines it"
     assert unknown_rule in without_rule.stdout, without_rule.stderr
@@ -172,7 +173,7 @@ def test_the_section_of_the_docs_is_in_each_report_for_people(tmp_path):
     done = run("-v", cwd=tmp_path)
 
     assert files.keys() == {"conftest.py", "shop.sql", "shop.queryeval.yaml"}
-    page = (HERE.parent / "docs/extending.md").read_text(encoding="utf-8")
+    page = page_of("extending")
     shown = page.partition("--queryeval-report=report.md\n…\n")[2].partition("…")[0].splitlines()
     printed = [line for line in done.stdout.splitlines() if line]
     start = printed.index("Long queries")

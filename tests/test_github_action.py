@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from documentation import page as page_of
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("check", "ci", "excel", "page")]
 
@@ -20,7 +21,7 @@ ACTION = yaml.safe_load(ACTION_FILE.read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 (HOOK,) = yaml.safe_load(HOOKS_FILE.read_text(encoding="utf-8"))
 DOCS = ROOT / "docs"
-PAGE = (DOCS / "github-action.md").read_text(encoding="utf-8")
+PAGE = page_of("github-action")
 WORKFLOW, HOOK_CONFIGURATION = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOW_STEPS = {step["name"]: step for step in yaml.safe_load(WORKFLOW)["jobs"]["queries"]["steps"] if "name" in step}
 INPUT = re.compile(r"\$\{\{ inputs\.([a-z-]+) \}\}")
@@ -143,7 +144,7 @@ def test_the_schema_of_actions_objects_to_a_step_without_a_shell(tmp_path):
 
 
 def test_workflows_of_the_documentation_are_valid_by_the_schema_of_workflows(tmp_path):
-    pages = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
     starter = ROOT / "pytest_queryeval/features/starter/files/github.yml"
     files = [DOCS / "ci/github-actions.yml", starter]
     for name, page in pages.items():

@@ -12,7 +12,11 @@ import pytest
 from waiting import is_running, wait_for
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest  # as docs/extending.md has them for engines
+from pytest_queryeval.sandbox.host import (  # as docs/developers/extending.md has them for engines
+    Host,
+    Hosts,
+    QueryRequest,
+)
 
 DRIVER = """
 import os, sys, time

@@ -8,9 +8,9 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 from opened_sources import execute, source_of
 from sparql_queries import FORMATS, TURTLE
 
@@ -24,7 +24,7 @@ from pytest_queryeval.engines import (
 )
 from pytest_queryeval.testing import open_engine
 
-DOCS = (Path(__file__).parent.parent / "docs/sparql.md").read_text(encoding="utf-8")
+DOCS = page_of("sparql")
 XSD = "http://www.w3.org/2001/XMLSchema#"
 QUADS = "@prefix : <http://e/> . :d :p 0 . :g1 { :a :p 1 . :b :p 2 } :g2 { :c :p 3 }"
 EVERYTHING = "SELECT ?s { ?s <http://e/p> ?o }"

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 from pytest_queryeval import evaluate, load_cases
 
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTINUED = ("writing-suites", "reports", "api", "extending", "troubleshooting")
-PAGES = "\n".join([README, *((ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in CONTINUED)])
+CONTINUED = ("test-set", "reports", "python", "extending", "messages")
+PAGES = "\n".join([README, *(page_of(name) for name in CONTINUED)])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUITE = "concerts.queryeval.yaml"
@@ -64,13 +65,13 @@ def test_the_start_prints_what_the_readme_shows(start):
 def test_the_two_commands_stand_before_the_installation_and_are_explained():
     section = README.partition("## Two commands\n")[2].partition("\n## Install")[0]
     commands = re.findall(r"^make (\S+) +# ", section, re.MULTILINE)
-    contributing = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+    contributing = page_of("contributing")
 
     assert commands == ["example", "test"]
     assert all(f"| `make {command}` |" in contributing for command in commands)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/contributing.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/developers/contributing.md"])
 def test_commands_of_make_exist(page):
     commands = set(re.findall(r"(?:^|`)make ([a-z]+(?:-[a-z]+)*)", (ROOT / page).read_text(encoding="utf-8"), re.M))
 

@@ -14,7 +14,7 @@ from pytest_queryeval import evaluate, register_secret
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import render_json
 
-STEPS_CHARACTERS, CONTENT_CHARACTERS, ROWS = 64_000, 20_000, 20  # as docs/steps.md says
+STEPS_CHARACTERS, CONTENT_CHARACTERS, ROWS = 64_000, 20_000, 20  # as docs/how-to/agents.md says
 HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"
 QUERY = {"kind": "query", "name": "run_sql", "input": "SELECT 1", "output": "1", "seconds": 0.5}
 FAILED = {"kind": "query", "name": "run_sql", "input": "SELECT a", "error": "no such column: a"}

@@ -39,7 +39,7 @@ class GateKey(NamedTuple):
     read: Callable[[Any], Any]
     """The reader of its node; by its shape, editors check values."""
     description: str
-    """What editors and docs/suites.md say about it."""
+    """What editors and docs/reference/suites.md say about it."""
     is_required: bool = True
 
 
@@ -150,7 +150,7 @@ class GateRule(ABC):
     def __init_subclass__(cls) -> None:
         """Raise `QueryEvalError` for a rule of an earlier version."""
         if "evidence" in vars(cls):
-            remedy = "write `observe` and `measure` instead, as docs/extending.md shows"
+            remedy = "write `observe` and `measure` instead, as docs/developers/extending.md shows"
             raise QueryEvalError(f"the gate rule {cls.__name__} has `evidence`, as earlier versions did: {remedy}")
 
 

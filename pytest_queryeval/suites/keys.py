@@ -325,7 +325,7 @@ class CompareKey(NamedTuple):
     """A key below `compare`."""
 
     description: str
-    """What editors show about it; docs/suites.md has the details."""
+    """What editors show about it; docs/reference/suites.md has the details."""
     read: Reader[Any]
     used_by: Callable[[Kind], bool] = has_tables
     """As of a `Key`."""

@@ -150,9 +150,7 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     if name.lower() in WORD_METRICS and name not in METRICS:
-        remedy = (
-            "use 'exact_set_match' or 'partial_select_f1', which compare clauses, or add a metric (docs/extending.md)"
-        )
+        remedy = "use exact_set_match or partial_select_f1, which compare clauses, or add another metric"
         raise UnknownNameError(f"unknown metric '{name}': queries are not compared as text: {remedy}")
     if name not in METRICS and "[" not in name:
         raise UnknownNameError(f"unknown metric '{name}'{_nearest_metric(name, besides)}")
@@ -185,7 +183,7 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     if near := nearest(name, RUN_METRICS.available()):
         return f": {_only_for_gates(near)}"
     usual = (next(iter(kind.default_metrics), "") for kind in KINDS.available().values())
-    return f": write a name from docs/metrics.md, such as {', '.join(dict.fromkeys(filter(None, usual)))}"
+    return f": write a name from docs/reference/metrics.md, such as {', '.join(dict.fromkeys(filter(None, usual)))}"
 
 
 @shape(lambda: list_shape(metric_shape()))

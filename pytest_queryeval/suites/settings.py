@@ -147,7 +147,7 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     elif name.lower() in _INSTEAD:
         hint = f": {_INSTEAD[name.lower()]}"
     else:
-        hint = f": did you mean '{intended}'?" if intended else ": remove it, or choose a key from docs/suites.md"
+        hint = f": did you mean '{intended}'?" if intended else ": remove it, or see docs/reference/suites.md"
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):

@@ -3,14 +3,14 @@
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 import yaml
+from documentation import page as page_of
 
 pytestmark = pytest.mark.feature("abstention", "ci", "excel", "page", "recording")
 
-PAGE = (Path(__file__).parents[2] / "docs/agents-in-ci.md").read_text(encoding="utf-8")
+PAGE = page_of("agents-in-ci")
 FILES = ("agent.py", "queries/queryeval.yaml", "pytest.ini", ".github/workflows/agent.yml")
 # Wrong about some numbers in each trial, and about each fourth one in the first; it knows that there is no weather.
 MY_AGENT = r"""

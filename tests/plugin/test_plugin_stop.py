@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 STOP = "--queryeval-stop=decided"
 APP = """
@@ -128,7 +128,7 @@ def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
 
 
 def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse):
-    page = (Path(__file__).parents[2] / "docs/stopping.md").read_text(encoding="utf-8")
+    page = page_of("stopping")
     settings = page.split("```yaml\n")[1].split("```")[0]
     numbers(400, wrong=40)
     write("queries/queryeval.yaml", f"kind: json\npredictor: app.py:predict\n{settings}")

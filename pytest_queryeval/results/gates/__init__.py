@@ -29,7 +29,7 @@ from pytest_queryeval.results.gates.rules import is_without_prediction, requests
 from pytest_queryeval.text.formatting import pluralize, signed
 
 NO_CASE = "no case was evaluated"
-NO_SCORE = "no case has a score: remove the gate, or see in docs/metrics.md what the metric needs"
+NO_SCORE = "no case has a score: remove the gate, or see in docs/reference/metrics.md what the metric needs"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
 NOT_IN_FIELDS = f"{NOT_COMPARABLE}: name one field of its report, or write the report again with this gate"
 NO_BASELINE = "no baseline was given"

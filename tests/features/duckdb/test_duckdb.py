@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from documentation import page as page_of
 from hostile_statements import hostile, statements
 from opened_sources import contents, execute, rows_of, source_of
 from table_definitions import SCRIPT
@@ -28,7 +29,7 @@ from pytest_queryeval.testing import EngineContract, open_engine
 
 pytestmark = pytest.mark.process
 
-DOCS = (Path(__file__).parents[3] / "docs" / "duckdb.md").read_text(encoding="utf-8")
+DOCS = page_of("duckdb")
 CONCERTS = """
     create table concerts (id integer primary key, city varchar, price double);
     insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);

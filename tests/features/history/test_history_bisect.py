@@ -1,4 +1,4 @@
-"""`git bisect run` as docs/history.md has it finds the commit that made a suite worse."""
+"""`git bisect run` as docs/how-to/history.md has it finds the commit that made a suite worse."""
 
 import os
 import re
@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 pytestmark = pytest.mark.process
 
-PAGE = (Path(__file__).parents[3] / "docs/history.md").read_text(encoding="utf-8")
+PAGE = page_of("history")
 RUNS = re.findall(r"^git bisect run .*$", PAGE, re.MULTILINE)
 RECORDING = re.search(r"^pytest .* --queryeval-record=\.\./recorded", PAGE, re.MULTILINE).group()
 SUITE = """\

@@ -4,11 +4,11 @@ import json
 import sqlite3
 import urllib.parse
 from contextlib import closing
-from pathlib import Path
 
 import http_services
 import pytest
 import yaml
+from documentation import page as page_of
 from hostile_statements import statements
 from http_services import SERVICES, SETTINGS, Said, serving
 from opened_sources import execute, rows_of, source_of
@@ -17,7 +17,7 @@ from suites import case, enter, problem
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.engines import ENGINES
 
-DOCS = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
+DOCS = page_of("http")
 SCRIPT = """
 CREATE TABLE concert (id INTEGER, title TEXT, price REAL, seats INTEGER);
 INSERT INTO concert VALUES (1, 'Frühling', 12.5, 300), (2, 'It''s "over"', NULL, 40), (3, '{query} $.rows', 0.1, NULL),

@@ -19,6 +19,7 @@ import endpoint_faults as faults
 import pytest
 import servers
 import yaml
+from documentation import page as page_of
 from http_services import Said, serving
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
-DOCS = (Path(__file__).parents[3] / "docs" / "predictors-http.md").read_text(encoding="utf-8")
+DOCS = page_of("predictors-http")
 EXAMPLES = [yaml.safe_load(text)["predictor"] for text in re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)]
 HOSTILE = [
     "He said \"no\", \\ and 'x'",
