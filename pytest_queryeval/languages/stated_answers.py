@@ -51,8 +51,9 @@ _OPENING = re.compile(r"[\[{]")
 _WITHIN = re.compile(r'"(?:[^"\\]|\\.?)*"?|[\[\]{}]', re.DOTALL)
 _LINE_OF_YAML = re.compile(r"^[ \t]*(?:- )?[^\W\d][\w -]*:(?:[ \t]+\S.*|[ \t]*)$", re.MULTILINE)
 _SCALAR = re.compile(r'"[^"\n]+"|(?<![\w.,:/-])-?\d+(?:\.\d+)?(?![\w%:/-]|[.,]\d)')
-_BEGINS_LIKE_SCALAR = re.compile(r'\s*(?:"|-?\d)')
+_BEGINS_LIKE_JSON = re.compile(r'\s*(?:["{\[]|-?\d)')
 _BEGINS_LIKE_VALUE = re.compile(r"\s*[\[{]")
+_BEGINS_LIKE_OTHER_OBJECT = re.compile(r"""[{\[]\s*(?:["'\u2018\u201c\u00ab{]|\\|&quot;|[\w$]+\s*:)""")
 _BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"']|\[\s*[{\"']")
 # Of a longer value, before and behind the one that was found.
 _PART_BEFORE = re.compile(r"[}\]]\s*\Z|(?<=\")\s*[:,]\s*\Z")
@@ -170,7 +171,13 @@ def answer_text(text: str) -> tuple[str, str] | Failure:
         start, end = span
         text = _blanked(text[:start]) + text[start:end]
         notes.append(REASONED)
-    blocks, lines_before = list(code_blocks(text[start:])), text.count("\n", 0, start)
+    # A fence without anything behind it closes a block that the prompt has opened.
+    blocks = [
+        block
+        for block in code_blocks(text[start:])
+        if block.is_closed or block.content.strip() or not _OPENING.search(text)
+    ]
+    lines_before = text.count("\n", 0, start)
     where = " behind its reasoning" * bool(start)
     if len(blocks) > 1 or text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
         block = _block(blocks, lines_before)
@@ -263,24 +270,24 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Fail
     result = _read_json(text, read)
     if not isinstance(result, Failure):
         return result, ""
-    has_words = not _OPENING.search(text) and len(text.split(maxsplit=1)) > 1
-    if has_words and not _BEGINS_LIKE_SCALAR.match(text):
-        return Failure(kind="invalid", message=_no_json(text))
     part = _json_part(text)
-    if isinstance(part, Failure) or part == text:
-        return part if isinstance(part, Failure) else result
+    if isinstance(part, Failure):
+        return part
+    if part == text:
+        has_words = len(text.split(maxsplit=1)) > 1 and not _BEGINS_LIKE_JSON.match(text)
+        return Failure(kind="invalid", message=_no_json(text)) if has_words else result
     result = _read_json(part, read)
     return result if isinstance(result, Failure) else (result, WITHIN_TEXT)
 
 
 def _no_json(text: str) -> str:
-    """Return why no value is read of words, none of which is an object or a list."""
+    """Return why no value is read of words."""
     if len(lines := [*islice(_LINE_OF_YAML.finditer(text), MAX_VALUES_NAMED)]) > 1:
         name = lines[0][0].partition(":")[0].strip(" -")
         example = f'{{"{one_line(name, MAX_NAMED)}": …}}'
         return f"the answer is YAML, not JSON: write {example} {_place(text, lines[0].start())}"
     scalars = [*islice(_SCALAR.finditer(text), 2)]
-    if len(scalars) == 1:
+    if len(scalars) == 1 and not re.search(r"[\[{]|\n\s*\S", text.strip()):
         value = one_line(scalars[0][0], MAX_SCALAR)
         return f"the answer is text, not JSON: return {value} alone if that is it {_place(text, scalars[0].start())}"
     return f"there is no JSON in the answer, which begins `{one_line(text.strip(), MAX_NAMED)}`: return JSON alone"
@@ -326,7 +333,7 @@ def _json_part(text: str) -> str | Failure:
         remedy = "remove it, or return the longer value alone"
         message = f"the JSON value that was found may be part of a longer one, because of {more}: {remedy}"
         return Failure(kind="invalid", message=message)
-    parts = parts or broken
+    parts = parts or broken or [span for span in spans if _BEGINS_LIKE_OTHER_OBJECT.match(text, span[0])]
     if not parts:
         return text
     start, end = parts[0]

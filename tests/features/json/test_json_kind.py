@@ -127,7 +127,7 @@ def test_an_equal_answer_passes_without_any_setting():
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("[" * 200_000 + '{"' * 100_000, "invalid", "nested deeper"),
         ('{"' + '\\"' * 200_000, "invalid", "token limit"),
-        ("a " * 1_000_000 + "{", "invalid", "objects in { }"),
+        ("a " * 1_000_000 + "{", "invalid", "there is no JSON in the answer"),
         ("[x] " * 200_000, "invalid", "write texts in double quotes"),
     ],
     ids=lambda value: repr(value)[:20],
