@@ -307,7 +307,7 @@ def test_the_rise_of_a_cost_that_is_detected_has_no_bound_and_the_drop_of_a_scor
 def changed_case(number, fields):
     """A case with these fields, which may be those of its fingerprint."""
     fields = dict(fields)
-    names = {name: name for name in (*FINGERPRINT, "gold_answers", "definitions") if name != "source"} | {
+    names = {name: name for name in (*FINGERPRINT, "gold_answers", "definitions", "expect") if name != "source"} | {
         "state": "source"
     }
     asked = {names[name]: fields.pop(name) for name in list(fields) if name in names}

@@ -144,6 +144,8 @@ VALUES = [
     *("{http: {url: 'http://a', method: GET, params: {q: '{question}'}, answer: $.a}}", "{file: {path: a.csv}}"),
     *("{numbers: {rel: 0}, case: ignore, text_numbers: false}", "{file: a.json, db_id: b}", "{columns: [a], rows: []}"),
     *("[{metric: pass_rate, min: 1, where: {not: {tag: a}}}]", "[{max_regressions: 0, where: {kind: sql}}]"),
+    *("{rows: 1, columns: [a, b]}", "{contains: [[1, x], {a: null}], columns: 2}", "{rows: {max: 0}}", "{rows: null}"),
+    *("{values: {a: {min: 0, in: [1, x], matches: '.+'}, b: {not_null: true}}}", "{contains: []}", "{values: {a: {}}}"),
     *("[{no_regression: {metric: 'recall[X]', alpha: 0.01}}]", "[{role: user, content: null, target: x, more: y}]"),
 ]
 
@@ -222,7 +224,7 @@ def test_the_keys_are_those_of_the_contract_and_each_says_what_it_means_and_acce
         "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
         "max_rows trials trials_rule check tags requires reviews report_rows gates cases id parametrize question "
         "evidence difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
-        "predicted_table predicted_file db_schema json_schema structure writes"
+        "predicted_table predicted_file db_schema json_schema structure writes expect"
     )
     inner = (DEFINITIONS["compare"]["properties"], DEFINITIONS["gates"]["items"]["properties"])
     shapes = {name: DEFINITIONS[name] for name in KEYS} | inner[0] | inner[1]

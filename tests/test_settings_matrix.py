@@ -240,6 +240,7 @@ EXAMPLES: dict[str, Example] = {
         ),
     ),
     "answerable": Example(False, ANSWERED),
+    "expect": Example({"rows": 9}),
     "gold": Example(ByKind(GOLDS), ANSWERED),
     "gold_any": Example(
         ByKind({kind: [answers["gold"], answers["predicted"]] for kind, answers in WRONG.items()}),

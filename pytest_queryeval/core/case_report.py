@@ -342,6 +342,18 @@ class SpiderDetails(TypedDict):
     """Why the predicted query cannot be read."""
 
 
+class ExpectationReport(TypedDict):
+    """One thing that a case expects of any right answer."""
+
+    name: str
+    """Its place below `expect`, such as `values.price.min`."""
+    expected: str
+    """The value there, in one line."""
+    holds: bool
+    found: str
+    """What is wrong, with an example; empty if it holds."""
+
+
 class DetailsReport(TypedDict, total=False):
     """What metrics state about their scores, with any keys; reports use these."""
 
@@ -351,6 +363,8 @@ class DetailsReport(TypedDict, total=False):
     empty_gold: bool
     choice: str
     """What gold leaves open below its own LIMIT, where predicted has another answer that gold may give."""
+    expectations: list[ExpectationReport]
+    """Of a case with `expect`, if there is an answer."""
     spider: SpiderDetails
     dimensions: JsonValue
     """The `precision` and `recall` of the dimensions of SDMX selections, by name."""
@@ -407,6 +421,8 @@ class CaseFingerprint(TypedDict):
     """The state of the source, None if unknown."""
     gold_source: NotRequired[str | None]
     """The state of the source that gold ran on; present if it is another one."""
+    expect: NotRequired[str]
+    """A digest of what the case expects of any right answer; present if it does."""
     review: NotRequired[str]
     """A digest of the decision on gold and of its answers; absent where none has an effect."""
 

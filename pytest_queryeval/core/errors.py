@@ -243,6 +243,7 @@ def unwrap(result: T | QueryEvalError) -> T:
 CHECK_RULES: Mapping[str, FindingLevel] = {
     "gold-fails": "error",
     "gold-not-equal-to-itself": "error",
+    "expectation-not-met": "error",
     "unknown-column": "error",
     "stale-setting": "error",
     "nothing-required": "warning",

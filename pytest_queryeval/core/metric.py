@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_ori
 
 from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Outcome, Threshold
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Criterion, Outcome, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -41,7 +41,7 @@ RunChallenge: TypeAlias = Callable[[], ChallengeReport]
 INJECTED = frozenset(
     {
         *("policy", "dialect", "gold_dialect", "schema", "timer"),
-        *("similarity", "states", "unknown_terms", "challenge"),
+        *("similarity", "states", "unknown_terms", "challenge", "expectations", "report_rows"),
     }
 )
 # What each outcome adds to the pass rate; cases with other outcomes are left out of it.
@@ -82,6 +82,9 @@ class Metric:
     scored even if the predicted query fails. With `predictions` it gets predicted's execution and its `Prediction`
     instead, even without an answer.
     """
+    criterion: Criterion = "gold"
+    """What a case has to have to be scored: `gold` for metrics that compare with it, `answer` for all answerable cases;
+    `expect` and `abstention` are for the metrics of cases that have these."""
     header: bool = False
     """Whether it needs the columns of answers alone: of a case without a source it gets those that queries select."""
     rewrite: tuple[Rewrite, Rewrite] | None = None
@@ -99,7 +102,8 @@ class Metric:
 
     They are the comparison `policy`, sqlglot's names of the `dialect` of predicted and of that of gold, `gold_dialect`,
     the `schema` of the database of predicted, a `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the
-    `States` of the database, and a `RunChallenge`. A metric with `states` also decides what a failed prediction scores.
+    `States` of the database, a `RunChallenge`, what the case `expectations` of an answer are, and how many rows reports
+    may show. A metric with `states` also decides what a failed prediction scores.
     """
     extra: str = ""
     """The extra of this package that it needs; empty for none."""
@@ -168,6 +172,7 @@ def metric(
     answers: type | None = Table,
     kinds: frozenset[str] | None = None,
     input: MetricInput = "answers",  # noqa: A002 (it is the field of `Metric`)
+    criterion: Criterion | None = None,
     header: bool = False,
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
@@ -184,11 +189,15 @@ def metric(
     definition: int = 1,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
-    """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments."""
+    """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments.
+
+    Without a `criterion`, metrics of `predictions` score all answerable cases, and others those that have a gold.
+    """
     facts: dict[str, Any] = {
         "answers": answers,
         "kinds": kinds,
         "input": input,
+        "criterion": criterion or ("answer" if input == "predictions" else "gold"),
         "header": header,
         "rewrite": rewrite,
         "rewrite_note": rewrite_note,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.expectation import Expectation
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Policy, Row, Selection, Table
 
@@ -66,6 +67,7 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 TRIALS_SCORES = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 ABSTENTION = "abstention"  # the metric of cases that are not answerable
+EXPECTATIONS = "expectations"  # the metric of cases with `expect`
 CHALLENGED_ACCURACY = "challenged_accuracy"  # the metric that asks for challenges
 MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 SCORE_TOLERANCE = 1e-9  # of comparisons of scores with limits: 0.1 + 0.2 is at most 0.3
@@ -75,6 +77,12 @@ MAX_SECONDS = 1e9  # that an answer or a step may have taken
 SECONDS_RULE = f"a number from 0 to {MAX_SECONDS:,.0f}"
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
 ChallengeVerdict: TypeAlias = Literal["same", "proved", "refuted", "stands", "unchallenged"]
+# By what an answer to a case is judged: gold, what is expected of any answer, the answer alone, such as whether it is
+# valid, and for questions without an answer, whether the system abstains.
+Criterion: TypeAlias = Literal["gold", "expect", "answer", "abstention"]
+OWN_METRICS: Mapping[Criterion, str] = {"expect": EXPECTATIONS, "abstention": ABSTENTION}  # of which 1 is required
+GOLD_CRITERIA: frozenset[Criterion] = frozenset(("gold", "answer"))  # of a case that states nothing but gold
+UNANSWERABLE_CRITERIA: frozenset[Criterion] = frozenset(("abstention",))
 StepKind: TypeAlias = Literal["query", "tool", "message"]
 # What a reviewer decided on the golds of a case.
 ReviewDecision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
@@ -322,8 +330,10 @@ class Case:
     question: str = ""
     evidence: str = ""
     golds: tuple[QueryOrAnswer, ...]
-    """The right answers; none of a case that is not `answerable`."""
+    """The right answers; none of a case that is not `answerable`, or that states what it expects instead."""
     predicted: QueryOrAnswer | Abstention | GoldTranslation | None
+    expectations: tuple[Expectation, ...] = ()
+    """What the answer must have, whatever gold is."""
     tags: tuple[str, ...]
     difficulty: str | None = None
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -359,6 +369,16 @@ class Case:
         return self.id.partition("[")[0]
 
     @property
+    def criteria(self) -> frozenset[Criterion]:
+        """By what an answer to the case is judged."""
+        return criteria_of(answerable=self.answerable, has_gold=bool(self.golds), expects=bool(self.expectations))
+
+    @property
+    def lacks_gold(self) -> bool:
+        """Whether there is a right answer, of which only `expectations` are known."""
+        return self.answerable and not self.golds
+
+    @property
     def withdrawal(self) -> str:
         """Why the outcome is `skipped` whatever is predicted, by a decision on gold; else empty."""
         return self.review.withdrawal if self.review is not None else ""
@@ -388,7 +408,9 @@ class Case:
         settings = replace(self.settings, policy=review.policy)
         if not self.answerable:
             settings = replace(settings, metrics=review.metrics, thresholds=review.thresholds)
-        return replace(self, golds=review.golds, answerable=bool(review.golds), settings=settings, review=None)
+        return replace(
+            self, golds=review.golds, answerable=bool(review.golds or self.expectations), settings=settings, review=None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,6 +446,14 @@ class Step:
         }
         if fault := next((text for text, is_fault in faults.items() if is_fault), ""):
             raise ValueError(f"a step's {fault}")
+
+
+def criteria_of(*, answerable: bool, has_gold: bool, expects: bool) -> frozenset[Criterion]:
+    """Return by what an answer to a case is judged that states so much."""
+    if not answerable:
+        return UNANSWERABLE_CRITERIA
+    stated: Mapping[Criterion, bool] = {"answer": True, "gold": has_gold, "expect": expects}
+    return frozenset(criterion for criterion, is_stated in stated.items() if is_stated)
 
 
 def is_seconds(value: object) -> TypeGuard[int | float]:

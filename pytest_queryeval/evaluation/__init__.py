@@ -159,11 +159,11 @@ def fault_text(case: Case, fault: Exception) -> str:
 def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
-    A case that is not answerable has one without query and answer. If a gold fails, the system is still called: its
+    A case without golds has one without query and answer. If a gold fails, the system is still called: its
     answer belongs in the report and in a recording. If the source is at fault, no other case can be scored either, so
     only a prediction that needs no call is kept.
     """
-    if not case.answerable:
+    if not case.golds:
         return [Execution(query=None)]
     golds: list[Execution] = []
     gold_case = case.on_gold_source

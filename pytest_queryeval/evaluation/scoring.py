@@ -193,10 +193,10 @@ class Scoring:
 
     def _injected_argument(self, name: str) -> Any:
         match name:
-            case "policy":
-                return self._case.settings.policy
-            case "dialect":
-                return self._case.settings.dialect
+            case "policy" | "dialect" | "report_rows":
+                return getattr(self._case.settings, name)
+            case "expectations":
+                return self._case.expectations
             case "gold_dialect":
                 return self._case.settings.gold_settings.dialect
             case "schema":

@@ -12,8 +12,9 @@ from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table import Cell, Row, Table, freeze_cell
 from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.sandbox.host import Hosts
 
 FAILURE_LABELS: Mapping[FailureKind, CauseLabel] = {
@@ -51,6 +52,11 @@ class Kind(ABC):
 
     def check(self, options: Mapping[str, JsonValue]) -> None:  # noqa: B027 - most kinds have nothing to check
         """Raise `SettingError` for an option of the kind with an invalid value."""
+
+    def stated_cell(self, node: Node) -> Cell:
+        """Return a cell of a table as people write it into a suite, as sources would answer it."""
+        cell: Cell = freeze_cell(json_value(node))
+        return cell
 
     @abstractmethod
     def read_gold(self, node: Node) -> QueryOrAnswer:

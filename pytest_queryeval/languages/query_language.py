@@ -9,9 +9,9 @@ from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Execution, QueryOrAnswer
-from pytest_queryeval.core.table import Cell, Row, Table, freeze_cell
+from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.documents.document import BLOCK_HINT, Node
-from pytest_queryeval.documents.values import json_value, text
+from pytest_queryeval.documents.values import text
 from pytest_queryeval.languages.extract_query import Language, after_prose, extract_query, text_hint
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_answers import TABLE_KEYS, read_table, stated_file, table_readers
@@ -26,11 +26,6 @@ class QueryLanguage(Kind):
     default_thresholds = MappingProxyType({"execution_accuracy": 1.0})
     has_queries = True
     language: ClassVar[Language]
-
-    def stated_cell(self, node: Node) -> Cell:
-        """Return a cell of a table as people write it into a suite, as the language's engines would answer it."""
-        cell: Cell = freeze_cell(json_value(node))
-        return cell
 
     def csv_cell(self, node: Node) -> Cell:
         """Return a cell of a CSV file, whose texts are not quoted like those in a suite."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -12,7 +12,7 @@ from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import RUN_METRICS, Better, Metric, describe_metric
-from pytest_queryeval.core.model import ABSTENTION, Threshold
+from pytest_queryeval.core.model import ABSTENTION, EXPECTATIONS, Criterion, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.languages import KINDS
@@ -99,6 +99,7 @@ METRICS = MetricRegistry(
         **{name: f"{__name__}.run_measures:{name}" for name in STEP_MEASURES},
         "metadata": f"{__name__}.run_measures:metadata",
         ABSTENTION: f"{__name__}.run_measures:abstention",
+        EXPECTATIONS: f"{__name__}.expectations:expectations",
     },
 )
 
@@ -109,12 +110,12 @@ def need_answers(names: Iterable[str]) -> bool:
     return not metrics or any(metric.input in ("answers", "executions") and not metric.header for metric in metrics)
 
 
-def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> bool:
-    """Return whether a metric scores cases of a kind, answerable or not; raise `QueryEvalError` if one is unknown.
+def applies_to(metric: str, kind: str, *, criteria: Collection[Criterion] | None = None) -> bool:
+    """Return whether a metric scores cases of a kind; raise `QueryEvalError` if one of the two is unknown.
 
-    Cases that are not answerable are scored by `abstention` alone, and only they are.
+    `criteria` are those of the cases; None for cases of any.
     """
-    if answerable is not None and answerable is (metric == ABSTENTION):
+    if criteria is not None and METRICS[metric].criterion not in criteria:
         return False
     return METRICS[metric].applies_to(kind, KINDS[kind].answer_type)
 

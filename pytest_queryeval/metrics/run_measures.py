@@ -14,7 +14,7 @@ NAME_CHARACTERS = 80
 _resource = partial(metric, answers=None, input="predictions", max_score=math.inf, better="lower", group="resources")
 
 
-@metric(answers=None, input="executions")
+@metric(answers=None, input="executions", criterion="answer")
 def valid_query(gold: Execution, predicted: Execution) -> float:
     """Return 1 if the predicted query has any answer; 0 if it is invalid, unsafe, too slow or too large.
 
@@ -23,7 +23,7 @@ def valid_query(gold: Execution, predicted: Execution) -> float:
     return float(predicted.error is None and not predicted.violations)
 
 
-@metric(answers=None, input="predictions")
+@metric(answers=None, input="predictions", criterion="abstention")
 def abstention(predicted: Execution, prediction: Prediction) -> float:
     """Return 1 if the system abstains, else 0; on cases with `answerable: false` only."""
     return float(isinstance(prediction.content, Abstention))

@@ -33,9 +33,10 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import TEXTLESS_FAILURES
 from pytest_queryeval.core.steps import count_steps
 from pytest_queryeval.metrics import follows_compare
-from pytest_queryeval.results.verdict import failure_text, first_line
+from pytest_queryeval.results.verdict import failure_text, first_line, unmet_expectations
 from pytest_queryeval.text.formatting import escape_line, excerpt_change, flow_text, limits_text, one_line, pluralize
 
+EXPECTATIONS_SHOWN = 4  # of those that do not hold
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
 ARROW = " → "
@@ -134,9 +135,9 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is said besides scores: a hint, a violation of a schema, where texts of queries differ, or a sentence."""
+    """What is said besides scores: a sentence, a hint, what does not hold, or where the texts of queries differ."""
 
-    name: Literal["hint", "violation", "texts", "note"]
+    name: Literal["hint", "expected", "violation", "texts", "note"]
     text: str
 
 
@@ -319,7 +320,8 @@ def findings(case: CaseReport, edits_shown: int = 1) -> list[str]:
     """Return the first edits that repair the answer of a case that did not pass, if known, its message, and hints."""
     edits = case["cause"]["edits"][:edits_shown] if case["cause"] is not None else []
     causes = [edit_line(edit, EDIT_CHARACTERS) for edit in edits if edit["clause"]]  # else the message says it
-    return [*causes, first_line(case), *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
+    others = unmet_expectations(case["details"])[1:EXPECTATIONS_SHOWN]  # the message has the first
+    return [*causes, first_line(case), *others, *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
 
 
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:
@@ -405,6 +407,7 @@ def notes(case: CaseReport) -> Iterator[Note]:
     # Their content depends on metrics, and on the program that wrote the report.
     violations: object = details.get("violations")
     texts: object = details.get("exact_set_match")
+    yield from (Note("expected", text) for text in unmet_expectations(details))
     if isinstance(violations, list):
         yield from (Note("violation", str(violation)) for violation in violations)
     error = _error(case)

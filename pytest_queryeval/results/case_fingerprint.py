@@ -58,6 +58,8 @@ def case_fingerprint(
         if name in METRICS and METRICS[name].definition > 1
     }:
         fingerprint["definitions"] = definitions
+    if case.expectations:
+        fingerprint["expect"] = _digest([[item.name, repr(item.value)] for item in case.expectations])
     if case.settings.gold_source is not None:
         fingerprint["gold_source"] = source_states.gold_source
     if review is not None and review.decision != "unsure":

@@ -208,7 +208,7 @@ def result_json(
             "scores": dict(result.scores),
             "violations": [*result.violations],
             "gold": {**_query_report(gold, case, labels, predicted), "index": shown_trial.gold_index}
-            if case.answerable
+            if case.golds
             else None,
             "predicted": {
                 **_query_report(predicted, case, labels, gold),

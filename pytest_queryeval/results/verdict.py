@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
@@ -334,8 +334,20 @@ def failure_text(kind: str, message: str) -> str:
     return f"prediction failed ({kind}): {message}{remedy}"
 
 
+def unmet_expectations(details: Mapping[str, Any]) -> list[str]:
+    """Return which expectations do not hold, by the details of a case; each in a line that says what is wrong."""
+    reports = details.get("expectations")
+    if not isinstance(reports, list):  # their content depends on the program that wrote a report
+        return []
+    return [
+        f"{report['name']}: {report['expected']} — {report['found']}"
+        for report in reports
+        if isinstance(report, dict) and report.get("holds") is False and {"name", "expected", "found"} <= report.keys()
+    ]
+
+
 def headline(result: CaseResult) -> str:
-    """Return one line: the failure of the prediction if there is one, else how the answers differ, and what was missed.
+    """Return one line: the failure of the prediction, else how the answers differ, what was expected, what was missed.
 
     With several trials it begins with how many passed, and the rule by which that is not enough.
     """
@@ -349,6 +361,9 @@ def headline(result: CaseResult) -> str:
             f"{missed['metric']} {format_score(missed['value'])} (needs {limits_text(missed['min'], missed['max'])})"
             for missed in result.violations
         )
+        if unmet := unmet_expectations(result.shown.details):
+            more = f", and {pluralize(len(unmet) - 1, 'more expectation')}" if unmet[1:] else ""
+            reason = f"{one_line(unmet[0], LINE_CHARACTERS)}{more}; {reason}"
         if result.difference is not None and result.difference["summary"]:
             reason = f"{one_line(result.difference['summary'], LINE_CHARACTERS)}; {reason}"
     if not result.has_trials:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEvalError, ReportError
 from pytest_queryeval.core.features import feature
-from pytest_queryeval.core.model import CHALLENGED_ACCURACY, MAX_TRIALS, Case, PredictorSpec, Threshold
+from pytest_queryeval.core.model import CHALLENGED_ACCURACY, MAX_TRIALS, Case, Criterion, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
@@ -176,22 +176,26 @@ class RunOptions(OptionValues):
         predictor = settings.predictor
         if self.concurrency is not None and predictor is not None and PREDICTORS[predictor.kind].calls:
             settings = replace(settings, predictor=replace(predictor, concurrency=self.concurrency))
-        if limits := self._limits_of(case, answerable=case.answerable):
+        if limits := self._limits_of(case, case.criteria):
             settings = replace(settings, thresholds=_with_minima(settings.thresholds, limits))
-        if case.review is not None and not case.answerable and (limits := self._limits_of(case, answerable=True)):
+        if (
+            case.review is not None
+            and not case.answerable
+            and (limits := self._limits_of(case, case.without_review.criteria))
+        ):
             case = replace(case, review=replace(case.review, thresholds=_with_minima(case.review.thresholds, limits)))
         if self.challenge and need_answers(settings.requested_metrics):
             name = CHALLENGED_ACCURACY
-            if applies_to(name, settings.kind, answerable=case.answerable) and name not in settings.requested_metrics:
+            if applies_to(name, settings.kind, criteria=case.criteria) and name not in settings.requested_metrics:
                 settings = replace(settings, metrics=(*settings.metrics, name))
         return case if settings is case.settings else replace(case, settings=settings)
 
-    def _limits_of(self, case: Case, *, answerable: bool) -> dict[str, Threshold]:
-        """Return the thresholds of the option that apply to a case, if it is `answerable` or if it is not."""
+    def _limits_of(self, case: Case, criteria: Collection[Criterion]) -> dict[str, Threshold]:
+        """Return the thresholds of the option that apply to a case, if it has these criteria."""
         return {
             name: limit
             for name, limit in self.thresholds.items()
-            if name in METRICS and applies_to(name, case.settings.kind, answerable=answerable)
+            if name in METRICS and applies_to(name, case.settings.kind, criteria=criteria)
         }
 
     @cached_property

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import UNANSWERABLE_CRITERIA, Case
 from pytest_queryeval.documents.document import File, Node, Problems, file_at, read_jsonl
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import entries, required_text, unexpected
@@ -289,7 +289,8 @@ def _yaml_cases(
         shared_settings = dict.fromkeys(case.settings for case in cases)
         requested = {name for case_settings in shared_settings for name in case_settings.requested_metrics}
         computed = None if problems else requested.union(gated)
-        check_effects(top, values, KINDS[reader.kinds.pop()], problems, computed=computed)
+        criteria = {*reader.criteria, *UNANSWERABLE_CRITERIA} if "answer" in reader.criteria else None
+        check_effects(top, values, KINDS[reader.kinds.pop()], problems, criteria=criteria, computed=computed)
     return SuiteContent(cases, settings, reader.findings)
 
 

@@ -6,12 +6,12 @@ A conversation becomes one case for each turn that has a target, which is its go
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_queryeval.core.errors import nearest
 from pytest_queryeval.core.groups import as_marker
-from pytest_queryeval.core.model import Abstention, GoldTranslation, Message, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Criterion, GoldTranslation, Message, QueryOrAnswer
 from pytest_queryeval.core.shapes import (
     ANYTHING,
     NOT_NULL,
@@ -41,6 +41,7 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_answers import TABLE_KEYS, read_table
 from pytest_queryeval.predictors.answer import ABSTAINED, REASON
+from pytest_queryeval.suites.expectations import EXPECT
 
 _TABLE = shape_of(read_table)
 # The shapes that each form accepts; the kind of the case reads the values.
@@ -76,19 +77,19 @@ _TURN: Shape = {
 _WITH_TARGET: Shape = {"required": [TARGET], "properties": {TARGET: NOT_NULL}}
 
 
-def read_golds(case: Node, kind: Kind, *, answerable: bool) -> tuple[QueryOrAnswer, ...]:
+def read_golds(case: Node, kind: Kind, *, criteria: Collection[Criterion]) -> tuple[QueryOrAnswer, ...]:
     """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value.
 
-    A case that is not answerable has none.
+    A case that is not answerable, or not judged by gold, has none.
     """
     case_entries = entries(case)
     form = _only_form(case_entries, GOLD_FORMS)
-    if not answerable:
-        if form is None:
-            return ()
-        raise case_entries[form].problem(
-            f"'{form}' next to `answerable: false`: no answer is right, remove one of them"
+    if "abstention" in criteria and (stated := form or (EXPECT if EXPECT in case_entries else "")):
+        raise case_entries[stated].problem(
+            f"'{stated}' next to `answerable: false`: no answer is right, remove one of them"
         )
+    if "gold" not in criteria:
+        return ()
     if form is None:
         if isinstance(case.file, TableFile):
             raise case.problem("no gold: fill the cell of `gold` or `gold_file`")

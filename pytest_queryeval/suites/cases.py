@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, SourceError
-from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings
+from pytest_queryeval.core.model import (
+    Abstention,
+    Case,
+    Criterion,
+    GoldTranslation,
+    QueryOrAnswer,
+    Settings,
+    criteria_of,
+)
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, Node, Problems, parse_json
 from pytest_queryeval.documents.tables import TableFile
@@ -20,6 +28,7 @@ from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, split_turns
 from pytest_queryeval.suites.case_tables import COLUMNS
 from pytest_queryeval.suites.effects import check_effects
+from pytest_queryeval.suites.expectations import EXPECT, expects_anything
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, filled_fields
 from pytest_queryeval.suites.parameters import parametrized
 from pytest_queryeval.suites.settings import (
@@ -46,17 +55,19 @@ class CaseReader:
     Problems are added to `problems`. If it has some from the start, they may be why settings are missing, so missing
     settings are not reported. `gated` are the metrics that gates above the file name.
 
-    `kinds` are the names of the kinds of the cases read so far, and `findings` what was found in their tables.
+    `kinds` are the names of the kinds of the cases read so far, `criteria` by what their answers are judged, and
+    `findings` what was found in their tables.
     """
 
     def __init__(
         self, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str] = ()
     ) -> None:
         self.kinds: set[str] = set()
+        self.criteria: set[Criterion] = set()
         self.findings: dict[Finding, None] = {}
         self._gated = gated
         self._shared = shared
-        self._shared_settings: dict[bool, SuiteSettings] = {}
+        self._shared_settings: dict[frozenset[Criterion], SuiteSettings] = {}
         self._problems = problems
         self._is_broken = bool(problems)
         self._require_prediction = require_prediction
@@ -97,19 +108,20 @@ class CaseReader:
             return None
         self._check_id(values.get("id"), node, problems)
         suite_settings = None
-        answerable = values.get("answerable", True)
+        criteria = self._criteria(values, node)
         if not (problems or self._is_broken):
-            suite_settings = problems.attempt(self._settings, values, node)
+            suite_settings = problems.attempt(self._settings, values, node, criteria)
         name = suite_settings.settings.kind if suite_settings else values.get("kind", self._shared.get("kind"))
         kind = KINDS[name] if name else None
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
+            self.criteria |= criteria
             computed = {*suite_settings.settings.requested_metrics, *self._gated} if suite_settings else None
-            check_effects(node, values, kind, problems, answerable=answerable, computed=computed)
+            check_effects(node, values, kind, problems, criteria=criteria, computed=computed)
             # A gold under a misspelt key is reported once, as an unknown key.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
-                golds = problems.attempt(read_golds, node, kind, answerable=answerable)
+                golds = problems.attempt(read_golds, node, kind, criteria=criteria)
             predicted = problems.attempt(read_predicted, node, kind)
         if suite_settings and kind and golds is not None and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
@@ -128,7 +140,15 @@ class CaseReader:
         self._problems.extend(problems)
         return None
 
-    def _settings(self, values: Values, node: Node) -> SuiteSettings:
+    def _criteria(self, values: Values, node: Node) -> frozenset[Criterion]:
+        """Return by what an answer to a case is judged; by its gold if nothing else is stated."""
+        name = values.get("kind", self._shared.get("kind"))
+        uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
+        expects = uses_expect and expects_anything({**self._shared.get(EXPECT, {}), **values.get(EXPECT, {})})
+        has_gold = not expects or bool(entries(node).keys() & GOLD_FORMS.keys())
+        return criteria_of(answerable=values.get("answerable", True), has_gold=has_gold, expects=expects)
+
+    def _settings(self, values: Values, node: Node, criteria: frozenset[Criterion]) -> SuiteSettings:
         """Return the settings of a case: the shared ones, overridden by its own. Raise `CaseError` if they are invalid.
 
         Cases without settings of their own share one object.
@@ -137,18 +157,17 @@ class CaseReader:
         inheritable = {
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
         }
-        answerable = values.get("answerable", True)
-        shared = self._shared if answerable else unanswerable_values(self._shared)
+        shared = self._shared if "answer" in criteria else unanswerable_values(self._shared)
         if inheritable:
-            return self._resolved(inherit_values(shared, inheritable), node, answerable=answerable)
-        if answerable not in self._shared_settings:
-            self._shared_settings[answerable] = self._resolved(shared, node, answerable=answerable)
-        return self._shared_settings[answerable]
+            return self._resolved(inherit_values(shared, inheritable), node, criteria)
+        if criteria not in self._shared_settings:
+            self._shared_settings[criteria] = self._resolved(shared, node, criteria)
+        return self._shared_settings[criteria]
 
-    def _resolved(self, values: Values, node: Node, *, answerable: bool) -> SuiteSettings:
+    def _resolved(self, values: Values, node: Node, criteria: frozenset[Criterion]) -> SuiteSettings:
         if "kind" not in values:
             raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
-        return resolve(values, answerable=answerable)
+        return resolve(values, criteria=criteria)
 
     def _find_unread_columns(self, file: TableFile) -> None:
         """Find the columns of a table that are keys elsewhere, or nearly those of a table."""
@@ -308,6 +327,7 @@ def _make_case(
         settings=settings,
         golds=golds,
         predicted=predicted,
+        expectations=suite_settings.expectations,
         db_schema=schema,
         extra={name: KEYS[name].load(value) for name, value in extra.items()},
         tags=added(suite_settings.tags, values["tags"]) if "tags" in values else suite_settings.tags,

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.shapes import Shape, described_shapes, either, mapping_shape
 from pytest_queryeval.suites.answers import ACCEPTED, CONVERSATION, GOLD_FORMS, PREDICTED_FORMS, REFUSED
+from pytest_queryeval.suites.expectations import EXPECT
 from pytest_queryeval.suites.keys import KEYS, Level
 from pytest_queryeval.suites.metric_keys import limits_shape
 from pytest_queryeval.suites.parameters import PARAMETRIZE
@@ -19,6 +20,7 @@ SchemaName: TypeAlias = Literal["suite", "settings"]
 # The names of the files that suites and settings refer to.
 SCHEMA_FILES: Mapping[SchemaName, str] = {"suite": "suite.schema.json", "settings": "settings.schema.json"}
 _LEVELS: Mapping[SchemaName, Level] = {"suite": "file", "settings": "folder"}
+_UNANSWERABLE: Shape = {"required": ["answerable"], "properties": {"answerable": {"const": False}}}
 _TITLES: Mapping[SchemaName, str] = {
     "suite": "A suite of pytest-queryeval, *.queryeval.yaml",
     "settings": "Settings of pytest-queryeval for a folder and those below it, queryeval.yaml",
@@ -36,6 +38,7 @@ def editor_schema(name: SchemaName) -> Shape:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": _TITLES[name],
         **mapping_shape(_references(level), required=["cases"] if name == "suite" else ()),
+        **(_judged_cases() if name == "suite" else {}),
         "definitions": {**parts, **described_shapes(readers, descriptions)},
     }
 
@@ -55,16 +58,17 @@ def _references(level: Level) -> dict[str, Shape]:
 
 
 def _case() -> Shape:
-    """Return the shape of a case: of one with a gold or without an answer, of one with a conversation, or parameters.
+    """Return the shape of a case, of one with a conversation, whose turns have the golds, or of one with parameters.
 
-    The turns of a conversation have the golds. With parameters, a value of any type may be `{name}`.
+    With parameters, a value of any type may be `{name}`.
     """
     keys = _references("case")
     single = {name: of for name, of in keys.items() if name != CONVERSATION}
     conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
     only_one = {
-        form: {"properties": {other_form: False for other_form in PREDICTED_FORMS if other_form != form}}
-        for form in PREDICTED_FORMS
+        form: {"properties": {other_form: False for other_form in forms if other_form != form}}
+        for forms in (GOLD_FORMS, PREDICTED_FORMS)
+        for form in forms
     }
     return {
         "type": "object",
@@ -76,11 +80,16 @@ def _case() -> Shape:
             "then": mapping_shape({name: of if name == PARAMETRIZE else either(of, {}) for name, of in single.items()}),
             "else": {
                 **mapping_shape(single),
-                "oneOf": [
-                    *({"required": [form]} for form in GOLD_FORMS),
-                    {"required": ["answerable"], "properties": {"answerable": {"const": False}}},
-                ],
+                "if": _UNANSWERABLE,
+                "then": {"properties": dict.fromkeys((*GOLD_FORMS, EXPECT), False)},
                 "dependencies": only_one,
             },
         },
     }
+
+
+def _judged_cases() -> Shape:
+    """Return the condition that cases state what is right where their suite does not."""
+    stated = ({"required": [key]} for key in (*GOLD_FORMS, EXPECT, CONVERSATION))
+    judged = {"properties": {"cases": {"items": {"anyOf": [*stated, _UNANSWERABLE]}}}}
+    return {"if": {"required": [EXPECT]}, "else": judged}

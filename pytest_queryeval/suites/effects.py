@@ -6,11 +6,11 @@ A setting that its kind or its metrics cannot use is refused on a case, and in a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from pytest_queryeval.core.metric import RUN_METRICS
-from pytest_queryeval.core.model import ABSTENTION, Case
+from pytest_queryeval.core.model import ABSTENTION, OWN_METRICS, Case, Criterion
 from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS, Kind
@@ -19,6 +19,13 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS, has_tables
 
 SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
 UNFOLLOWED = "no metric that uses it is computed"
+# The cases that metrics do not score, by the criterion of a metric.
+_WITHOUT: Mapping[Criterion, str] = {
+    "gold": "a case without a gold",
+    "expect": "a case without `expect`",
+    "answer": "a case without an answer",
+    "abstention": "an answerable case",
+}
 _MERGED = ("compare", "numbers"), ("compare", "numbers", "columns"), ("compare", "json"), ("compare", "json", "numbers")
 
 
@@ -78,21 +85,23 @@ def _replaces_threshold(thresholds: Node | None, name: str, case: Case) -> bool:
         or (
             not limits.empty
             and METRICS[other].group == METRICS[name].group
-            and applies_to(other, case.settings.kind, answerable=case.answerable)
+            and not {name, other} & {*OWN_METRICS.values()}
+            and applies_to(other, case.settings.kind, criteria=case.criteria)
         )
         for other, limits in entries(thresholds).items()
     )
 
 
-def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, computed: Collection[str]) -> str:
+def why_unused(
+    path: SettingPath, kind: Kind, *, criteria: Collection[Criterion] | None, computed: Collection[str]
+) -> str:
     """Return why cases of a kind cannot use a setting; empty if some of them can.
 
-    `computed` are the metrics that are computed for them; `answerable` is None if some of them may be answerable and
-    others not.
+    `computed` are the metrics that are computed for them; `criteria` is None if they may have any.
     """
     match path:
         case ("metrics" | "thresholds", name):
-            return why_inapplicable(name, kind, answerable=answerable)
+            return why_inapplicable(name, kind, criteria=criteria)
         case ("options", owner, option):
             return _why_unused_option(owner, option, kind, computed)
         case ("compare", name, *_) if not (KEYS["compare"].used_by(kind) and COMPARE[name].used_by(kind)):
@@ -106,15 +115,16 @@ def why_unused(path: SettingPath, kind: Kind, *, answerable: bool | None, comput
             return "" if KEYS[path[0]].used_by(kind) else _not_of(kind)
 
 
-def why_inapplicable(metric: str, kind: Kind, *, answerable: bool | None) -> str:
-    """Return why a metric does not score cases of a kind; empty if it does."""
+def why_inapplicable(metric: str, kind: Kind, *, criteria: Collection[Criterion] | None) -> str:
+    """Return why a metric does not score cases of a kind with these criteria; empty if it does."""
     if not applies_to(metric, kind.name):
         kinds = ", ".join(sorted(name for name in KINDS.available() if applies_to(metric, name)))
         return f"metric '{metric}' is for {kinds}, not for {kind.name}"
-    if not applies_to(metric, kind.name, answerable=answerable):
-        cases = "an answerable case" if answerable else f"`answerable: false`, only '{ABSTENTION}' does"
-        return f"metric '{metric}' does not apply to {cases}"
-    return ""
+    if applies_to(metric, kind.name, criteria=criteria):
+        return ""
+    if criteria is not None and "answer" not in criteria:
+        return f"metric '{metric}' does not apply to `answerable: false`, only '{ABSTENTION}' does"
+    return f"metric '{metric}' does not apply to {_WITHOUT[METRICS[metric].criterion]}"
 
 
 def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection[str]) -> str:
@@ -151,7 +161,7 @@ def check_effects(
     kind: Kind,
     problems: Problems,
     *,
-    answerable: bool | None = None,
+    criteria: Collection[Criterion] | None = None,
     computed: Collection[str] | None,
 ) -> None:
     """Add a problem for each setting of a level, of these `keys`, that its cases, all of one kind, cannot use.
@@ -161,7 +171,7 @@ def check_effects(
     for path, at in settings_of(node, keys):
         if path[0] in ("options", "compare") and computed is None:
             continue
-        why = why_unused(path, kind, answerable=answerable, computed=computed or ())
+        why = why_unused(path, kind, criteria=criteria, computed=computed or ())
         if why and path[0] in ("metrics", "thresholds"):
             instead = "" if applies_to(path[1], kind.name) else f", or write {kind.default_metrics[0]}"
             problems.append(at.problem(f"{why}: remove it{instead}"))

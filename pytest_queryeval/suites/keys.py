@@ -56,6 +56,7 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS, read_messages
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
+from pytest_queryeval.suites.expectations import EXPECT, read_expect
 from pytest_queryeval.suites.metric_keys import (
     read_gates,
     read_metrics,
@@ -671,6 +672,15 @@ _KEYS = (
     *(
         _of_case(name, _FORM_DESCRIPTIONS[name], _as_written(form), fills=())
         for name, form in {**GOLD_FORMS, **PREDICTED_FORMS}.items()
+    ),
+    Key(
+        EXPECT,
+        ("file", "case"),
+        "what any right answer has, without a gold or next to one: {rows, columns, contains, values}",
+        read_expect,
+        inheritance="merged",
+        used_by=has_tables,
+        idle=lambda case, _: "" if case.answerable else "no answer is right",
     ),
     Key(
         "db_schema",

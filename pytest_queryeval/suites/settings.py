@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, nearest
+from pytest_queryeval.core.expectation import Expectation
 from pytest_queryeval.core.gates import Gate
-from pytest_queryeval.core.metric import MetricGroup
-from pytest_queryeval.core.model import ABSTENTION, Settings, Threshold
+from pytest_queryeval.core.model import GOLD_CRITERIA, OWN_METRICS, Criterion, Settings, Threshold
 from pytest_queryeval.core.table import ColumnTolerance, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, unexpected
@@ -25,6 +25,7 @@ from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.answers import GOLD_FORMS, GOLD_SYNONYMS, PREDICTED_FORMS
+from pytest_queryeval.suites.expectations import EXPECT, read_expectations
 from pytest_queryeval.suites.keys import COMPARE, CORE_KEYS, KEYS, LEVELS, Level, filled_fields, has_documents
 from pytest_queryeval.suites.metric_keys import read_gates
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
@@ -180,6 +181,7 @@ class SuiteSettings:
     settings: Settings
     tags: tuple[str, ...]
     db_schema: SchemaFile | None
+    expectations: tuple[Expectation, ...]
     extra: Values
     """The values of keys that features and other packages add."""
 
@@ -268,20 +270,27 @@ def unanswerable_values(values: Values) -> Values:
 
 
 def applicable_thresholds(
-    levels: Iterable[Mapping[str, Threshold | None]], kind: Kind, *, answerable: bool
+    levels: Iterable[Mapping[str, Threshold | None]], kind: Kind, *, criteria: Collection[Criterion]
 ) -> dict[str, Threshold]:
     """Return the thresholds of a case by those of its levels, from the top: of each group, those of the nearest level.
 
     A level without a metric of the group that scores the case leaves those above it, and at last the default ones.
-    `{}` clears both groups, and None removes one threshold.
+    The metric of what a case states besides gold has a default of 1, and is a group by itself. `{}` clears all groups,
+    and None removes one threshold.
     """
-    defaults = kind.default_thresholds if answerable else {ABSTENTION: 1.0}
+    defaults = {name: least for name, least in kind.default_thresholds.items() if METRICS[name].criterion in criteria}
+    own = [name for criterion, name in OWN_METRICS.items() if criterion in criteria]
+    defaults |= dict.fromkeys(own, 1.0)
     thresholds = {name: Threshold(minimum=least) for name, least in defaults.items()}
     for level in levels:
-        limits = {name: limit for name, limit in level.items() if applies_to(name, kind.name, answerable=answerable)}
+        limits = {name: limit for name, limit in level.items() if applies_to(name, kind.name, criteria=criteria)}
         stated = {name: limit for name, limit in limits.items() if limit is not None}
-        replaced_groups = {METRICS[name].group for name in stated} if level else set(get_args(MetricGroup))
-        kept = {name: limit for name, limit in thresholds.items() if METRICS[name].group not in replaced_groups}
+        replaced_groups = {METRICS[name].group for name in stated if name not in own}
+        kept = {
+            name: limit
+            for name, limit in thresholds.items()
+            if level and (METRICS[name].group not in replaced_groups or name in own)
+        }
         thresholds = {name: limit for name, limit in kept.items() if name not in limits} | stated
     return thresholds
 
@@ -291,14 +300,17 @@ def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[s
     return tuple(dict.fromkeys(above_words + level_words))
 
 
-def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
-    """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
+def resolve(values: Values, *, criteria: Collection[Criterion] = GOLD_CRITERIA) -> SuiteSettings:
+    """Return the settings of a case with these criteria by its values, a kind among them.
+
+    Raise `CaseError` for an unknown source, and `CaseError` or `SuiteError` for expectations that cannot be read.
+    """
     kind = KINDS[values["kind"]]
     values = {name: value for name, value in values.items() if KEYS[name].used_by(kind)}
     compare = values.get("compare", {})
     compare = compare.get("json", {}) if has_documents(kind) else compare
     compare = {name: value for name, value in compare.items() if name not in COMPARE or COMPARE[name].used_by(kind)}
-    is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
+    is_scored_by = partial(applies_to, kind=kind.name, criteria=criteria)
     source, gold_source = (
         resolved_source(values[key], values.get("sources", {})) if key in values else None
         for key in ("source", "gold_source")
@@ -308,10 +320,9 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     metrics = kind.default_metrics
     if source is not None and gold_source is None and VARIANTS in source.settings:
         metrics = (*metrics, "test_suite_accuracy")
-    if not answerable:
-        metrics = (ABSTENTION,)
-    elif "metrics" in values:
-        metrics = tuple(name for name in values["metrics"] if is_scored_by(name))
+    metrics = tuple(name for name in values.get("metrics", metrics) if is_scored_by(name))
+    own_metrics = tuple(name for criterion, name in OWN_METRICS.items() if criterion in criteria)
+    metrics = (*metrics, *own_metrics) if "gold" in criteria else (*own_metrics, *metrics)
     policy = with_compare(Policy(text_numbers=kind.text_numbers), compare)
     if policy.has_ordered_set:
         raise CaseError(compare["order_location"], ORDERED_SET)
@@ -322,8 +333,8 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         kind=kind.name,
         source=source,
         gold_source=gold_source,
-        metrics=metrics,
-        thresholds=applicable_thresholds(values.get("thresholds", ()), kind, answerable=answerable),
+        metrics=tuple(dict.fromkeys(metrics)),
+        thresholds=applicable_thresholds(values.get("thresholds", ()), kind, criteria=criteria),
         policy=policy,
         dialect=str(dialect or ""),
         gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
@@ -334,6 +345,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         settings=settings,
         tags=values.get("tags", ()),
         db_schema=values.get("db_schema"),
+        expectations=read_expectations(values.get(EXPECT, {}), kind) if "expect" in criteria else (),
         extra={name: value for name, value in values.items() if name not in CORE_KEYS and not KEYS[name].change},
     )
 

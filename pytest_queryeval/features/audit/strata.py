@@ -79,7 +79,7 @@ class AnsweredCase:
 def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], Counter[str]]:
     """Return the cases that an audit can judge by node id, and the number of the others by reason.
 
-    They have a verdict in all reports, and queries that the reports have whole: another query cannot be run.
+    They have a gold, a verdict in all reports, and queries that the reports have whole: another query cannot be run.
     """
     ids: dict[str, str] = {}
     answers: defaultdict[str, list[Answer]] = defaultdict(list)
@@ -91,6 +91,9 @@ def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], 
             passed = answer_passes(case, first_trial) if case["outcome"] in MET_BY_OUTCOME else None
             if passed is None:
                 reasons[case["nodeid"]] = WITHOUT_VERDICT.get(case["outcome"], "without a verdict")
+                continue
+            if case["gold"] is None and "expect" in (case["fingerprint"] or ()):
+                reasons[case["nodeid"]] = "without a gold"
                 continue
             answer = _answer(case, first_trial, passed=passed)
             if answer.is_right is None and not is_whole(answer.prediction.get("query", "")):

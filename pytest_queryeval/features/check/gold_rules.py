@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
+from pytest_queryeval.comparison.expectations import check_expectations
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
 from pytest_queryeval.core.json_value import display_cell
@@ -159,7 +160,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         return
     for name in gold.case.settings.requested_metrics:
         metric = METRICS[name]
-        if metric.published or metric.input == "predictions" or "timer" in metric.injected:
+        if metric.published or metric.input == "predictions" or metric.injected & {"timer", "expectations"}:
             continue
         try:
             score = gold.scoring.value(name)
@@ -178,6 +179,17 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
                 f"gold scores {format_score(score)} and not {metric.max_score:g} against itself by '{name}': "
                 "fix the gold, or the settings by which it is compared"
             )
+
+
+def expectation_not_met(gold: GoldRun) -> Iterator[str]:
+    """Find expectations that gold's own answer does not meet, so that no answer can be right."""
+    if gold.compared_table is None:
+        return
+    policy, table = gold.case.settings.policy, gold.compared_table
+    for report in check_expectations(gold.case.expectations, table, policy, gold=table):
+        if not report["holds"]:
+            expected = f"{report['name']}: {report['expected']}"
+            yield f"gold does not meet `{expected}`: {report['found']}: correct one of the two"
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
@@ -514,6 +526,7 @@ GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-fails": gold_fails,
     "gold-not-equal-to-itself": gold_not_equal_to_itself,
+    "expectation-not-met": expectation_not_met,
     "unknown-column": unknown_column,
     "gold-empty": gold_empty,
     "gold-slow": gold_slow,

@@ -132,7 +132,7 @@ def _why_stale(path: SettingPath, levels: CaseLevels, level: Node) -> str:
     """Return why a setting of a level has no effect on a case; empty if it has one."""
     case, kind = levels.case, KINDS[levels.case.settings.kind]
     computed = {*case.settings.requested_metrics, *levels.gated}
-    if why := why_unused(path, kind, answerable=case.answerable, computed=computed):
+    if why := why_unused(path, kind, criteria=case.criteria, computed=computed):
         return why
     is_of_tables = path[0] == "compare" and path[1] != "json"
     if is_of_tables and has_documents(kind) and level.file.path.name == FOLDER_FILE:

@@ -31,7 +31,7 @@ from pytest_queryeval.reports.story import (
     steps_text,
 )
 from pytest_queryeval.results.aggregation import lower_is_better
-from pytest_queryeval.results.verdict import first_line, listed_text, with_worst_cases
+from pytest_queryeval.results.verdict import first_line, listed_text, unmet_expectations, with_worst_cases
 
 # Made in memory: temporary files would bring in their times, and modes that depend on the user's umask.
 OPTIONS = {
@@ -111,7 +111,9 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty_columns = [
-        column for column in (CAUSE, BY_COLUMN, HINTS, STEPS, ROW) if all(column.read(case) is None for case in cases)
+        column
+        for column in (CAUSE, BY_COLUMN, EXPECTED, HINTS, STEPS, ROW)
+        if all(column.read(case) is None for case in cases)
     ]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
 
@@ -175,6 +177,12 @@ BY_COLUMN = Column(
     width=44,
     note="Where rows that are in both answers differ.",
 )
+EXPECTED = Column(
+    header="expected",
+    read=lambda case: "\n".join(unmet_expectations(case["details"])) or None,
+    width=44,
+    note="Which expectations of the suite do not hold.",
+)
 HINTS = Column(
     header="hint", read=_hints, width=30, note="What would accept the answer, of which only the form differs."
 )
@@ -193,6 +201,7 @@ ABOUT = (
     ),
     CAUSE,
     BY_COLUMN,
+    EXPECTED,
     HINTS,
     STEPS,
 )

@@ -145,6 +145,8 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
         raise ReportError(
             "the case says that no answer is right: remove `answerable: false`, and write the query under `gold`"
         )
+    if case.lacks_gold:
+        raise ReportError("the case has no gold, only `expect`: write the query under `gold`")
     query = _whole_query(predicted, case)
     _check_unchanged(case, reported)
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.without_review.golds):

@@ -97,7 +97,12 @@ def run(arguments: argparse.Namespace) -> Result:
     if arguments.serve is not None:
         _check_serving(suites)  # raises now what would be raised after a long ranking
     root = root_of([arguments.path])
-    cases = {_nodeid(case, suite, root): case for suite in suites for case in suite.cases}
+    all_cases = {_nodeid(case, suite, root): case for suite in suites for case in suite.cases}
+    cases = {nodeid: case for nodeid, case in all_cases.items() if not case.lacks_gold}
+    if not cases:
+        raise ReportError("no case has a gold to be reviewed")
+    if len(cases) < len(all_cases):
+        _tell(f"not examined: {pluralize(len(all_cases) - len(cases), 'case')} without a gold")
     systems = read_systems(arguments.reports, cases)
     audit = read_audit(arguments.audit) if arguments.audit is not None else Audit()
     recording = _recording(arguments.replay, root)

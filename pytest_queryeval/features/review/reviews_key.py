@@ -22,7 +22,7 @@ from pytest_queryeval.core.errors import (
     nearest,
     nearest_file,
 )
-from pytest_queryeval.core.model import ABSTENTION, Case, QueryOrAnswer, Review, ReviewDecision
+from pytest_queryeval.core.model import ABSTENTION, UNANSWERABLE_CRITERIA, Case, QueryOrAnswer, Review, ReviewDecision
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
@@ -297,9 +297,11 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     for decision in effective:
         if decision.answers and not case.answerable:
             raise decision.line.problem(f"'{case.id}' has `answerable: false`: replace it with a gold in the suite")
+        if decision.answers and case.lacks_gold:
+            raise decision.line.problem(f"'{case.id}' has no gold, only `expect`: write the answer as its gold")
         for name in dict.fromkeys("numbers" if field in NUMBERS_FIELDS else field for field in decision.compare):
             kind, computed = KINDS[case.settings.kind], case.settings.metrics
-            if reason := why_unused(("compare", name), kind, answerable=case.answerable, computed=computed):
+            if reason := why_unused(("compare", name), kind, criteria=case.criteria, computed=computed):
                 raise decision.line.problem(f"`compare: {name}` has no effect on '{case.id}': {reason}: remove it")
     answers = _distinct(answer.as_gold(case) for decision in effective for answer in decision.answers)
     golds = {
@@ -312,7 +314,7 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
         settings = replace(settings, policy=with_compare(settings.policy, compare))
     if word == "unanswerable" and case.answerable:
         levels = unanswerable_values(values)["thresholds"]
-        thresholds = applicable_thresholds(levels, KINDS[settings.kind], answerable=False)
+        thresholds = applicable_thresholds(levels, KINDS[settings.kind], criteria=UNANSWERABLE_CRITERIA)
         settings = replace(settings, metrics=(ABSTENTION,), thresholds=thresholds)
     return replace(
         case,

@@ -210,7 +210,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
     metric_details = {  # the story of a case has the others as its notes
         name: value
         for name, value in case["details"].items()
-        if name not in ("notes", "violations") or not isinstance(value, list)
+        if name not in ("notes", "violations", "expectations") or not isinstance(value, list)
     }
     difference = case["difference"]
     page: dict[str, object] = {

@@ -118,6 +118,7 @@ def _edited(
         "trials_rule",
         "limits",
         "golds",
+        "expect",
         "review",
         "context",
         "compare",
@@ -245,6 +246,7 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     "answers asked of a predictor": _answers_moved("stated", "asked"),
     "answers taken from a recording": lambda old, new: _is_recorded(new) and not _is_recorded(old),
     "gold edited": _edited("golds"),
+    "expectations edited": _edited("expect"),
     GOLD_DRIFT: _has_drifted,
     "answers of reviewers edited": lambda old, new: _decision(old) == _decision(new) and _edited("review")(old, new),
     "question, evidence or metadata edited": lambda old, new: (

@@ -9,7 +9,7 @@ import json
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import PurePosixPath
@@ -20,7 +20,7 @@ from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement
 from pytest_queryeval.core.groups import Scopes, conditions_of, folder_text, group_values, is_below, where_text
 from pytest_queryeval.core.metric import RUN_METRICS
-from pytest_queryeval.core.model import PASS_RATE, Case, Settings
+from pytest_queryeval.core.model import PASS_RATE, Case, Criterion, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.baseline.pairs import FIELD
@@ -178,11 +178,11 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     scored = [gate for gate in pending_gates if rule_of(gate).needs_scores and gate["metric"] not in RUN_METRICS]
     # All of these gates are above the suite, wherever its cases are: their folders do not matter.
     scopes = Scopes((None, gate["where"]) for gate in scored)
-    extended_settings: dict[tuple[Settings, bool, tuple[str, ...]], Settings] = {}  # cases share settings
+    extended_settings: dict[tuple[Settings, frozenset[Criterion], tuple[str, ...]], Settings] = {}  # cases share them
     extended_cases: list[Case] = []
     for case, path in cases:
         metrics = tuple(dict.fromkeys(scored[number]["metric"] for number in scopes.of_case(case, path)))
-        key = case.settings, case.answerable, metrics
+        key = case.settings, case.criteria, metrics
         if key not in extended_settings:
             extended_settings[key] = _with_gate_metrics(*key)
         settings = extended_settings[key]
@@ -190,14 +190,14 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     return extended_cases
 
 
-def _with_gate_metrics(settings: Settings, answerable: bool, metrics: Iterable[str]) -> Settings:
+def _with_gate_metrics(settings: Settings, criteria: Collection[Criterion], metrics: Iterable[str]) -> Settings:
     requested, has_source = settings.requested_metrics, settings.source is not None
     gate_metrics = tuple(
         metric
         for metric in metrics
         if metric in requested
         or (
-            applies_to(metric, settings.kind, answerable=answerable)
+            applies_to(metric, settings.kind, criteria=criteria)
             and (has_source or need_answers(requested) or not need_answers([metric]))
         )
     )

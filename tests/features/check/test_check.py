@@ -42,6 +42,7 @@ cases:
   - {id: column, gold: SELECT year FROM product, compare: {gold_columns: [month]}}
   - {id: other, question: Each name, gold: select NAME from Product /* all */}
   - {id: lax, gold: SELECT sku FROM product, thresholds: {execution_accuracy: 0, execution_seconds: {max: 9}}}
+  - {id: expects, gold: SELECT sku FROM product WHERE price > 1, expect: {columns: [prize], rows: {min: 1}}}
   - {id: broken, gold: SELECT price FROM product, metrics: [broken], thresholds: {broken: 1}}
 """
 PLANTED = [
@@ -59,7 +60,8 @@ PLANTED = [
     ("unknown-column", "s.queryeval.yaml", 13, "column"),
     ("duplicate-gold", "s.queryeval.yaml", 14, "other"),
     ("nothing-required", "s.queryeval.yaml", 15, None),
-    ("gold-not-equal-to-itself", "s.queryeval.yaml", 16, "broken"),
+    ("expectation-not-met", "s.queryeval.yaml", 16, "expects"),
+    ("gold-not-equal-to-itself", "s.queryeval.yaml", 17, "broken"),
 ]
 ONE = "kind: sql\nsource: {sqlite: {script: shop.sql}}\n"
 CRAWL = "kind: sql\nsource: {crawl: x}\n"
@@ -136,7 +138,7 @@ def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check, capsy
     assert status == 1
     failed = "gold query failed (invalid): no such column: nme: did you mean 'name'?"
     assert lines[2] == f"s.queryeval.yaml:4: error [gold-fails] case 'fails': {failed}"
-    assert lines[-1] == "5 errors, 10 warnings in 14 cases"
+    assert lines[-1] == "6 errors, 10 warnings in 15 cases"
 
 
 def test_every_rule_has_a_planted_defect():

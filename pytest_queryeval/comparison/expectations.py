@@ -1,0 +1,382 @@
+"""Which expectations hold of an answer, and what is wrong where one does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias
+
+from pytest_queryeval.comparison.canonical import (
+    canonical_rows,
+    canonical_value,
+    is_comparable,
+    is_equal,
+    quantity_of,
+    read_text,
+)
+from pytest_queryeval.comparison.difference_texts import shown_cell
+from pytest_queryeval.comparison.pairing import TablePair, table_pair
+from pytest_queryeval.comparison.quantities import DAY, Temporal, is_close
+from pytest_queryeval.core.case_report import ExpectationReport
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.expectation import Expectation, Rule
+from pytest_queryeval.core.table import IRI, Cell, Literal, Policy, Row, Table
+from pytest_queryeval.text.formatting import cut, pluralize
+
+CELL_CHARACTERS = 40  # of a cell in a message
+TEXT_CHARACTERS = 400  # of an expectation, and of what is wrong
+MAX_MATCHED = 1_000  # characters of a value that a pattern is matched with, for which some take cubic time
+MAX_NAMED = 3  # rows and columns in a message
+NO_ROWS = "the answer has no rows"
+_POSITION = re.compile(r"[0-9]{1,6}")
+Numbered: TypeAlias = Sequence[tuple[int, Hashable]]  # values that are not NULL, with the positions of their rows
+
+
+def check_expectations(
+    expectations: Sequence[Expectation],
+    predicted: Table,
+    policy: Policy,
+    *,
+    gold: Table | None = None,
+    shows_cells: bool = True,
+) -> list[ExpectationReport]:
+    """Return whether each expectation holds of an answer, and if not, what is wrong.
+
+    Columns have the names of gold, if there is one, else those of the answer. Without `shows_cells`, nothing that is
+    said quotes the answer.
+    """
+    answer = _Answer(predicted, gold, policy, shows_cells)
+    reports: list[ExpectationReport] = []
+    for expectation in expectations:
+        try:
+            found = answer.problem(expectation)
+        except _UnresolvedError as error:
+            found = str(error)
+        reports.append(
+            {
+                "name": expectation.name,
+                "expected": cut(expectation.text, TEXT_CHARACTERS),
+                "holds": not found,
+                "found": cut(found, TEXT_CHARACTERS),
+            }
+        )
+    return reports
+
+
+def precedes(x: Cell, y: Cell, policy: Policy) -> bool:
+    """Return whether a value comes before another one: a smaller number, an earlier time, or a text before another."""
+    x_value, y_value = (canonical_value(cell, _ordering(policy)) for cell in (x, y))
+    return _order(x_value, y_value, policy) == -1
+
+
+def _ordering(policy: Policy) -> Policy:
+    """Return the policy by which values have an order: dates have one that are compared as written, too."""
+    return replace(policy, dates="by_value") if policy.dates == "strict" else policy
+
+
+def places_of(column: str, names: Sequence[str]) -> list[int]:
+    """Return the positions of the columns that a name stands for; a number without a namesake is a position.
+
+    >>> places_of("Price", ("id", "price")), places_of("1", ("id", "price")), places_of("?id", ("id", "price"))
+    ([1], [1], [0])
+    """
+    spellings = (column, column.removeprefix("?"))
+    for fold in (str, str.casefold):
+        for spelling in spellings:
+            if places := [place for place, name in enumerate(names) if fold(name) == fold(spelling)]:
+                return places
+    return [int(column)] if _POSITION.fullmatch(column) and int(column) < len(names) else []
+
+
+class _Column(NamedTuple):
+    """A column of the predicted answer."""
+
+    place: int
+    policy: Policy
+    """By which its values are compared."""
+
+
+class _UnresolvedError(Exception):
+    """A name is not that of one column."""
+
+
+class _Answer:
+    """A predicted answer, whose columns have the names of gold, if there is one."""
+
+    def __init__(self, predicted: Table, gold: Table | None, policy: Policy, shows_cells: bool) -> None:
+        self.predicted, self.gold, self.policy = predicted, gold, policy
+        self._shows_cells = shows_cells
+
+    def problem(self, expectation: Expectation) -> str:
+        """Return what is wrong; empty if the expectation holds. Raise `_UnresolvedError`."""
+        if not self.predicted.rows and expectation.rule != "rows":
+            return NO_ROWS
+        return _CHECKS[expectation.rule](self, expectation)
+
+    def column(self, name: str) -> _Column:
+        """Return the column that a name of gold's, else of the answer's, stands for; raise `_UnresolvedError`."""
+        gold = self.gold
+        if gold is not None and (aligned := self._aligned) is not None and (places := places_of(name, gold.columns)):
+            return _Column(aligned[_only(places, name, "gold")], self._policy_at(places[0], gold))
+        names = self.predicted.columns
+        if not (places := places_of(name, names)):
+            hint = did_you_mean(name, names)
+            raise _UnresolvedError(f"the answer has no column '{name}'{hint}")
+        return _Column(_only(places, name, "the answer"), self._policy_at(places[0], self.predicted))
+
+    def _policy_at(self, place: int, names: Table) -> Policy:
+        return self.policy.by_column(names).get(place, self.policy.without_columns())
+
+    @cached_property
+    def _aligned(self) -> tuple[int, ...] | None:
+        """The column of each one of gold; None if they cannot be told."""
+        if self.gold is None:
+            return None
+        if not self.gold.rows:
+            same = len(self.gold.columns) == len(self.predicted.columns)
+            return tuple(range(len(self.gold.columns))) if same else None
+        return table_pair(self.gold, self.predicted, self.policy).shown_columns
+
+    @cached_property
+    def rows(self) -> Sequence[tuple[Hashable, ...]]:
+        """The canonical values of all rows."""
+        return canonical_rows(self.predicted, self.policy)
+
+    def values(self, place: int) -> Numbered:
+        """Return the canonical values of a column."""
+        return [(number, row[place]) for number, row in enumerate(self.rows) if row[place] is not None]
+
+    def names(self, places: Sequence[int]) -> str:
+        """Return the first names of some columns."""
+        return _listed([f"'{self.predicted.columns[place]}'" for place in places], "column")
+
+    def breaks(self, expectation: Expectation, column: _Column, numbers: Sequence[int], why: str = "") -> str:
+        """Return which rows break a rule, with the cell of the first one; empty for none."""
+        if not numbers:
+            return ""
+        more = f", and {pluralize(len(numbers) - 1, 'more row')}" if len(numbers) > 1 else ""
+        first = numbers[0]
+        if not self._shows_cells:
+            return f"row {first + 1:,} breaks it{more}"
+        cell = self.cell(self.predicted.rows[first][column.place])
+        return f"row {first + 1:,} has {_label(expectation.column)} {cell}{why}{more}"
+
+    def cell(self, cell: Cell) -> str:
+        """Return a cell for messages."""
+        return shown_cell(cell, CELL_CHARACTERS)
+
+
+def _only(places: Sequence[int], name: str, side: str) -> int:
+    if len(places) > 1:
+        raise _UnresolvedError(f"{side} has {len(places)} columns '{name}': write the position of one, from 0 on")
+    return places[0]
+
+
+def _label(column: str) -> str:
+    return f"column {column}" if _POSITION.fullmatch(column) else column
+
+
+def _listed(texts: Sequence[str], noun: str) -> str:
+    more = len(texts) - MAX_NAMED
+    return ", ".join(texts[:MAX_NAMED]) + (f" and {pluralize(more, f'more {noun}')}" if more > 0 else "")
+
+
+def _rows(answer: _Answer, expectation: Expectation) -> str:
+    least, most = expectation.value
+    number = len(answer.predicted.rows)
+    fits = (least is None or least <= number) and (most is None or number <= most)
+    return "" if fits else f"the answer has {pluralize(number, 'row')}"
+
+
+def _columns(answer: _Answer, expectation: Expectation) -> str:
+    width, allows_more = len(answer.predicted.columns), answer.policy.extra_columns == "allow"
+    if isinstance(expectation.value, int):
+        fits = width == expectation.value or (allows_more and width > expectation.value)
+        return "" if fits else f"the answer has {pluralize(width, 'column')}"
+    places = [answer.column(name).place for name in expectation.value]
+    if answer.policy.columns == "positional" and places != list(range(len(places))):
+        return f"the columns of the answer are in another order: {answer.names(range(width))}"
+    more = [place for place in range(width) if place not in places]
+    return f"the answer also has {answer.names(more)}" if more and not allows_more else ""
+
+
+def _contains(answer: _Answer, expectation: Expectation) -> str:
+    whole_rows = [row for row in expectation.value if isinstance(row, tuple)]
+    missing: list[Row | Mapping[str, Cell]] = [*_missing_rows(answer, whole_rows)] if whole_rows else []
+    missing += [row for row in expectation.value if isinstance(row, dict) and not _occurs(answer, row)]
+    if not missing:
+        return ""
+    shown = [_shown_row(answer, row) for row in missing]
+    return f"{'no row is' if len(shown) == 1 else 'missing rows:'} {_listed(shown, 'row')}"
+
+
+def _shown_row(answer: _Answer, row: Row | Mapping[str, Cell]) -> str:
+    if isinstance(row, Mapping):
+        return f"{{{', '.join(f'{name}: {answer.cell(cell)}' for name, cell in row.items())}}}"
+    return f"({', '.join(map(answer.cell, row))})"
+
+
+def _missing_rows(answer: _Answer, rows: list[Row]) -> Iterator[Row]:
+    """Yield the whole rows that the answer lacks in the best order of columns; each needs a row of its own."""
+    policy, width, needed = answer.policy, len(answer.predicted.columns), len(rows[0])
+    if needed > width or (needed < width and policy.extra_columns == "reject"):
+        raise _UnresolvedError(
+            f"the answer has {pluralize(width, 'column')}, a row of `contains` {pluralize(needed, 'cell')}"
+        )
+    named = answer.gold if answer.gold is not None and len(answer.gold.columns) == needed else None
+    if named is None and policy.columns == "by_name":
+        policy = replace(policy, columns="positional")
+    stated = Table(columns=(named or answer.predicted).columns[:needed], rows=rows)
+    pair = TablePair(stated, answer.predicted, policy)
+    alignment = pair.alignment
+    if alignment is None:
+        raise _UnresolvedError("the answer lacks a column of gold")
+    for position in pair.unpaired(alignment.columns).gold:
+        yield rows[position]
+
+
+def _occurs(answer: _Answer, row: Mapping[str, Cell]) -> bool:
+    """Return whether a row of the answer has these cells."""
+    columns = [answer.column(name) for name in row]
+    wanted = [canonical_value(cell, column.policy) for cell, column in zip(row.values(), columns, strict=True)]
+    tests = [
+        (column.place, _remembered(partial(is_equal, value, policy=column.policy)))
+        for value, column in zip(wanted, columns, strict=True)
+    ]
+    return any(all(test(values[place]) for place, test in tests) for values in answer.rows)
+
+
+def _remembered(test: Callable[[Hashable], bool]) -> Callable[[Hashable], bool]:
+    """Return a test that is made once for each value."""
+    results: dict[Hashable, bool] = {}
+
+    def remembered(value: Hashable) -> bool:
+        if value not in results:
+            results[value] = test(value)
+        return results[value]
+
+    return remembered
+
+
+def _limit(answer: _Answer, expectation: Expectation, *, wrong: int) -> str:
+    """Check `min` and `max`: `wrong` is the order of a value that breaks it."""
+    column = answer.column(expectation.column)
+    policy = _ordering(column.policy)
+    limit = canonical_value(expectation.value, policy)
+    orders: dict[Hashable, int | None] = {}
+    for _, value in (numbered := answer.values(column.place)):
+        if value not in orders:
+            orders[value] = _order(_dated(value), limit, policy)
+    unordered = [number for number, value in numbered if orders[value] is None]
+    beyond = [number for number, value in numbered if orders[value] in (None, wrong)]
+    why = (
+        f", which cannot be compared with {answer.cell(expectation.value)}" if beyond and beyond[0] in unordered else ""
+    )
+    return _no_values(numbered) or answer.breaks(expectation, column, beyond, why)
+
+
+def _dated(value: Hashable) -> Hashable:
+    """Return the text of a date that is compared as it is written."""
+    match value:
+        case ("moment", str() as text):
+            return text
+    return value
+
+
+def _no_values(numbered: Numbered) -> str:
+    return "" if numbered else "the column has only NULL"
+
+
+def _in(answer: _Answer, expectation: Expectation) -> str:
+    column = answer.column(expectation.column)
+    allowed = [canonical_value(cell, column.policy) for cell in expectation.value]
+    is_allowed = _remembered(lambda value: any(is_equal(value, item, column.policy) for item in allowed))
+    numbered = answer.values(column.place)
+    others = [number for number, value in numbered if not is_allowed(value)]
+    return _no_values(numbered) or answer.breaks(expectation, column, others)
+
+
+def _not_null(answer: _Answer, expectation: Expectation) -> str:
+    column = answer.column(expectation.column)
+    nulls = [number for number, row in enumerate(answer.rows) if row[column.place] is None]
+    return answer.breaks(expectation, column, nulls)
+
+
+def _unique(answer: _Answer, expectation: Expectation) -> str:
+    column = answer.column(expectation.column)
+    numbered = answer.values(column.place)
+    first: dict[Hashable, int] = {}
+    repeated = [number for number, value in numbered if first.setdefault(value, number) != number]
+    why = f", as row {first[answer.rows[repeated[0]][column.place]] + 1:,} has" if repeated else ""
+    return _no_values(numbered) or answer.breaks(expectation, column, repeated, why)
+
+
+def _matches(answer: _Answer, expectation: Expectation) -> str:
+    column, pattern = answer.column(expectation.column), expectation.value
+    if column.policy.case == "ignore":
+        pattern = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
+    cells = [(number, row[column.place]) for number, row in enumerate(answer.predicted.rows)]
+    texts = [(number, _text(cell, column.policy)) for number, cell in cells if cell is not None]
+    others = [number for number, text in texts if len(text) > MAX_MATCHED or not pattern.fullmatch(text)]
+    is_long = bool(others) and len(dict(texts)[others[0]]) > MAX_MATCHED
+    why = f", longer than {MAX_MATCHED:,} characters" if is_long else ""
+    return _no_values(texts) or answer.breaks(expectation, column, others, why)
+
+
+def _text(cell: Cell, policy: Policy) -> str:
+    match cell:
+        case str():
+            text: str = cell
+        case IRI(iri):
+            text = iri
+        case Literal(lexical):
+            text = lexical
+        case _:
+            text = shown_cell(cell, MAX_MATCHED + 1)
+    return " ".join(text.split()) if policy.whitespace == "ignore" else text
+
+
+def _order(x: Hashable, y: Hashable, policy: Policy) -> int | None:
+    """Return -1, 0 or 1 if a canonical value is before, equal to or behind another one; None without an order."""
+    x, y = read_text(x, policy), read_text(y, policy)
+    x, y = (quantity_of(value) if is_comparable(value) else value for value in (x, y))
+    if isinstance(x, int | float | Decimal) and isinstance(y, int | float | Decimal):
+        return 0 if is_close(x, y, policy) else _sign(x, y)
+    if isinstance(x, Temporal) and isinstance(y, Temporal):
+        return _temporal_order(x, y)
+    if isinstance(x, str) and isinstance(y, str):
+        return _sign(x, y)
+    return None
+
+
+def _temporal_order(x: Temporal, y: Temporal) -> int | None:
+    """Return the order of two moments, times or durations; a date is compared with the day of a moment."""
+    kinds = {x.kind, y.kind}
+    if kinds == {"date", "datetime"}:
+        return _sign(x.seconds // DAY, y.seconds // DAY)
+    if len(kinds) > 1 or (x.months != y.months and (x.seconds, x.fraction) != (y.seconds, y.fraction)):
+        return None
+    keys = [(value.months, value.seconds, value.fraction) for value in (x, y)]
+    if x.negative or y.negative:
+        return _sign(not x.negative, not y.negative) or _sign(keys[1], keys[0])
+    return _sign(*keys)
+
+
+def _sign(x: Any, y: Any) -> int:
+    return int(x > y) - int(x < y)
+
+
+_CHECKS: Mapping[Rule, Callable[[_Answer, Expectation], str]] = {
+    "rows": _rows,
+    "columns": _columns,
+    "contains": _contains,
+    "min": partial(_limit, wrong=-1),
+    "max": partial(_limit, wrong=1),
+    "in": _in,
+    "not_null": _not_null,
+    "unique": _unique,
+    "matches": _matches,
+}
