@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value
 from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
@@ -38,6 +38,22 @@ class TieQuery:
     is_ranked: bool = False
     max_rows: int | None = None
     notes: tuple[str, ...] = ()
+
+
+class MadeQueries(Sequence[TieQuery]):
+    """Queries that are made when they are asked for: few plans need any, and most of these the first one only."""
+
+    def __init__(self, make: Callable[[], Iterator[TieQuery]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[TieQuery]:
+        return self._make()
+
+    def __getitem__(self, places: Any) -> Any:
+        return [*self._make()][places]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._make())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +109,7 @@ class OpenQuery(Protocol):
 
     @property
     def fixed_columns(self) -> tuple[int, ...] | None:
-        """Output columns that no choice changes; None where a choice may change how many rows there are."""
+        """Output columns that no choice changes; None where a choice may change which rows there are."""
 
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that make the choices towards `predicted`; `gold` is the answer of the query.

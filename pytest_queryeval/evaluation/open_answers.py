@@ -63,11 +63,17 @@ def resolve_row_order(
     return (strict if ties is None else replace(gold, ties=ties)), notes
 
 
+def is_cut(gold: Table) -> bool:
+    """Return whether a LIMIT of gold cuts through rows that tie, or none of them are known."""
+    return gold.ties is None or any(len(tie.rows) > tie.size for tie in gold.ties)
+
+
 def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
-    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
-    gold = project(gold, policy.gold_columns) if is_cut else gold
-    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
+    if gold.ties is None or not is_cut(gold):
+        return False
+    gold = project(gold, policy.gold_columns)
+    if execution_accuracy(gold, predicted, policy=policy) != 1.0:
         return False
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
 
@@ -86,7 +92,7 @@ def may_be_equal(query: OpenQuery, gold: Table, predicted: Table, policy: Policy
         return False
     if not query.fixed_columns or policy.gold_columns:
         return True
-    in_any_column = replace(policy, columns="any", extra_columns="allow", row_order="ignore")
+    in_any_column = replace(policy, columns="any", extra_columns="allow")
     return execution_accuracy(project(gold, query.fixed_columns), predicted, policy=in_any_column) == 1.0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.ties import GuidedQuery, OrderPlan
+from pytest_queryeval.comparison.ties import GuidedQuery, MadeQueries, OrderPlan, TieQuery
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -31,6 +31,7 @@ from pytest_queryeval.evaluation.open_answers import (
     MAX_TRIES,
     depends_on_tie,
     has_columns_of,
+    is_cut,
     likely_alignments,
     may_be_equal,
     resolve_row_order,
@@ -303,11 +304,12 @@ class Scoring:
         if query is None or not may_be_equal(query, answer, predicted, settings.policy):
             return None
         choices, number = "; ".join(query.choices), 0
+        may_be_cut = query.fixed_columns is None or is_cut(answer)
         for guided in query.guided(answer, predicted, likely_alignments(answer, predicted, settings.policy)):
             if number >= (MAX_TRIES if self._is_gold_local else 1):
                 break
             number += 1
-            table = self._answer_to(guided, predicted)
+            table = self._answer_to(guided, predicted, may_be_cut=may_be_cut)
             if table is None:
                 continue
             if execution_accuracy(table, predicted, policy=settings.policy) == 1.0:
@@ -330,8 +332,11 @@ class Scoring:
         source = self._gold_case.settings.source
         return source is not None and is_local(source)
 
-    def _answer_to(self, guided: GuidedQuery, predicted: Table) -> Table | None:
-        """Return another answer of gold, with the columns that count and the order of its rows; None if it fails."""
+    def _answer_to(self, guided: GuidedQuery, predicted: Table, *, may_be_cut: bool) -> Table | None:
+        """Return another answer of gold, with the columns that count and the order of its rows; None if it fails.
+
+        With `may_be_cut`, a LIMIT of its top level, if there is one, may cut through rows that tie.
+        """
         policy, kind = self._case.settings.policy, KINDS[self._case.settings.kind]
         answer = self._table_of_gold(guided.text)
         if isinstance(answer, str):
@@ -340,8 +345,12 @@ class Scoring:
             answer = with_collections(answer, predicted, guided)
 
         def read_plan() -> OrderPlan | None:
-            own_plan = kind.order_plan(self._whole_gold.query or "", answer, self._gold_case)
-            return own_plan and kind.order_plan(guided.text, answer, self._gold_case)
+            plan = kind.order_plan(self._whole_gold.query or "", answer, self._gold_case)
+            return plan and replace(plan, limited=plan.limited and may_be_cut, queries=MadeQueries(tie_queries))
+
+        def tie_queries() -> Iterator[TieQuery]:
+            plan = kind.order_plan(guided.text, answer, self._gold_case)
+            return iter(() if plan is None else plan.queries)
 
         table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)
         return project(table, policy.gold_columns)

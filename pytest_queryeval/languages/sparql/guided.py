@@ -74,11 +74,10 @@ class OpenSparqlQuery:
 
     @property
     def fixed_columns(self) -> tuple[int, ...] | None:
-        """Output columns that no choice changes; None where a choice may change how many rows there are."""
+        """Output columns that no choice changes; None where a choice may change which rows there are."""
         if self._limited:
             return None
-        is_cut = self._tree.limit or self._tree.offset
-        return () if is_cut else tuple({*range(len(self._tree.items))} - {it.column for it in self._collections})
+        return tuple({*range(len(self._tree.items))} - {it.column for it in self._collections})
 
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that settle the choices in favour of a predicted answer.

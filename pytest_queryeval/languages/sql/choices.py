@@ -50,7 +50,7 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
 
 
 def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
-    """Return output columns that no choice changes; None where choices may change how many rows there are."""
+    """Return output columns that no choice changes; None where choices may change which rows there are."""
     select = top_query(tree)
     if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
         return None
@@ -62,7 +62,19 @@ def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...]
     if not chosen <= set().union(*items):
         return None
     is_cut = select.args.get("limit") is not None or select.args.get("offset") is not None
-    return () if is_cut else tuple(column for column, nodes in enumerate(items) if not nodes & chosen)
+    changed = [place for place, nodes in enumerate(items) if nodes & chosen]
+    if is_cut and any(is_sorted_by(select, place) for place in changed):
+        return None
+    return tuple(place for place in range(len(items)) if place not in changed)
+
+
+def is_sorted_by(select: exp.Query, place: int) -> bool:
+    """Return whether ORDER BY has the item at a place, from 0, by its number, its name or ALL."""
+    order = select.args.get("order")
+    names = {"all", str(place + 1), *(item.alias_or_name.lower() for item in select.selects[place : place + 1])}
+    return order is not None and any(
+        part.name.lower() in names for part in order.find_all(exp.Column, exp.Literal, exp.Var)
+    )
 
 
 def top_query(tree: exp.Expr) -> exp.Expr:

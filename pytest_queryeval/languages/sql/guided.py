@@ -32,6 +32,7 @@ from pytest_queryeval.languages.sql.choices import (
     fixed_columns,
     group_keys,
     is_grouped,
+    is_sorted_by,
     own_nodes,
     picks,
     sorting_of,
@@ -255,7 +256,7 @@ class OpenSqlQuery:
         self._pairs[id(select)].append((expression, output))
         names = self._columns.names(select)
         item_name = (self._columns.items(select) or ())[place][0]
-        is_free = is_free and not select.args.get("distinct") and not _is_sorted_by(select, place)
+        is_free = is_free and not select.args.get("distinct") and not is_sorted_by(select, place)
         call = call_within(expression)
         if isinstance(call, COLLECTIONS):
             self._collected[id(call)].append(output if is_free and not _reads(select, {item_name}, expression) else -1)
@@ -448,13 +449,6 @@ class OpenSqlQuery:
 
 
 # What a query reads
-
-
-def _is_sorted_by(select: exp.Select, place: int) -> bool:
-    """Return whether ORDER BY has the item at a place, from 0, by its number or by ALL."""
-    order = select.args.get("order")
-    keys = [key.this.sql().upper() for key in order.expressions] if order is not None else []
-    return not {"ALL", str(place + 1)}.isdisjoint(keys)
 
 
 def _reads(select: exp.Select, names: AbstractSet[str], item: exp.Expr, source: exp.Expr | None = None) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
 
 from sqlglot import exp
 
-from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, MadeQueries, OrderPlan, TieQuery
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.clauses import Clauses, place_of, ranked_key, read_clauses
 
@@ -19,22 +18,6 @@ RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
 _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\b(?:limit|offset|fetch|top)\b", re.IGNORECASE)
-
-
-class _Queries(Sequence[TieQuery]):
-    """Queries that are made when they are asked for: few plans need any, and most of these the first one only."""
-
-    def __init__(self, make: Callable[[], Iterator[TieQuery]]) -> None:
-        self._make = make
-
-    def __iter__(self) -> Iterator[TieQuery]:
-        return self._make()
-
-    def __getitem__(self, places: Any) -> Any:
-        return [*self._make()][places]
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._make())
 
 
 @lru_cache(maxsize=1024)
@@ -51,8 +34,8 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         plan = _plan_of_tree(trees[0], columns, row_count, dialect)
         if plan is None or clauses is None:
             return plan
-        of_text = _Queries(partial(_text_queries, clauses, plan, columns, row_count))
-        return replace(plan, queries=_Queries(partial(chain, of_text, plan.queries)))
+        of_text = MadeQueries(partial(_text_queries, clauses, plan, columns, row_count))
+        return replace(plan, queries=MadeQueries(partial(chain, of_text, plan.queries)))
     if statements.error is None and not any(isinstance(tree, exp.Values | exp.Pivot) for tree in statements.trees):
         return None  # no query, or several
     if clauses is None:
@@ -69,7 +52,7 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         queries=(),
         keys=tuple(place for place in places if place is not None) if places and None not in places else None,
     )
-    return replace(plan, queries=_Queries(partial(_text_queries, clauses, plan, columns, row_count)))
+    return replace(plan, queries=MadeQueries(partial(_text_queries, clauses, plan, columns, row_count)))
 
 
 def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
@@ -125,7 +108,7 @@ def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dia
     plan = OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=(), keys=keys)
     if offset is None:  # an expression
         return plan
-    return replace(plan, queries=_Queries(partial(_tree_queries, tree, plan, columns, row_count, dialect)))
+    return replace(plan, queries=MadeQueries(partial(_tree_queries, tree, plan, columns, row_count, dialect)))
 
 
 def _tree_queries(
