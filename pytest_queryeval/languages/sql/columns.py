@@ -255,7 +255,7 @@ class Columns:
         if query is None:
             columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
             return FromItem(node, None if columns is None else dict.fromkeys(columns))
-        select = query.this if isinstance(query, exp.Subquery | exp.CTE) else None
+        select = query.this if isinstance(query, exp.Subquery | exp.CTE | exp.Lateral) else None
         while isinstance(select, exp.SetOperation | exp.Subquery):
             select = select.this
         if not isinstance(select, exp.Select) or id(select) in self._open:

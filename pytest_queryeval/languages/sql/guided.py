@@ -41,14 +41,17 @@ from pytest_queryeval.languages.sql.choices import (
 )
 from pytest_queryeval.languages.sql.columns import Columns, FromItem, Names, find_cte
 from pytest_queryeval.languages.sql.order import expanded
-from pytest_queryeval.languages.sql.sortable import arms_of, ordered, sortable_choices, value_of_row
+from pytest_queryeval.languages.sql.sortable import ROWS, arms_of, ordered, sortable_choices, value_of_row
 
 Pair: TypeAlias = tuple[exp.Expr, int]  # an expression of a SELECT, and the output column that has its values
+Use: TypeAlias = tuple[tuple[str, ...], int]  # the aliases by which a SELECT is read, and the output of an aggregate
 Way: TypeAlias = Literal["as predicted", "ascending", "descending"]
 WAYS: tuple[Way, ...] = get_args(Way)
 MAX_CELLS = 1_000  # of the predicted answer, as literals in a query
 MAX_CHOICES = 20
+NO_AGGREGATE = -1
 FUNCTIONS = ("string_agg", "group_concat", "array_agg", "list")
+_OF_ROWS = (exp.Min, exp.Max, exp.Sum, exp.Avg)  # aggregates whose value may be that of a row
 _SYNONYMS = (
     ("string_agg", "group_concat", "listagg"),
     ("array_agg", "list"),
@@ -99,6 +102,18 @@ def _open_query(query: str, dialect: str, schema: Schema) -> OpenSqlQuery | None
     return None if reading is None else OpenSqlQuery(reading, dialect, schema)
 
 
+class _Readable(NamedTuple):
+    """What the keys of a choice may read: expressions with the values of output columns, and all columns.
+
+    `uses` are those of each way in which the answer reads the SELECT, `values` the expressions with the value that the
+    choice takes there.
+    """
+
+    uses: list[list[Pair]]
+    values: list[Pair | None]
+    others: list[exp.Expr]
+
+
 class _Element(NamedTuple):
     """What a collection that is an output column collects, as an expression of the SELECT that decides its order."""
 
@@ -119,33 +134,49 @@ class _Answer(NamedTuple):
         by_output = {output: expression for expression, output in reversed(pairs) if output in self.alignment}
         return [(expression, output) for output, expression in by_output.items()]
 
-    def rows(self, outputs: Sequence[int]) -> list[Row]:
-        """Return the different predicted values of output columns, as many as may stand in a query."""
-        places = [self.alignment[output] for output in outputs]
-        limit = MAX_CELLS // max(len(places), 1)
-        rows = dict.fromkeys(tuple([row[place] for place in places]) for row in self.predicted.rows[:limit])
-        types = [{_type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]} for output in outputs]
-        return [row for row in rows if all(map(_is_comparable, row, types))] if outputs else []
+    def rows(self, *uses: Sequence[int]) -> dict[tuple[int, Row], int]:
+        """Return the different predicted values of output columns, as many as may stand in a query, with their places.
 
-    def preference(self, pairs: Sequence[Pair], *, by_place: bool) -> exp.Expr | None:
-        """Return a key that is less for rows whose values a predicted row has, `by_place` less for earlier ones."""
-        known = self.known(pairs)
-        rows = self.rows([output for _, output in known])
-        return _case(known, {row: place if by_place else 0 for place, row in enumerate(rows)}, len(rows))
+        `uses` are the output columns of each way in which the answer reads a SELECT. The values have the number of one.
+        """
+        limit = MAX_CELLS // max(sum(map(len, uses)), 1)
+        types = {
+            output: {_type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]}
+            for output in chain.from_iterable(uses)
+        }
+        found: dict[tuple[int, Row], int] = {}
+        for number, outputs in enumerate(uses):
+            for row in self.predicted.rows[:limit] if outputs else ():
+                values = tuple([row[self.alignment[output]] for output in outputs])
+                if all(_is_comparable(value, types[output]) for value, output in zip(values, outputs, strict=True)):
+                    found.setdefault((number, values), len(found))
+        return found
+
+    def preference(self, uses: Sequence[Sequence[Pair]], *, by_place: bool) -> exp.Expr | None:
+        """Return a key that is less for rows whose values a predicted row has, `by_place` less for earlier ones.
+
+        Of several uses, which may want different rows in one order, earlier ones always come first.
+        """
+        known = [*map(self.known, uses)]
+        rows = self.rows(*([output for _, output in pairs] for pairs in known))
+        by_place = by_place or len(known) > 1
+        return _case([(_has(known[at], row), by_place * place) for (at, row), place in rows.items()], len(rows))
 
     def number(self, pairs: Sequence[Pair], output: int) -> exp.Expr | None:
         """Return a key that is the number which a predicted row with the values of a row has in an output column."""
         known = [pair for pair in self.known(pairs) if pair[1] != output]
-        rows = self.rows([*(place for _, place in known), output]) if known and output in self.alignment else []
-        numbers = {row[:-1]: row[-1] for row in reversed(rows) if isinstance(row[-1], int)}
-        return _case(known, numbers, max(numbers.values(), default=0) + 1)
+        rows = self.rows([*(place for _, place in known), output]) if known and output in self.alignment else {}
+        numbers = {row[:-1]: row[-1] for _, row in reversed(rows) if isinstance(row[-1], int)}
+        return _case(
+            [(_has(known, row), number) for row, number in numbers.items()], max(numbers.values(), default=0) + 1
+        )
 
     def place(self, pairs: Sequence[Pair], element: _Element) -> exp.Expr | None:
         """Return a key that is the place of an element in the collection of the predicted row with a row's values."""
         if element.output not in self.alignment:
             return None
         known = [pair for pair in self.known(pairs) if pair[1] != element.output]
-        rows = set(self.rows([output for _, output in known])) if known else {()}
+        rows = {row for _, row in self.rows([output for _, output in known])} if known else {()}
         places: dict[Row, int] = {}
         for row in self.predicted.rows:
             others = tuple([row[self.alignment[output]] for _, output in known])
@@ -158,7 +189,14 @@ class _Answer(NamedTuple):
             ):
                 places = {(*others, str(value)): place for place, value in enumerate(cells)} | places
         text = exp.cast(element.expression.copy(), exp.DataType.build("text"))
-        return _case([*known, (text, element.output)], places, len(places))
+        pairs = [*known, (text, element.output)]
+        return _case([(_has(pairs, row), place) for row, place in places.items()], len(places))
+
+    def total(self, output: int) -> int | float | Decimal | None:
+        """Return the number in an output column of the only predicted row."""
+        cells = [row[self.alignment[output]] for row in self.predicted.rows[:2] if output in self.alignment]
+        cell = cells[0] if len(cells) == 1 else None
+        return cell if _type_name(cell) == "number" and isinstance(cell, int | float | Decimal) else None
 
     def cells(self, columns: Sequence[exp.Expr], dialect: str) -> exp.Expr | None:
         """Return how many of a row's cells the predicted answer has anywhere, as texts."""
@@ -185,18 +223,23 @@ class OpenSqlQuery:
         self._tree = reading.tree.copy()
         self._choices = sortable_choices(self._tree, dialect, schema.tables)
         self._columns = Columns(schema.tables, dialect)
-        self._pairs: defaultdict[int, list[Pair]] = defaultdict(list)  # by the SELECT
+        self._pairs: defaultdict[int, defaultdict[Use, list[Pair]]] = defaultdict(
+            lambda: defaultdict(list)
+        )  # by SELECT
         self._elements: defaultdict[int, list[_Element]] = defaultdict(list)  # by the call, or the SELECT that it reads
         self._numbers: defaultdict[int, list[int]] = defaultdict(list)  # outputs that number its rows, by the SELECT
         self._picked: set[int] = set()  # outputs that are of one row of a group, not the same for all of its rows
         self._origins: dict[Column, int] = {}
+        self._totals: dict[int, exp.Expr] = {}  # the aggregates of all rows, by the output
+        self._total_origins: dict[Column, int] = {}
         self._collected: defaultdict[int, list[int]] = defaultdict(list)  # outputs by the call; -1 where not free
         self._width = 0
-        for select in arms_of(self._tree):
+        for number, select in enumerate(arms_of(self._tree)):
             items = self._columns.items(select) or ()
             self._width = len(items)
             for output, (_, item) in enumerate(items):
-                self._trace(select, output, item, output, is_free=select is top_query(self._tree))
+                is_free = select is top_query(self._tree)
+                self._trace(select, output, item, output, ((str(number),), NO_AGGREGATE), is_free=is_free)
         self._collections = dict(self._read_collections())
         self._readable = [self._read_by(choice) for choice in self._choices]
         self._orders = [_order_of(choice) for choice in self._choices]
@@ -247,13 +290,15 @@ class OpenSqlQuery:
 
     # What has the values of the answer
 
-    def _trace(self, select: exp.Select, place: int, expression: exp.Expr, output: int, *, is_free: bool) -> None:
+    def _trace(
+        self, select: exp.Select, place: int, expression: exp.Expr, output: int, use: Use, *, is_free: bool
+    ) -> None:
         """Note the expressions, of this SELECT and of those that it reads, that have the values of an output column.
 
         `place` is that of the item which is the expression or depends on it. With `is_free`, it is the expression, and
         no other part of the query depends on its value.
         """
-        self._pairs[id(select)].append((expression, output))
+        self._pairs[id(select)][use].append((expression, output))
         names = self._columns.names(select)
         item_name = (self._columns.items(select) or ())[place][0]
         is_free = is_free and not select.args.get("distinct") and not is_sorted_by(select, place)
@@ -266,7 +311,7 @@ class OpenSqlQuery:
             )
         elif isinstance(call, exp.Subquery) and isinstance(inner := call.this, exp.Select):
             is_free = is_free and not is_grouped(select) and not _reads(select, {item_name}, expression)
-            self._trace(inner, 0, inner.expressions[0].unalias(), output, is_free=is_free)
+            self._trace(inner, 0, inner.expressions[0].unalias(), output, use, is_free=is_free)
             return
         elif isinstance(expression, exp.Window) and isinstance(call, exp.RowNumber):
             for inner in names.sources.values():
@@ -275,20 +320,59 @@ class OpenSqlQuery:
         if picks(call):
             self._picked.add(output)
             value, is_free = _argument(call), False
+        elif isinstance(call, _OF_ROWS) and value.find(exp.AggFunc) and not value.find(exp.Window):
+            value, use, is_free = _value_of_rows(call), (use[0], output), False
+            if select.args.get("group") is None:
+                self._totals[output] = call
         if (read := self._source_of(select, value)) is None:
             return
         alias, columns = read
-        source = names.sources[alias]
+        is_free = is_free and value is columns[0] and not is_grouped(select)
+        is_free = is_free and not _reads(
+            select, {item_name, value.name.lower(), alias}, value, names.sources[alias].node
+        )
+        self._trace_source(select, alias, columns, value, output, use, is_free=is_free)
+        if isinstance(value, exp.Column) and use[1] == NO_AGGREGATE:
+            self._trace_equal(select, alias, value, output, use)
+
+    def _trace_equal(self, select: exp.Select, alias: str, value: exp.Column, output: int, use: Use) -> None:
+        """Note what has the value of a column in other items of FROM, and in queries whose value a column equals."""
+        names = self._columns.names(select)
+        table = names.sources[alias].node
+        for column, other in _comparisons(select):
+            if names.find(column.table.lower(), column.name.lower()) != (names, alias):
+                continue
+            if isinstance(other, exp.Select):
+                for twin, _ in _through(table, column, other.expressions[0].unalias(), value, output):
+                    self._trace(other, 0, twin, output, use, is_free=False)
+            elif (found := names.find(other.table.lower(), other.name.lower())) is not None and found[0] is names:
+                for twin, _ in _through(table, column, other, value, output):
+                    columns = [*_own_part(twin).find_all(exp.Column)]
+                    self._trace_source(select, found[1], columns, twin, output, use, is_free=False)
+
+    def _trace_source(
+        self,
+        select: exp.Select,
+        alias: str,
+        columns: Sequence[exp.Column],
+        value: exp.Expr,
+        output: int,
+        use: Use,
+        *,
+        is_free: bool,
+    ) -> None:
+        """Note the expressions of an item of FROM that have a value, which is that of some of its columns."""
+        source = self._columns.names(select).sources[alias]
         if source.select is None:
-            if value is columns[0]:
-                self._origins[source.node.name.lower(), value.name.lower()] = output
+            if isinstance(value, exp.Column):
+                origins = self._origins if use[1] == NO_AGGREGATE else self._total_origins
+                origins[source.node.name.lower(), value.name.lower()] = output
             return
         if (inner_value := _value_behind(source, value, columns)) is None:
             return
-        is_free = is_free and value is columns[0] and not is_grouped(select) and self._is_read_once(source)
-        is_free = is_free and not _reads(select, {item_name, value.name.lower(), alias}, value, source.node)
         inner_place = [*(source.columns or {})].index(columns[0].name.lower())
-        self._trace(source.select, inner_place, inner_value, output, is_free=is_free)
+        is_free = is_free and self._is_read_once(source)
+        self._trace(source.select, inner_place, inner_value, output, ((*use[0], alias), use[1]), is_free=is_free)
 
     def _trace_element(self, select: exp.Select, node: exp.Expr, element: _Element) -> None:
         """Note the expressions, of a collection in a SELECT and of the SELECTs that it reads, that have its elements.
@@ -307,9 +391,9 @@ class OpenSqlQuery:
     def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
         """Return the item of FROM that all columns of an expression are of, by its alias, and these columns."""
         names = self._columns.names(select)
-        columns = [
-            column for column in value.find_all(exp.Column) if value.find(exp.AggFunc, exp.Query, exp.Window) is None
-        ]
+        value = _own_part(value)
+        is_plain = value.find(exp.AggFunc, exp.Query, exp.Window) is None
+        columns = [*value.find_all(exp.Column)] if is_plain else []
         matches = [names.find(column.table.lower(), column.name.lower()) for column in columns]
         is_of_one = bool(columns) and all(column.name for column in columns) and matches == matches[:1] * len(matches)
         if not is_of_one or matches[0] is None or matches[0][0] is not names:
@@ -344,47 +428,93 @@ class OpenSqlQuery:
 
     # Keys
 
-    def _read_by(self, choice: Choice) -> tuple[list[Pair], Sequence[exp.Expr]]:
-        """Return what the keys of a choice may read: expressions with the values of output columns, and all columns."""
+    def _uses(self, select: exp.Query) -> list[list[Pair]]:
+        """Return the expressions of a SELECT with the values of output columns, for each way in which it is read.
+
+        Those from which the answer has an aggregate come before those that are the same for a group.
+        """
+        pairs = self._pairs[id(select)]
+        of_rows = [pairs[use] + pairs.get((use[0], NO_AGGREGATE), []) for use in pairs if use[1] != NO_AGGREGATE]
+        return [*of_rows, *(pairs[use] for use in pairs if use[1] == NO_AGGREGATE)]
+
+    def _read_by(self, choice: Choice) -> _Readable:
+        """Return what the keys of a choice may read."""
         query = choice.query
         assert isinstance(query, exp.Select)
         reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on", "sorted input")
         hidden = (exp.Window, exp.Query) if reads_groups else (exp.Window, exp.Query, exp.AggFunc)
-        pairs = [(item, output) for item, output in self._pairs[id(query)] if item.find(*hidden) is None]
-        if reads_groups:
-            items = [*group_keys(query), *(item.unalias() for item in query.expressions)]
-            return pairs, list({item.sql(): item for item in items if item.find(*hidden) is None}.values())
-        names = self._columns.names(query)
-        columns = [*_columns_of(names)]
-        known = {output for _, output in pairs}
-        for column in columns:
-            origin = self._columns.origin(names, column.table.lower(), column.name.lower())
-            if origin is not None and (output := self._origins.get(origin)) is not None and output not in known:
-                pairs.append((column, output))
-        return pairs, columns or [item for item, _ in pairs]
+        values = [self._value(choice, use) for use in self._uses(query)] or [None]
+        uses = [[pair for pair in use if _own_part(pair[0]).find(*hidden) is None] for use in self._uses(query)] or [[]]
+        others = [*group_keys(query), *(item.unalias() for item in query.expressions)]
+        if not reads_groups:
+            names = self._columns.names(query)
+            columns = [*_columns_of(names)]
+            known = {output for use in uses for _, output in use}
+            read = {item.name.lower() for use in uses for item, _ in use}
+            for column in columns:
+                origin = self._columns.origin(names, column.table.lower(), column.name.lower())
+                if origin is None or column.name in read:
+                    continue
+                if (output := self._total_origins.get(origin)) is not None:
+                    uses.append([(column, output)])
+                if (output := self._origins.get(origin)) is not None and output not in known:
+                    uses = [[*use, (column, output)] for use in uses]
+            others = columns or [item for use in uses for item, _ in use]
+        outer = [*self._outer_pairs(query)]
+        return _Readable(
+            [use + outer for use in uses],
+            values,
+            list({item.sql(): item for item in others if item.find(*hidden) is None}.values()),
+        )
+
+    def _outer_pairs(self, query: exp.Select) -> Iterator[Pair]:
+        """Yield expressions of the SELECT around a correlated query that have the values of output columns.
+
+        They are the columns by which it is correlated, or depend on these alone: so the query chooses alike for rows
+        that have the same ones.
+        """
+        own = {id(node) for node in query.find_all(exp.Select)}
+        for column in query.find_all(exp.Column):
+            found = self._columns.find(column)
+            if found is None or id(found[0].select) in own:
+                continue
+            names, alias = found
+            sides = [column.parent.this, column.parent.expression] if isinstance(column.parent, exp.EQ) else []
+            inner = [side for side in sides if side is not column and isinstance(side, exp.Column)]
+            inner = [side for side in inner if self._columns.names_at(side) is self._columns.names(query)]
+            for item, output in chain.from_iterable(self._uses(names.select)[:1]):
+                if isinstance(item, exp.Column) and names.find(item.table.lower(), item.name.lower()) == found:
+                    yield from _through(names.sources[alias].node, column, inner[0] if inner else column, item, output)
 
     def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[list[exp.Ordered]]:
         """Return the sort keys of each choice, none of those of one kind."""
         return [
-            [] if choice.kind == without else self._keys(choice, pairs, others, way, answer)
-            for choice, (pairs, others) in zip(self._choices, self._readable, strict=True)
+            [] if choice.kind == without else self._keys(choice, readable, way, answer)
+            for choice, readable in zip(self._choices, self._readable, strict=True)
         ]
 
-    def _keys(
-        self, choice: Choice, pairs: Sequence[Pair], others: Sequence[exp.Expr], way: Way, answer: _Answer
-    ) -> list[exp.Ordered]:
-        """Return the sort keys of a choice that reads these expressions, the most important one first."""
-        of_groups = [pair for pair in pairs if pair[1] not in self._picked]
+    def _keys(self, choice: Choice, readable: _Readable, way: Way, answer: _Answer) -> list[exp.Ordered]:
+        """Return the sort keys of a choice, the most important one first."""
+        uses, values, others = readable
+        of_groups = [pair for pair in uses[0] if pair[1] not in self._picked]
         places = [answer.place(of_groups, element) for element in self._elements[id(choice.node)]]
-        numbers = [answer.number(pairs, output) for output in self._numbers[id(choice.node)]]
-        keys = [ordered(key) for key in (*places, *numbers) if key is not None]
-        preferences = [pairs]
+        numbers = [answer.number(use, output) for output in self._numbers[id(choice.node)] for use in uses[:1]]
+        totals = [
+            self._total_key(choice, *pair, answer) for pair in chain.from_iterable(uses) if pair[1] in self._totals
+        ]
+        keys = [ordered(key) for key in (*places, *numbers, *totals) if key is not None]
+        preferences = [uses]
         if isinstance(call_within(choice.node), exp.RowNumber):
-            numbered = (output for item, output in self._pairs[id(choice.query)] if item is choice.node)
-            keys += [ordered(key) for output in numbered if (key := answer.number(pairs, output)) is not None]
-        elif (value := self._value(choice)) is not None:
+            for use, raw in zip(uses, self._uses(choice.query), strict=False):
+                numbered = (output for item, output in raw if item is choice.node)
+                keys += [ordered(key) for output in numbered if (key := answer.number(use, output)) is not None]
+        elif any(value is not None for value in values):
             same = {key.sql().lower() for key in _group_of(choice)}
-            preferences = [[value, *pairs], [value, *(pair for pair in pairs if pair[0].sql().lower() in same)]]
+            valued = [(value, use) for value, use in zip(values, uses, strict=False) if value is not None]
+            preferences = [
+                [[value, *use] for value, use in valued],
+                [[value, *(pair for pair in use if pair[0].sql().lower() in same)] for value, use in valued],
+            ]
         avoids = choice.query.find_ancestor(exp.Not, exp.NEQ, exp.Except) is not None
         is_last_first = isinstance(call_within(choice.node), exp.Last | exp.LastValue) != avoids
         for preferred in preferences:
@@ -395,18 +525,35 @@ class OpenSqlQuery:
         count = answer.cells(others, self._dialect)
         return keys if count is None else [*keys, ordered(count, is_descending=not is_last_first)]
 
-    def _value(self, choice: Choice) -> Pair | None:
+    def _value(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
         """Return the item that has the call of a window or an aggregate, with the value of a row in its place."""
         call = choice.node
-        if isinstance(call, COLLECTIONS):
+        if isinstance(call_within(call), (*COLLECTIONS, exp.RowNumber)):
             return None
         while isinstance(call.parent, WRAPPERS):
             call = call.parent
-        for item, output in self._pairs[id(choice.query)] if choice.kind in ("window", "aggregate") else ():
+        for item, output in use if choice.kind in ("window", "aggregate") else ():
             if any(node is call for node in item.walk()):
                 value = _with(item, [call], [_argument(choice.node)])
                 return (value, output) if value.find(exp.Window, exp.AggFunc, exp.Query) is None else None
         return None
+
+    def _total_key(self, choice: Choice, value: exp.Expr, output: int, answer: _Answer) -> exp.Expr | None:
+        """Return a key that is less for rows with which an aggregate of the rows that LIMIT takes is as predicted."""
+        call, total = self._totals[output], answer.total(output)
+        if total is None or choice.kind != "limit":
+            return None
+        if isinstance(call, exp.Min | exp.Max):
+            beyond = exp.LT if isinstance(call, exp.Min) else exp.GT
+            outside = beyond(this=value.copy(), expression=exp.convert(total))
+            return _case([(_equals(value, total), 0), (outside, 2)], 1)
+        number = _number(choice.query.args["limit"].expression)
+        own_keys = _own_keys(choice.query)
+        if not number or own_keys is None or choice.query.args.get("offset") is not None:
+            return None
+        if isinstance(call, exp.Avg):
+            total = total * number
+        return _missing_in_total(value, exp.convert(total), number, own_keys)
 
     def _first_place(self, choice: Choice) -> int:
         """Return the first place in its order of which a choice takes a row; 1 for values of windows."""
@@ -505,6 +652,46 @@ def _columns_of(names: Names) -> Iterator[exp.Column]:
             )
 
 
+def _through(
+    table: exp.Expr, column: exp.Column, twin: exp.Expr, item: exp.Column, output: int
+) -> Iterator[tuple[exp.Expr, int]]:
+    """Yield what has the value of an output column that a table has, from a twin of another one of its columns.
+
+    It is the twin itself, or IN with a query of the twin and the output column, of which `_equals` makes a condition.
+    """
+    if item.name.lower() == column.name.lower():
+        yield twin.copy(), output
+    elif isinstance(table, exp.Table) and find_cte(table) is None:
+        read = [exp.column(part.this.copy(), table=ROWS) for part in (column, item)]
+        named = exp.Table(**{**table.copy().args, "alias": exp.to_identifier(ROWS), "joins": None})
+        yield exp.In(this=twin.copy(), query=exp.select(*read).from_(named).subquery()), output
+
+
+def _own_part(expression: exp.Expr) -> exp.Expr:
+    """Return an expression without the query through which it has its value."""
+    plain = expression.unnest()
+    return plain.this if isinstance(plain, exp.In) and plain.args.get("query") is not None else expression
+
+
+def _comparisons(select: exp.Select) -> Iterator[tuple[exp.Column, exp.Column | exp.Select]]:
+    """Yield the columns that a SELECT compares with other ones, or with the value of a query, each as the first."""
+    clauses = [select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())]
+    for term in chain.from_iterable(clause.find_all(exp.EQ, exp.In) for clause in clauses if clause is not None):
+        other = term.args.get("query") or term.args.get("expression")
+        other = other.this if isinstance(other, exp.Subquery) else other
+        for one, two in ((term.this, other), (other, term.this)):
+            if isinstance(one, exp.Column) and isinstance(two, exp.Column | exp.Select):
+                yield one, two
+
+
+def _value_of_rows(call: exp.Expr) -> exp.Expr:
+    """Return the argument of an aggregate; of CASE the first value."""
+    value = _argument(call)
+    if isinstance(value, exp.Case | exp.If):
+        value = value.args["ifs"][0].args["true"] if isinstance(value, exp.Case) else value.args["true"]
+    return value
+
+
 def _value_behind(source: FromItem, value: exp.Expr, columns: Sequence[exp.Column]) -> exp.Expr | None:
     """Return an expression in terms of the SELECT that its columns are of; None if one of these is not known."""
     read = [(source.columns or {}).get(column.name.lower()) for column in columns]
@@ -587,6 +774,11 @@ def _literal(value: Cell) -> exp.Expr | None:
 def _equals(expression: exp.Expr, value: Cell) -> exp.Expr:
     """Return the condition that an expression has a value; a float has it within the default tolerance."""
     literal = _literal(value)
+    if _own_part(expression) is not expression:  # the query selects the column, and what has the value
+        condition = expression.unnest().copy()
+        selected = condition.args["query"].this
+        selected.where(_equals(selected.expressions[1].pop(), value), copy=False)
+        return condition
     if literal is None or value is None:
         return exp.Is(this=expression.copy(), expression=exp.null())
     if isinstance(value, float):
@@ -596,15 +788,18 @@ def _equals(expression: exp.Expr, value: Cell) -> exp.Expr:
     return exp.EQ(this=expression.copy(), expression=literal)
 
 
-def _case(pairs: Sequence[Pair], numbers: Mapping[Row, int], otherwise: int) -> exp.Case | None:
-    """Return a CASE: the number of the first row whose values the expressions of `pairs` have, or `otherwise`.
+def _has(pairs: Sequence[Pair], row: Row) -> exp.Expr:
+    """Return the condition that the expressions of `pairs` have the values of a row."""
+    return exp.and_(
+        *(_equals(expression, value) for (expression, _), value in zip(pairs, row, strict=True)), copy=False
+    )
 
-    None without rows.
-    """
+
+def _case(numbers: Sequence[tuple[exp.Expr, int]], otherwise: int) -> exp.Case | None:
+    """Return a CASE: the number of the first condition that is true, or `otherwise`; None without conditions."""
     case = exp.Case(default=exp.Literal.number(otherwise))
-    for row, number in numbers.items():
-        conditions = (_equals(expression, value) for (expression, _), value in zip(pairs, row, strict=True))
-        case.when(exp.and_(*conditions, copy=False), exp.Literal.number(number), copy=False)
+    for condition, number in numbers:
+        case.when(condition, exp.Literal.number(number), copy=False)
     return case if numbers else None
 
 
@@ -619,36 +814,61 @@ def _append(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
         node.set("order", order)
 
 
+def _own_keys(node: exp.Expr) -> list[exp.Expr] | None:
+    """Return the sort keys of a window or a SELECT, as a window can use them; None if one is of no known column."""
+    order = node.args.get("order")
+    keys = order.expressions if order is not None else []
+    known = [expanded(key, node, inner=False) if isinstance(node, exp.Select) else key for key in keys]
+    return None if None in known else [key for key in known if key is not None]
+
+
+def _over(
+    function: exp.Expr, keys: Sequence[exp.Expr], partition: Sequence[exp.Expr] = (), **args: exp.Expr
+) -> exp.Window:
+    """Return a window over rows with sort keys."""
+    order = exp.Order(expressions=[key.copy() for key in keys]) if keys else None
+    return exp.Window(this=function, partition_by=[key.copy() for key in partition], order=order, over="OVER", **args)
+
+
+def _peers() -> exp.WindowSpec:
+    return exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end="CURRENT ROW")
+
+
 def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int) -> None:
     """Sort by further keys the rows that tie of a LIMIT or a row_number(), from the place `first` on.
 
     The keys decide which rows that tie are at this place and behind it. The rows that are left take the places before.
     """
-    is_window = isinstance(node, exp.Window)
-    order = node.args.get("order")
-    own_keys = order.expressions if order is not None else []
-    if not is_window:
-        assert isinstance(node, exp.Select)
-        own_keys = [expanded(key, node, inner=False) for key in own_keys]
-        if None in own_keys:
-            _append(node, keys)
-            return
-
-    def over(function: exp.Expr, *more: exp.Expr, **args: exp.Expr) -> exp.Window:
-        sorted_by = [key.copy() for key in (*own_keys, *more)]
-        partition = [key.copy() for key in node.args.get("partition_by") or ()]
-        window_order = exp.Order(expressions=sorted_by) if sorted_by else None
-        return exp.Window(this=function, partition_by=partition, order=window_order, over="OVER", **args)
-
-    rank = over(exp.Anonymous(this="RANK"))
-    peers = exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end="CURRENT ROW")
-    number_of_ties = over(exp.Count(this=exp.Star()), spec=peers)
+    own_keys = _own_keys(node)
+    if own_keys is None:
+        _append(node, keys)
+        return
+    partition = node.args.get("partition_by") or ()
+    rank = _over(exp.Anonymous(this="RANK"), own_keys, partition)
+    number_of_ties = _over(exp.Count(this=exp.Star()), own_keys, partition, spec=_peers())
     shift = exp.Case(default=exp.Literal.number(0)).when(rank < first, exp.Literal.number(first) - rank.copy())
-    place = exp.paren(over(exp.RowNumber(), *keys) - rank.copy() + shift) % number_of_ties
-    if is_window:
+    number = _over(exp.RowNumber(), [*own_keys, *keys], partition)
+    place = exp.paren(number - rank.copy() + shift) % number_of_ties
+    if isinstance(node, exp.Window):
         node.replace(exp.paren(rank + place))
     else:
         _append(node, [exp.Ordered(this=place)])
+
+
+def _missing_in_total(value: exp.Expr, total: exp.Expr, limit: int, own_keys: Sequence[exp.Expr]) -> exp.Expr:
+    """Return how far the value of a row is from what is missing in a total of the first `limit` rows.
+
+    That is exact where one of the rows that tie is taken, or all but one.
+    """
+    rank = _over(exp.Anonymous(this="RANK"), own_keys)
+    ties = _over(exp.Count(this=exp.Star()), own_keys, spec=_peers())
+    total_of_ties = _over(exp.Sum(this=value.copy()), own_keys, spec=_peers())
+    up_to_ties = _over(exp.Sum(this=value.copy()), own_keys)
+    missing = exp.paren(total - exp.paren(up_to_ties - total_of_ties))
+    taken = exp.paren(exp.Literal.number(limit + 1) - rank)
+    is_but_one = exp.EQ(this=ties - taken, expression=exp.Literal.number(1))
+    left_out = exp.Neg(this=exp.Abs(this=value - exp.paren(total_of_ties.copy() - missing.copy())))
+    return exp.Case(default=exp.Abs(this=exp.paren(value.copy()) * taken.copy() - missing)).when(is_but_one, left_out)
 
 
 def _sort_arguments(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
