@@ -190,6 +190,69 @@ def sorts(engine, table, random):
         f"SELECT g, first(v) AS f FROM {table} GROUP BY g",
         lambda rows: [(group[0][1], group[0][3]) for group in groups_of(rows)],
     )
+    yield (
+        ("duckdb",),
+        f"SELECT g, arg_max([v, CAST(w AS TEXT)], k) AS p FROM {table} GROUP BY g",
+        lambda rows: [
+            (it[1], (it[3], None if it[4] is None else str(it[4])))
+            for group in groups_of(rows)
+            for it in by_key(group, descending=True)[:1]
+        ],
+    )
+    top = f"SELECT v, w FROM {table} AS u WHERE u.g = t.g ORDER BY k LIMIT {n}"
+    yield (
+        ("duckdb", "postgres"),
+        f"SELECT t.i, x.v, x.w FROM {table} AS t, LATERAL ({top}) AS x",
+        lambda rows: [(row[0], it[3], it[4]) for group in groups_of(rows) for row in group for it in by_key(group)[:n]],
+    )
+    yield (
+        every,
+        f"SELECT i, (SELECT v FROM {table} AS u WHERE u.g = t.g ORDER BY k LIMIT 1) AS v FROM {table} AS t",
+        lambda rows: [(row[0], by_key(group)[0][3]) for group in groups_of(rows) for row in group],
+    )
+    ranks = f"WITH r AS (SELECT i, g, v, row_number() {window} AS r FROM {table})"
+    yield (
+        every,
+        f"{ranks} SELECT a.g, a.v, b.v AS w FROM r AS a JOIN r AS b ON a.g = b.g AND a.r = 1 AND b.r = {n}",
+        lambda rows: [(it[0][1], it[0][3], it[n - 1][3]) for it in map(by_key, groups_of(rows)) if len(it) >= n],
+    )
+    yield (
+        every,
+        f"{ranks} SELECT g, max(CASE WHEN r = 1 THEN v END), max(CASE WHEN r = {n} THEN i END) FROM r GROUP BY g",
+        lambda rows: [
+            (it[0][1], it[0][3], it[n - 1][0] if len(it) >= n else None) for it in map(by_key, groups_of(rows))
+        ],
+    )
+    yield (
+        every,
+        f"{ranks} SELECT t.v, t.w, r.r FROM r JOIN {table} AS t ON t.i = r.i WHERE {places}",
+        lambda rows: [(row[3], row[4], at) for row, at in ranked(rows) if is_place(at)],
+    )
+    whole = f"{window[:-1]} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    yield (
+        every,
+        f"SELECT DISTINCT g, nth_value(v, {n}) {whole} AS a, nth_value(i, {n + m}) {whole} AS b FROM {table}",
+        lambda rows: [
+            (
+                it[0][1],
+                dict(enumerate(row[3] for row in it)).get(n - 1),
+                dict(enumerate(row[0] for row in it)).get(n + m - 1),
+            )
+            for it in map(by_key, groups_of(rows))
+        ],
+    )
+    name, total = random.choice([("sum", sum), ("min", min), ("max", max)])
+    yield (
+        every,
+        f"SELECT {name}(w) AS w FROM (SELECT w FROM {table} ORDER BY k {way} LIMIT {n}) AS t",
+        lambda rows: [
+            (
+                total(values)
+                if (values := [it[4] for it in by_key(rows, descending=down)[:n] if it[4] is not None])
+                else None,
+            )
+        ],
+    )
     joined = lambda values: ",".join(str(value) for value in values if value is not None) or None  # noqa: E731
     yield (
         every,

@@ -368,10 +368,15 @@ def group_keys(select: exp.Query) -> list[exp.Expr]:
 
 
 def is_alias(column: exp.Expr, select: exp.Query) -> bool:
-    """Return whether a name in HAVING or ORDER BY is that of a selected expression."""
+    """Return whether a name in HAVING, QUALIFY or ORDER BY is that of a selected expression."""
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
-    is_behind = column.find_ancestor(exp.Order, exp.Having) is not None
-    return is_behind and not column.args.get("table") and column.name.lower() in aliases
+    clause = column.find_ancestor(exp.Window, exp.Order, exp.Having, exp.Qualify)
+    return (
+        clause is not None
+        and clause.parent is select
+        and not column.args.get("table")
+        and column.name.lower() in aliases
+    )
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from decimal import Decimal
-from functools import lru_cache
-from itertools import chain
+from functools import lru_cache, reduce
+from itertools import chain, count
 from math import isfinite
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -41,7 +41,15 @@ from pytest_queryeval.languages.sql.choices import (
 )
 from pytest_queryeval.languages.sql.columns import Columns, FromItem, Names, find_cte
 from pytest_queryeval.languages.sql.order import expanded
-from pytest_queryeval.languages.sql.sortable import ROWS, arms_of, ordered, sortable_choices, value_of_row
+from pytest_queryeval.languages.sql.sortable import (
+    ROWS,
+    arms_of,
+    can_nest,
+    nest_windows,
+    ordered,
+    sortable_choices,
+    value_of_row,
+)
 
 Pair: TypeAlias = tuple[exp.Expr, int]  # an expression of a SELECT, and the output column that has its values
 Use: TypeAlias = tuple[tuple[str, ...], int]  # the aliases by which a SELECT is read, and the output of an aggregate
@@ -114,6 +122,13 @@ class _Readable(NamedTuple):
     others: list[exp.Expr]
 
 
+class _Keys(NamedTuple):
+    """The sort keys of a choice: those that prefer what is predicted, and those that settle the rest."""
+
+    preferred: list[exp.Ordered]
+    others: list[exp.Ordered]
+
+
 class _Element(NamedTuple):
     """What a collection that is an output column collects, as an expression of the SELECT that decides its order."""
 
@@ -134,21 +149,20 @@ class _Answer(NamedTuple):
         by_output = {output: expression for expression, output in reversed(pairs) if output in self.alignment}
         return [(expression, output) for output, expression in by_output.items()]
 
-    def rows(self, *uses: Sequence[int]) -> dict[tuple[int, Row], int]:
-        """Return the different predicted values of output columns, as many as may stand in a query, with their places.
+    def rows(self, *uses: Sequence[Pair]) -> dict[tuple[int, Row], int]:
+        """Return the different predicted values of expressions, as many as may stand in a query, with their places.
 
-        `uses` are the output columns of each way in which the answer reads a SELECT. The values have the number of one.
+        `uses` are the expressions of each way in which the answer reads a SELECT. The values have the number of one.
         """
         limit = MAX_CELLS // max(sum(map(len, uses)), 1)
-        types = {
-            output: {_type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]}
-            for output in chain.from_iterable(uses)
-        }
+        types = {output: {_type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]} for output in self.alignment}
         found: dict[tuple[int, Row], int] = {}
-        for number, outputs in enumerate(uses):
-            for row in self.predicted.rows[:limit] if outputs else ():
-                values = tuple([row[self.alignment[output]] for output in outputs])
-                if all(_is_comparable(value, types[output]) for value, output in zip(values, outputs, strict=True)):
+        for number, pairs in enumerate(uses):
+            for row in self.predicted.rows[:limit] if pairs else ():
+                values = tuple([row[self.alignment[output]] for _, output in pairs])
+                if all(
+                    _is_comparable(it, value, types[output]) for (it, output), value in zip(pairs, values, strict=True)
+                ):
                     found.setdefault((number, values), len(found))
         return found
 
@@ -158,30 +172,48 @@ class _Answer(NamedTuple):
         Of several uses, which may want different rows in one order, earlier ones always come first.
         """
         known = [*map(self.known, uses)]
-        rows = self.rows(*([output for _, output in pairs] for pairs in known))
+        rows = self.rows(*known)
         by_place = by_place or len(known) > 1
         return _case([(_has(known[at], row), by_place * place) for (at, row), place in rows.items()], len(rows))
 
-    def number(self, pairs: Sequence[Pair], output: int) -> exp.Expr | None:
-        """Return a key that is the number which a predicted row with the values of a row has in an output column."""
+    def number(self, pairs: Sequence[Pair], output: int, own_keys: Sequence[exp.Expr] | None) -> exp.Expr | None:
+        """Return a key that is the number which a predicted row with the values of a row has in an output column.
+
+        Rows with the same values, in the order of `own_keys`, have such numbers one after the other; without these keys
+        all of them have the same.
+        """
         known = [pair for pair in self.known(pairs) if pair[1] != output]
-        rows = self.rows([*(place for _, place in known), output]) if known and output in self.alignment else {}
-        numbers = {row[:-1]: row[-1] for _, row in reversed(rows) if isinstance(row[-1], int)}
-        return _case(
-            [(_has(known, row), number) for row, number in numbers.items()], max(numbers.values(), default=0) + 1
-        )
+        rows = self.rows([*known, (exp.null(), output)]) if known and output in self.alignment else {}
+        numbers: defaultdict[Row, list[int]] = defaultdict(list)
+        for row in self.predicted.rows[: MAX_CELLS // (len(known) + 1)] if rows else ():
+            values, number = tuple([row[self.alignment[place]] for _, place in known]), row[self.alignment[output]]
+            if isinstance(number, int) and (0, (*values, number)) in rows:
+                numbers[values].append(number)
+        cases = []
+        for values, copies in numbers.items():
+            condition = _has(known, values)
+            if len(copies) == 1 or own_keys is None:
+                cases.append((condition, copies[0]))
+                continue
+            copy = _over(exp.RowNumber(), own_keys, [expression for expression, _ in known])
+            for at, number in enumerate(sorted(copies), start=1):
+                is_copy = exp.EQ(this=copy.copy(), expression=exp.Literal.number(at))
+                cases.append((exp.and_(condition, is_copy), number))
+        taken = {*chain.from_iterable(numbers.values())}
+        return _case(cases, next(number for number in count(min(taken, default=1)) if number not in taken))
 
     def place(self, pairs: Sequence[Pair], element: _Element) -> exp.Expr | None:
         """Return a key that is the place of an element in the collection of the predicted row with a row's values."""
         if element.output not in self.alignment:
             return None
         known = [pair for pair in self.known(pairs) if pair[1] != element.output]
-        rows = {row for _, row in self.rows([output for _, output in known])} if known else {()}
+        rows = {row for _, row in self.rows(known)} if known else {()}
         places: dict[Row, int] = {}
         for row in self.predicted.rows:
             others = tuple([row[self.alignment[output]] for _, output in known])
             cell = row[self.alignment[element.output]]
             cells = cell.split(element.separator) if isinstance(cell, str) and element.separator else cell
+            cells = [*cell] if isinstance(cell, str) and not element.separator else cells
             if (
                 others in rows
                 and isinstance(cells, list | tuple)
@@ -203,11 +235,13 @@ class _Answer(NamedTuple):
         cells = chain.from_iterable(self.predicted.rows[:MAX_CELLS])
         texts = dict.fromkeys(str(cell) for cell in cells if _type_name(cell) in ("number", "text", "date"))
         literals = [exp.Literal.string(text).sql(dialect) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
-        counted = (
-            f"CASE WHEN CAST({column.sql(dialect)} AS TEXT) IN ({', '.join(literals)}) THEN 1 ELSE 0 END"
-            for column in columns
-        )
-        return exp.Var(this=" + ".join(counted)) if literals and columns else None
+        if not literals or not columns:
+            return None
+        counted: list[exp.Expr] = []
+        for column in columns:
+            is_in = exp.In(this=exp.cast(column.copy(), "text"), expressions=[exp.Var(this=", ".join(literals))])
+            counted.append(exp.Case(default=exp.Literal.number(0)).when(is_in, exp.Literal.number(1), copy=False))
+        return reduce(lambda one, other: exp.Add(this=one, expression=other), counted)
 
 
 NO_ANSWER = _Answer(Table(columns=(), rows=()), Table(columns=(), rows=()), {})
@@ -262,7 +296,7 @@ class OpenSqlQuery:
         for number, way in enumerate(WAYS):
             answer = _Answer(gold, predicted, alignments[number % len(alignments)])
             keys = self._keys_of_choices(way, answer, without="collection")
-            text = self._text(keys, collections) if collections or any(keys) else ""
+            text = self._text(keys, collections) if collections or any(map(any, keys)) else ""
             if text and text not in texts:
                 texts.add(text)
                 yield GuidedQuery(text=text, alignment=answer.alignment, collections=tuple(collections.values()))
@@ -276,16 +310,16 @@ class OpenSqlQuery:
         texts = []
         orders: list[tuple[Way, int]] = [("ascending", 1), ("descending", 1), ("ascending", -1)]
         for way, step in orders[: 3 if first else 2]:
-            keys_of_choices = [keys[::step] for keys in self._keys_of_choices(way, NO_ANSWER)]
+            keys_of_choices = self._keys_of_choices(way, NO_ANSWER)
             for keys in keys_of_choices:
-                chosen = [ordered(key.this.copy()) for key in keys if key.this.sql(dialect=self._dialect) == first]
-                keys[:0] = chosen[:1]
+                chosen = [ordered(it.this.copy()) for it in keys.others if it.this.sql(dialect=self._dialect) == first]
+                keys.others[:] = [*chosen[:1], *keys.others[::step]]
             texts.append(self._text(keys_of_choices, {}))
         return texts
 
     def deciding_columns(self) -> list[str]:
         """Return the texts of the columns by which the choices can be decided."""
-        keys = chain.from_iterable(self._keys_of_choices("ascending", NO_ANSWER))
+        keys = chain.from_iterable(keys.others for keys in self._keys_of_choices("ascending", NO_ANSWER))
         return list(dict.fromkeys(key.this.sql(dialect=self._dialect) for key in keys))
 
     # What has the values of the answer
@@ -486,19 +520,20 @@ class OpenSqlQuery:
                 if isinstance(item, exp.Column) and names.find(item.table.lower(), item.name.lower()) == found:
                     yield from _through(names.sources[alias].node, column, inner[0] if inner else column, item, output)
 
-    def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[list[exp.Ordered]]:
+    def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[_Keys]:
         """Return the sort keys of each choice, none of those of one kind."""
         return [
-            [] if choice.kind == without else self._keys(choice, readable, way, answer)
+            _Keys([], []) if choice.kind == without else self._keys(choice, readable, way, answer)
             for choice, readable in zip(self._choices, self._readable, strict=True)
         ]
 
-    def _keys(self, choice: Choice, readable: _Readable, way: Way, answer: _Answer) -> list[exp.Ordered]:
+    def _keys(self, choice: Choice, readable: _Readable, way: Way, answer: _Answer) -> _Keys:
         """Return the sort keys of a choice, the most important one first."""
         uses, values, others = readable
         of_groups = [pair for pair in uses[0] if pair[1] not in self._picked]
         places = [answer.place(of_groups, element) for element in self._elements[id(choice.node)]]
-        numbers = [answer.number(use, output) for output in self._numbers[id(choice.node)] for use in uses[:1]]
+        own_keys = self._nesting_keys(choice)
+        numbers = [answer.number(uses[0], output, own_keys) for output in self._numbers[id(choice.node)]]
         totals = [
             self._total_key(choice, *pair, answer) for pair in chain.from_iterable(uses) if pair[1] in self._totals
         ]
@@ -507,7 +542,7 @@ class OpenSqlQuery:
         if isinstance(call_within(choice.node), exp.RowNumber):
             for use, raw in zip(uses, self._uses(choice.query), strict=False):
                 numbered = (output for item, output in raw if item is choice.node)
-                keys += [ordered(key) for output in numbered if (key := answer.number(use, output)) is not None]
+                keys += [ordered(key) for output in numbered if (key := answer.number(use, output, own_keys))]
         elif any(value is not None for value in values):
             same = {key.sql().lower() for key in _group_of(choice)}
             valued = [(value, use) for value, use in zip(values, uses, strict=False) if value is not None]
@@ -518,25 +553,38 @@ class OpenSqlQuery:
         avoids = choice.query.find_ancestor(exp.Not, exp.NEQ, exp.Except) is not None
         is_last_first = isinstance(call_within(choice.node), exp.Last | exp.LastValue) != avoids
         for preferred in preferences:
-            key = answer.preference(preferred, by_place=way == "ascending")
+            key = answer.preference(preferred, by_place=way != "descending")
             keys += [ordered(key, is_descending=is_last_first)] if key is not None else []
         if way != "as predicted":
-            return [*keys, *(ordered(column.copy(), is_descending=way == "descending") for column in others)]
-        count = answer.cells(others, self._dialect)
-        return keys if count is None else [*keys, ordered(count, is_descending=not is_last_first)]
+            return _Keys(keys, [ordered(column.copy(), is_descending=way == "descending") for column in others])
+        cells = answer.cells(others, self._dialect)
+        return _Keys(keys, [] if cells is None else [ordered(cells, is_descending=not is_last_first)])
 
     def _value(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
         """Return the item that has the call of a window or an aggregate, with the value of a row in its place."""
         call = choice.node
-        if isinstance(call_within(call), (*COLLECTIONS, exp.RowNumber)):
-            return None
-        while isinstance(call.parent, WRAPPERS):
+        while isinstance(call.parent, (*WRAPPERS, exp.Paren)):
             call = call.parent
+        if isinstance(choice.node, COLLECTIONS) and isinstance(call.parent, exp.Bracket):  # one of its elements
+            call = call.parent
+        elif isinstance(call_within(call), (*COLLECTIONS, exp.RowNumber)):
+            return None
         for item, output in use if choice.kind in ("window", "aggregate") else ():
             if any(node is call for node in item.walk()):
-                value = _with(item, [call], [_argument(choice.node)])
+                value = _with(item, [call], [self._argument_of_row(choice)])
                 return (value, output) if value.find(exp.Window, exp.AggFunc, exp.Query) is None else None
         return None
+
+    def _argument_of_row(self, choice: Choice) -> exp.Expr:
+        """Return the argument that has the value of a call; an item of FROM as a struct of its columns."""
+        argument = _argument(choice.node)
+        assert isinstance(choice.query, exp.Select)
+        names = self._columns.names(choice.query)
+        source = names.sources.get(argument.name.lower()) if isinstance(argument, exp.Column) else None
+        if source is None or not source.columns or names.has_column(argument.name.lower()):
+            return argument
+        columns = (exp.column(name, table=argument.this.copy()) for name in source.columns)
+        return exp.Struct(expressions=[exp.PropertyEQ(this=it.this.copy(), expression=it) for it in columns])
 
     def _total_key(self, choice: Choice, value: exp.Expr, output: int, answer: _Answer) -> exp.Expr | None:
         """Return a key that is less for rows with which an aggregate of the rows that LIMIT takes is as predicted."""
@@ -555,12 +603,19 @@ class OpenSqlQuery:
             total = total * number
         return _missing_in_total(value, exp.convert(total), number, own_keys)
 
+    def _nesting_keys(self, choice: Choice) -> list[exp.Expr] | None:
+        """Return the sort keys of a choice if further ones may have windows; None else."""
+        may_nest = choice.kind != "window" or (isinstance(choice.query, exp.Select) and can_nest(choice.query))
+        return _own_keys(choice.node) if may_nest else None
+
     def _first_place(self, choice: Choice) -> int:
         """Return the first place in its order of which a choice takes a row; 1 for values of windows."""
         if choice.kind == "limit":
             offset = choice.query.args.get("offset")
             return _number(offset.expression) + 1 if offset is not None else 1
-        if not isinstance(call_within(choice.node), exp.RowNumber):
+        if isinstance(call := call_within(choice.node), exp.NthValue) and self._nesting_keys(choice) is not None:
+            return max(_number(call.args["offset"]), 1)
+        if not isinstance(call, exp.RowNumber):
             return 1
         name = next((item.alias for item in choice.query.expressions if item.unalias() is choice.node), "").lower()
         places = []
@@ -571,7 +626,7 @@ class OpenSqlQuery:
                 places += [_number(bound) + isinstance(node, exp.GT) for bound in bounds if bound is not None]
         return max(min(places, default=1), 1)
 
-    def _text(self, keys_of_choices: Sequence[list[exp.Ordered]], collections: Mapping[int, Collection]) -> str:
+    def _text(self, keys_of_choices: Sequence[_Keys], collections: Mapping[int, Collection]) -> str:
         """Return the query with keys for each choice, and with the elements of `collections`.
 
         Windows of one SELECT that sort alike choose alike.
@@ -579,8 +634,9 @@ class OpenSqlQuery:
         tree = self._tree.copy()
         twins = dict(zip(map(id, self._tree.walk()), tree.walk(), strict=True))
         shared: defaultdict[object, list[exp.Ordered]] = defaultdict(list)
-        for order, keys in zip(self._orders, keys_of_choices, strict=True):
-            shared[order] += keys
+        for of_choices in zip(*keys_of_choices, strict=True):
+            for order, keys in zip(self._orders, of_choices, strict=True):
+                shared[order] += keys
         for order, choice in zip(self._orders, self._choices, strict=True):
             node, keys = twins[id(choice.node)], [key.copy() for key in shared[order]]
             collection = collections.get(id(choice.node))
@@ -592,6 +648,8 @@ class OpenSqlQuery:
                 _sort_rotated(node, keys, self._first_places[order])
             else:
                 _append(node, keys)
+        for select in list(tree.find_all(exp.Select)):
+            nest_windows(select)
         return tree.sql(dialect=self._dialect, copy=False)
 
 
@@ -747,12 +805,27 @@ def _type_name(value: Cell) -> str:
     return "other"
 
 
-def _is_comparable(value: Cell, types: AbstractSet[str]) -> bool:
-    """Return whether a query can compare a predicted value with a column that has values of these types."""
+def _is_comparable(expression: exp.Expr, value: Cell, types: AbstractSet[str]) -> bool:
+    """Return whether a query can compare a predicted value with an expression that has values of these types."""
+    if isinstance(value, tuple | Mapping):
+        parts = _parts(expression, value)
+        return parts is not None and all(_is_comparable(*part, {""}) for part in parts)
     if _literal(value) is None:
         return False
     is_date_as_text = _type_name(value) == "text" and not types.isdisjoint({"date", "time"})
     return value is None or types == {""} or _type_name(value) in types or is_date_as_text
+
+
+def _parts(expression: exp.Expr, value: Cell) -> list[tuple[exp.Expr, Cell]] | None:
+    """Return the parts of a struct or a list as an expression makes it, with those of a value; None if they differ."""
+    plain = expression.unnest()
+    if isinstance(plain, exp.Struct) and isinstance(value, Mapping):
+        parts = {it.name: it.expression for it in plain.expressions if isinstance(it, exp.PropertyEQ)}
+        return [(parts[str(name)], cell) for name, cell in value.items()] if parts.keys() == value.keys() else None
+    is_row = isinstance(plain, exp.Anonymous) and plain.name.lower() == "row"
+    if (is_row or isinstance(plain, exp.Array)) and isinstance(value, tuple):
+        return list(zip(plain.expressions, value, strict=True)) if len(plain.expressions) == len(value) else None
+    return None
 
 
 def _literal(value: Cell) -> exp.Expr | None:
@@ -774,6 +847,8 @@ def _literal(value: Cell) -> exp.Expr | None:
 def _equals(expression: exp.Expr, value: Cell) -> exp.Expr:
     """Return the condition that an expression has a value; a float has it within the default tolerance."""
     literal = _literal(value)
+    if (parts := _parts(expression, value)) is not None:
+        return exp.and_(*(_equals(*part) for part in parts), copy=False)
     if _own_part(expression) is not expression:  # the query selects the column, and what has the value
         condition = expression.unnest().copy()
         selected = condition.args["query"].this
@@ -835,7 +910,7 @@ def _peers() -> exp.WindowSpec:
 
 
 def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int) -> None:
-    """Sort by further keys the rows that tie of a LIMIT or a row_number(), from the place `first` on.
+    """Sort by further keys the rows that tie of a LIMIT or a window, from the place `first` on.
 
     The keys decide which rows that tie are at this place and behind it. The rows that are left take the places before.
     """
@@ -849,7 +924,7 @@ def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int) -> None:
     shift = exp.Case(default=exp.Literal.number(0)).when(rank < first, exp.Literal.number(first) - rank.copy())
     number = _over(exp.RowNumber(), [*own_keys, *keys], partition)
     place = exp.paren(number - rank.copy() + shift) % number_of_ties
-    if isinstance(node, exp.Window):
+    if isinstance(node, exp.Window) and isinstance(call_within(node), exp.RowNumber):
         node.replace(exp.paren(rank + place))
     else:
         _append(node, [exp.Ordered(this=place)])

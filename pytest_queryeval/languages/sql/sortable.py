@@ -6,7 +6,8 @@ takes from any row of a group is taken from the first one that row_number() coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
 from sqlglot import exp
 
@@ -24,6 +25,8 @@ from pytest_queryeval.languages.sql.columns import Columns
 
 ROWS = "queryeval_rows"
 _PICK = "queryeval_pick"
+_BEFORE = ("from_", "joins", "where")
+_BEHIND = ("expressions", "group", "having", "order", "qualify", "windows")
 
 
 def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[str, ...]]) -> list[Choice]:
@@ -136,12 +139,44 @@ def _number_rows(select: exp.Select, columns: Columns) -> None:
     group = select.args.get("group")
     if group is not None:
         group.set("expressions", [key.copy() for key in partition])
-    inner = exp.Select().select(exp.alias_(window, _PICK))
+    _nest(select, {_PICK: window}, bare)
+
+
+def can_nest(select: exp.Select) -> bool:
+    """Return whether `nest_windows` can rewrite a SELECT."""
+    clauses = {name for name, clause in select.args.items() if clause}
+    is_plain = clauses <= {*_BEFORE, *_BEHIND, "with_", "distinct", "limit", "offset"} - {"group", "having"}
+    return is_plain and not any(part.find(exp.Query, exp.Star) for part in _parts_behind(select))
+
+
+def nest_windows(select: exp.Select) -> None:
+    """Let windows on which other windows depend be columns of a nested query, from whose rows the SELECT reads."""
+    windows = [node for part in _parts_behind(select) for node in part.find_all(exp.Window)]
+    inner = [it for it in windows if isinstance(it.find_ancestor(exp.Window, exp.Query), exp.Window)]
+    inner = [it for it in inner if it.find_ancestor(exp.Query) is select]
+    names = {text: f"{_PICK}_{number}" for number, text in enumerate(dict.fromkeys(window.sql() for window in inner))}
+    columns = {names[window.sql()]: window.copy() for window in inner}
+    for window in inner:
+        window.replace(exp.column(names[window.sql()]))
+    if columns:
+        _nest(select, columns)
+
+
+def _parts_behind(select: exp.Select) -> list[exp.Expr]:
+    """Return what a SELECT makes of the rows of its FROM and WHERE."""
+    clauses = (select.args.get(name) or [] for name in _BEHIND)
+    return list(chain.from_iterable(clause if isinstance(clause, list) else [clause] for clause in clauses))
+
+
+def _nest(select: exp.Select, columns: Mapping[str, exp.Expr], bare: Collection[int] = ()) -> None:
+    """Let a SELECT read the rows of its FROM and WHERE from a nested query, which has further columns.
+
+    `bare` are the ids of the columns whose values the SELECT takes from the row that is the first by _PICK.
+    """
+    inner = exp.Select().select(*(exp.alias_(value, name) for name, value in columns.items()))
     names: dict[str, str] = {}
-    parts = [*select.expressions, *filter(None, [group, select.args.get("having"), select.args.get("order")])]
-    for column in [column for part in parts for column in part.find_all(exp.Column)]:
-        if is_alias(column, select):
-            continue
+    read = [column for part in _parts_behind(select) for column in part.find_all(exp.Column)]
+    for column in [it for it in read if not is_alias(it, select) and it.name not in columns]:
         text = column.sql()
         if text not in names:
             names[text] = f"queryeval_{len(names)}"
@@ -150,7 +185,7 @@ def _number_rows(select: exp.Select, columns: Columns) -> None:
         if id(column) in bare:
             renamed = exp.Max(this=exp.Case().when(exp.column(_PICK).eq(1), renamed))
         column.replace(exp.alias_(renamed, column.name, quoted=True) if column.parent is select else renamed)
-    for clause in ("from_", "joins", "where"):
+    for clause in _BEFORE:
         inner.set(clause, select.args.get(clause))
         select.set(clause, None)
     select.set("from_", exp.From(this=inner.subquery(ROWS, copy=False)))
