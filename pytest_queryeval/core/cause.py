@@ -47,7 +47,6 @@ CauseLabel: TypeAlias = Literal[
     "wrong-form",
     "hard-coded",
     "empty-pattern",
-    "union-columns",
     "missing-member",
     "extra-member",
     "wrong-type",
