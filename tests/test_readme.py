@@ -16,12 +16,12 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTINUED = ("test-set", "reports", "python", "extending", "messages")
+CONTINUED = ("index", "test-set", "reports", "python", "extending", "messages")
 PAGES = "\n".join([README, *(page_of(name) for name in CONTINUED)])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUITE = "concerts.queryeval.yaml"
-START = dict(NAMED_BLOCK.findall(README))
+START = dict(NAMED_BLOCK.findall(page_of("index")))
 HEAD, _, CASES = START[SUITE].partition("cases:\n")
 TIMES = re.compile(r" in [0-9.]+s =*")
 MISSES = {"skipped": "not-yet", "xfailed": "known-miss"}
@@ -53,7 +53,7 @@ def significant(text):
 
 
 @pytest.mark.feature("causes")
-def test_the_start_prints_what_the_readme_shows(start):
+def test_the_start_prints_what_the_page_shows(start):
     result = run(start)
 
     assert result.returncode == 1
@@ -62,8 +62,8 @@ def test_the_start_prints_what_the_readme_shows(start):
     assert printed[printed.index(shown[0]) :] == shown
 
 
-def test_the_two_commands_stand_before_the_installation_and_are_explained():
-    section = README.partition("## Two commands\n")[2].partition("\n## Install")[0]
+def test_the_two_commands_are_explained():
+    section = README.partition("## Two commands\n")[2].partition("\n## ")[0]
     commands = re.findall(r"^make (\S+) +# ", section, re.MULTILINE)
     contributing = page_of("contributing")
 
