@@ -338,8 +338,7 @@ def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
         number = _LONG_NUMBER.search(text)  # Python gives advice on how to read it
         if number is None or len(number[0]) <= sys.get_int_max_str_digits():
             raise JsonError(f"a number is too large: {_SMALLER}") from None
-        line = text.count("\n", 0, number.start()) + 1
-        place = f" (line {line})" if "\n" in text else ""
+        place = f" (line {line_and_column(text, number.start())[0]})" if "\n" in text else ""
         raise JsonError(f"a number of {len(number[0]):,} digits is too large: {_SMALLER}{place}") from None
 
 

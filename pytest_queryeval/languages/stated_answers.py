@@ -197,8 +197,7 @@ def _tags_outside_values(text: str) -> list[re.Match[str]]:
     tags = reasoning_tags(text)
     if not tags or _value_of(text) is not None:
         return []
-    values = [(start, end) for start, end, _ in _outermost(text) if _value_of(text[start:end]) is not None]
-    inside = iter([*values, (len(text), len(text))])
+    inside = iter([*((start, end) for _, start, end in _values(text)[0]), (len(text), len(text))])
     start, end = next(inside)
     outside = []
     for tag in tags:
@@ -344,7 +343,7 @@ def _values(text: str) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int
     """Return the outermost values of a text with their spans, the spans that begin like objects, and all spans."""
     values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
-    spans = [(start, end) for start, end, _ in _outermost(text)]
+    spans = list(_outermost(text))
     for start, end in spans:
         try:
             value = _JSON.read(text[start:end])
@@ -397,8 +396,8 @@ def _has_numbers(value: JsonValue) -> bool:
     return isinstance(value, list) and all(isinstance(item, int | float) for item in value)
 
 
-def _outermost(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield where brackets that stand in no others begin and end, and whether they end before the text does."""
+def _outermost(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where brackets that stand in no others begin and end, at the latest with the text."""
     start = depth = place = 0
     while (match := (_WITHIN if depth else _OPENING).search(text, place)) is not None:
         place = match.end()
@@ -407,6 +406,6 @@ def _outermost(text: str) -> Iterator[tuple[int, int, bool]]:
         elif match[0] in ("}", "]"):
             depth -= 1
             if not depth:
-                yield start, place, True
+                yield start, place
     if depth:
-        yield start, len(text), False
+        yield start, len(text)

@@ -69,7 +69,7 @@ class Value:
         if not self.rules.has_tolerance or not is_number(self.scalar):
             return None
         try:
-            return float(self.scalar)  # type: ignore[arg-type]  # it is a number
+            return float(self.scalar)
         except OverflowError:
             return None
 
@@ -158,8 +158,8 @@ class Comparison:
         if gold.key == predicted.key:
             return gold.leaves, 0
         if (gold.is_leaf and predicted.is_leaf) or (gold.members is None) != (predicted.members is None):
-            are_numbers = is_number(gold.scalar) and is_number(predicted.scalar)
-            return int(are_numbers and gold.rules.near(gold.scalar, predicted.scalar)), 0  # type: ignore[arg-type]
+            scalar, other = gold.scalar, predicted.scalar
+            return int(is_number(scalar) and is_number(other) and gold.rules.near(scalar, other)), 0
         known = self._counts.get((gold.key, predicted.key))
         if known is None:
             known = self._counts[gold.key, predicted.key] = self._count(gold, predicted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from statistics import fmean
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias
 
 from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.core.errors import SettingError
@@ -18,7 +18,7 @@ from pytest_queryeval.core.metric import Score, Similarity, metric
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.documents.json_path import compiled, json_type, selected
 from pytest_queryeval.features.json.alignment import BOUNDED, Comparison, comparison
-from pytest_queryeval.features.json.rules import rules_of
+from pytest_queryeval.features.json.rules import is_number, rules_of
 from pytest_queryeval.features.json.values import (
     Depth,
     Lists,
@@ -99,17 +99,13 @@ def check_options(options: Mapping[str, JsonValue]) -> None:
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
             raise SettingError(name, f"{name}: expected {' or '.join(choices)}, found {_shown(options[name])}")
-    if not _is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
+    if not is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
         raise SettingError("beta", "`beta` must be a number above 0 and at most 1")
-    if not _is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:
+    if not is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:
         raise SettingError("alpha", "`alpha` must be a number from 0 to 1")
     model = options.get("embedding_model", EMBEDDING_MODEL)
     if not isinstance(model, str) or not model.strip():
         raise SettingError("embedding_model", "`embedding_model` must be the name of a model, or a folder")
-
-
-def _is_number(value: JsonValue) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: JsonValue) -> str:

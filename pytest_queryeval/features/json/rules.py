@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Policy
@@ -139,7 +139,7 @@ class RuleSet:
         return self._numbers.setdefault(rules, len(self._numbers))
 
 
-def is_number(value: JsonValue) -> bool:
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
     """Return whether a value is a number: true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
