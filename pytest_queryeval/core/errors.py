@@ -245,6 +245,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "gold-not-equal-to-itself": "error",
     "expectation-not-met": "error",
     "unknown-column": "error",
+    "out-of-scope": "error",
     "stale-setting": "error",
     "nothing-required": "warning",
     "gold-empty": "warning",

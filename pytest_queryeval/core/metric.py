@@ -9,11 +9,11 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Criterion, Outcome, Threshold
+from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Criterion, Execution, Outcome, Threshold
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -37,11 +37,33 @@ States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
 UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
 # What came of challenging the predicted query, whose answer is right.
 RunChallenge: TypeAlias = Callable[[], ChallengeReport]
+
+
+class SchemaUse(NamedTuple):
+    """The names of a schema that a query uses: tables and `table.column`; of SPARQL classes and predicates."""
+
+    tables: frozenset[str]
+    columns: frozenset[str]
+
+
+# What a query, gold if that is true, uses of the schema; raises ValueError with the reason if it cannot be read.
+ReadSchemaUse: TypeAlias = Callable[[str, bool], SchemaUse]
+# What an executed query reads outside of the scope of its case, each in a sentence.
+FindBreaches: TypeAlias = Callable[[Execution], Sequence[str]]
 # Arguments of metrics that the evaluation passes and suites do not set.
 INJECTED = frozenset(
     {
         *("policy", "dialect", "gold_dialect", "schema", "timer"),
-        *("similarity", "states", "unknown_terms", "challenge", "expectations", "report_rows"),
+        *(
+            "similarity",
+            "states",
+            "unknown_terms",
+            "challenge",
+            "expectations",
+            "report_rows",
+            "schema_use",
+            "breaches",
+        ),
     }
 )
 # What each outcome adds to the pass rate; cases with other outcomes are left out of it.
@@ -102,8 +124,8 @@ class Metric:
 
     They are the comparison `policy`, sqlglot's names of the `dialect` of predicted and of that of gold, `gold_dialect`,
     the `schema` of the database of predicted, a `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the
-    `States` of the database, a `RunChallenge`, what the case `expectations` of an answer are, and how many rows reports
-    may show. A metric with `states` also decides what a failed prediction scores.
+    `States` of the database, a `RunChallenge`, what the case `expectations` of an answer are, how many rows reports may
+    show, `ReadSchemaUse` and `FindBreaches`. A metric with `states` also decides what a failed prediction scores.
     """
     extra: str = ""
     """The extra of this package that it needs; empty for none."""

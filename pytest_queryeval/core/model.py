@@ -15,6 +15,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.expectation import Expectation
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
+from pytest_queryeval.core.scope import Scope
 from pytest_queryeval.core.table import Policy, Row, Selection, Table
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 TRIALS_SCORES = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
+IN_SCOPE = "in_scope"  # the metric of cases with `scope`
 ABSTENTION = "abstention"  # the metric of cases that are not answerable
 EXPECTATIONS = "expectations"  # the metric of cases with `expect`
 CHALLENGED_ACCURACY = "challenged_accuracy"  # the metric that asks for challenges
@@ -79,8 +81,9 @@ Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "
 ChallengeVerdict: TypeAlias = Literal["same", "proved", "refuted", "stands", "unchallenged"]
 # By what an answer to a case is judged: gold, what is expected of any answer, the answer alone, such as whether it is
 # valid, and for questions without an answer, whether the system abstains.
-Criterion: TypeAlias = Literal["gold", "expect", "answer", "abstention"]
-OWN_METRICS: Mapping[Criterion, str] = {"expect": EXPECTATIONS, "abstention": ABSTENTION}  # of which 1 is required
+Criterion: TypeAlias = Literal["gold", "expect", "scope", "answer", "abstention"]
+# Metrics of which 1 is required.
+OWN_METRICS: Mapping[Criterion, str] = {"expect": EXPECTATIONS, "scope": IN_SCOPE, "abstention": ABSTENTION}
 GOLD_CRITERIA: frozenset[Criterion] = frozenset(("gold", "answer"))  # of a case that states nothing but gold
 UNANSWERABLE_CRITERIA: frozenset[Criterion] = frozenset(("abstention",))
 StepKind: TypeAlias = Literal["query", "tool", "message"]
@@ -247,6 +250,8 @@ class Settings:
     """What sqlglot calls the language of the queries; empty if it has no name for it."""
     gold_dialect: str = ""
     """What sqlglot calls the language of golds; only with `gold_source`."""
+    scope: Scope | None = None
+    """What predictions may read; None if nothing limits it."""
     on_miss: Literal["fail", "xfail"] = "fail"
     on_miss_location: Location | None = field(default=None, compare=False)
     """Where a suite states `on_miss`."""
@@ -371,7 +376,12 @@ class Case:
     @property
     def criteria(self) -> frozenset[Criterion]:
         """By what an answer to the case is judged."""
-        return criteria_of(answerable=self.answerable, has_gold=bool(self.golds), expects=bool(self.expectations))
+        return criteria_of(
+            answerable=self.answerable,
+            has_gold=bool(self.golds),
+            expects=bool(self.expectations),
+            has_scope=self.settings.scope is not None,
+        )
 
     @property
     def lacks_gold(self) -> bool:
@@ -448,11 +458,11 @@ class Step:
             raise ValueError(f"a step's {fault}")
 
 
-def criteria_of(*, answerable: bool, has_gold: bool, expects: bool) -> frozenset[Criterion]:
+def criteria_of(*, answerable: bool, has_gold: bool, expects: bool, has_scope: bool) -> frozenset[Criterion]:
     """Return by what an answer to a case is judged that states so much."""
     if not answerable:
         return UNANSWERABLE_CRITERIA
-    stated: Mapping[Criterion, bool] = {"answer": True, "gold": has_gold, "expect": expects}
+    stated: Mapping[Criterion, bool] = {"answer": True, "gold": has_gold, "expect": expects, "scope": has_scope}
     return frozenset(criterion for criterion, is_stated in stated.items() if is_stated)
 
 

@@ -53,6 +53,17 @@ class SupportsDDL(Protocol):
 
 
 @runtime_checkable
+class SupportsReads(Protocol):
+    """An engine that tells what a query reads."""
+
+    def reads(self, query: str, *, timeout: float) -> Execution:
+        """Return rows of table, column, and view if a view reads it; the column is empty if only the table is read.
+
+        Of columns that USING and NATURAL compare it need not know. Raises `SourceError`.
+        """
+
+
+@runtime_checkable
 class SupportsTiming(Protocol):
     """An engine that can time two queries side by side."""
 

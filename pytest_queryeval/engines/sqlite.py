@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.core.errors import SettingError, SourceError
-from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.shapes import FILE_NAME
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import Comparison, EngineType, Settings, SmallDatabase, SourceFingerprint
@@ -25,7 +25,16 @@ _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""
 DRIVER = Path(driver.__file__).with_name("sqlite_child.py")
 
 
-def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
+class SqliteFile(DatabaseFile):
+    """A database in a file, which tells by its authorizer what a query reads."""
+
+    def reads(self, query: str, *, timeout: float) -> Execution:
+        """Return rows of table, column and view, as `SupportsReads` describes them; raises `SourceError`."""
+        with self._source_errors():
+            return self._host.reads(self._settings, query, timeout=timeout)
+
+
+def open_sqlite(source: Source, hosts: Hosts) -> SqliteFile:
     """Open `{sqlite: file}` or `{sqlite: {script: file.sql}}`; paths are relative to the source's folder.
 
     A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for a
@@ -33,8 +42,8 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     """
     host = hosts.shared(Host("sqlite", DRIVER))
     if "path" in source.settings:
-        return DatabaseFile(source.name, file_path(source, "path"), host)
-    return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
+        return SqliteFile(source.name, file_path(source, "path"), host)
+    return SqliteFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
 def build_sqlite(

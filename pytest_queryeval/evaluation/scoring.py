@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,9 @@ from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.features import feature
-from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, Score, States
+from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, SchemaUse, Score, States
 from pytest_queryeval.core.model import (
+    IN_SCOPE,
     AddedAnswer,
     Case,
     Execution,
@@ -37,6 +38,7 @@ from pytest_queryeval.evaluation.open_answers import (
     resolve_row_order,
     with_collections,
 )
+from pytest_queryeval.evaluation.schema_use import schema_use, scope_breaches
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import DECIDING_METRIC, RequestedMetric, follows_compare
@@ -193,29 +195,30 @@ class Scoring:
         return number
 
     def _injected_argument(self, name: str) -> Any:
-        match name:
-            case "policy" | "dialect" | "report_rows":
-                return getattr(self._case.settings, name)
-            case "expectations":
-                return self._case.expectations
-            case "gold_dialect":
-                return self._case.settings.gold_settings.dialect
-            case "schema":
-                try:
-                    return self._session.schema(self._case)
-                except SourceError as error:  # it cannot list its tables
-                    self._note([f"schema: {error}; columns are compared by their names alone"])
-                    return Schema()
-            case "similarity":
-                return self._session.similarity
-            case "states":
-                return self._states()
-            case "unknown_terms":
-                return self._unknown_terms
-            case "challenge":
-                return self._run_challenge
-            case _:
-                return self._time_queries
+        case, session = self._case, self._session
+        arguments: Mapping[str, Callable[[], Any]] = {
+            "policy": lambda: case.settings.policy,
+            "dialect": lambda: case.settings.dialect,
+            "report_rows": lambda: case.settings.report_rows,
+            "expectations": lambda: case.expectations,
+            "gold_dialect": lambda: case.settings.gold_settings.dialect,
+            "schema": self._schema_of_predicted,
+            "similarity": lambda: session.similarity,
+            "states": self._states,
+            "unknown_terms": lambda: self._unknown_terms,
+            "challenge": lambda: self._run_challenge,
+            "schema_use": lambda: self._schema_use,
+            "breaches": lambda: lambda predicted: scope_breaches(predicted, case, session),
+            "timer": lambda: self._time_queries,
+        }
+        return arguments[name]()
+
+    def _schema_of_predicted(self) -> Schema:
+        try:
+            return self._session.schema(self._case)
+        except SourceError as error:  # it cannot list its tables
+            self._note([f"schema: {error}; columns are compared by their names alone"])
+            return Schema()
 
     def _time_queries(self, iterations: int) -> Sequence[tuple[float, float]] | None:
         gold, predicted = self.gold.query, self.predicted.query
@@ -231,6 +234,9 @@ class Scoring:
             challenge: ChallengeReport = challenge_answer(self._case, self._whole_gold, self.predicted, self._session)
             self.challenge = challenge
         return self.challenge
+
+    def _schema_use(self, query: str, is_gold: bool) -> SchemaUse:
+        return schema_use(query, self._gold_case if is_gold else self._case, self._session)
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:
         terms = self._session.unknown_terms(query, self._case)
@@ -397,7 +403,8 @@ class Scoring:
             raise QueryEvalError(f"metric '{name}' gave details that are not a mapping, or notes that are not a list")
         if score.value is None:
             self.reasons[name] = "; ".join(notes)
-        if score.value is None or self.predicted.error is None:  # notes on a failed prediction mean nothing
+        # Other notes on a failed prediction mean nothing.
+        if score.value is None or self.predicted.error is None or name == IN_SCOPE:
             self._note(notes)
         self.details |= {key: value for key, value in details.items() if key not in ("notes", "counts")}
         if "counts" in details:

@@ -33,6 +33,7 @@ from pytest_queryeval.engines import (
     Engine,
     SmallDatabase,
     SupportsDDL,
+    SupportsReads,
     SupportsSchema,
     SupportsTiming,
     is_local,
@@ -419,6 +420,23 @@ class Session:
         if self.recording is not None:
             self.recording.save_ddl(source, ddl)
         return ddl
+
+    def reads(self, query: str, source: Source, timeout: float) -> Execution | None:
+        """Return the columns that a query reads, as its source recorded them; None if its engine does not tell.
+
+        Raise `SourceError`.
+        """
+        limits: ExecutionLimits = {"timeout": timeout, "max_rows": LOOKUP_ROWS}
+        label = f"what is read by: {query}"
+        if self.recording is not None and (recorded := self.recording.load_execution(label, source, **limits)):
+            return recorded
+        engine = self.engine(source)
+        if not isinstance(engine, SupportsReads):
+            return None
+        listing = engine.reads(query, timeout=timeout)
+        if self.recording is not None:
+            self.recording.save_execution(label, source, listing, **limits)
+        return listing
 
     def source_states(self, case: Case) -> SourceStates:
         """Return the fingerprints of the contents of a case's sources."""

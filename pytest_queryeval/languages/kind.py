@@ -11,6 +11,7 @@ from pytest_queryeval.core.case_report import DifferenceReport
 from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.metric import SchemaUse
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Row, Table, freeze_cell
 from pytest_queryeval.documents.document import Node
@@ -180,6 +181,10 @@ class Kind(ABC):
         Raise `ValueError` for a text that is not a query.
         """
         return None
+
+    def schema_use(self, query: str, case: Case, schema: Schema) -> SchemaUse:
+        """Return which names of the schema a query uses; raise ValueError with the reason if it cannot be read."""
+        raise ValueError(f"queries of the kind '{self.name}' use no schema")
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         """Return whether a query is known to read nothing of its source."""

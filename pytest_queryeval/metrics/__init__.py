@@ -89,6 +89,12 @@ METRICS = MetricRegistry(
             for component in get_args(ComponentName)
             for figure in ("f1", "precision", "recall")
         },
+        "in_scope": f"{__name__}.schema_use:in_scope",
+        **{
+            f"{name}_{figure}": f"{__name__}.schema_use:{name}_{figure}"
+            for name in ("table", "column")
+            for figure in ("recall", "precision")
+        },
         "ves": f"{__name__}.ves:ves",
         "r_ves": f"{__name__}.ves:r_ves",
         "r_ves_bird": f"{__name__}.ves:r_ves_bird",

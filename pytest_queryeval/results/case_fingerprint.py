@@ -13,7 +13,7 @@ from typing import Any
 from pytest_queryeval.core.answer_json import encode_answer
 from pytest_queryeval.core.case_report import CaseFingerprint
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue, to_jsonable
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
+from pytest_queryeval.core.model import IN_SCOPE, Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.table import Policy, Selection
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
@@ -85,7 +85,10 @@ def _settings_fingerprint(settings: Settings) -> CaseFingerprint:
         "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
         "schemas": {},
         "compare": _compare(settings),
-        "options": {name: _options(name, options) for name, options in settings.options.items() if options},
+        "options": {
+            **{name: _options(name, options) for name, options in settings.options.items() if options},
+            **({IN_SCOPE: asdict(settings.scope)} if settings.scope is not None else {}),
+        },
         "source": None,
     }
 

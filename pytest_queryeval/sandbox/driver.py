@@ -78,6 +78,9 @@ class Driver(Protocol):
 class TableDriver(Driver, Protocol):
     """A driver that can list the tables of a source."""
 
+    def reads(self, settings: Settings, query: str, timeout: float) -> Answer:
+        """List the columns that a query reads as rows of table, column and view; only drivers of engines that tell."""
+
     def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables as rows of table, column, type, and the table and column of a foreign key.
 

@@ -232,6 +232,10 @@ class Host:
             return Execution(query=query, error=failure, engine=self.name)
         return replace(self._answer("run", settings, query, timeout, max_rows), query=query)
 
+    def reads(self, settings: Mapping[str, Any], query: str, *, timeout: float) -> Execution:
+        """List the columns that `query` reads, as rows of table, column and view; raises `SourceError`."""
+        return self._answer("reads", settings, query, timeout, MAX_COLUMNS)
+
     def describe(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
         """List the columns of the source's tables, as `schema.DescribedColumn`s; raises `SourceError`."""
         return self._answer("describe", settings, None, timeout, MAX_COLUMNS)

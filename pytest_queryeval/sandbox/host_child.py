@@ -146,6 +146,8 @@ def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: flo
     match action:
         case "describe":
             return cast("TableDriver", driver).describe(settings)
+        case "reads":
+            return cast("TableDriver", driver).reads(settings, payload, timeout)
         case "ddl":
             return cast("TableDriver", driver).ddl(settings)
         case "time":

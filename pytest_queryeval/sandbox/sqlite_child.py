@@ -141,13 +141,19 @@ class Guard:
         self._deadline = monotonic() + timeout
         self._selecting = False
         self.refused = ""
+        self.columns: dict[tuple[str | None, ...], None] = {}
+        """Those that the query reads, with the tables, the databases, and the views that read them."""
 
     def is_late(self) -> bool:
         """Return whether the time of the query is over."""
         return monotonic() > self._deadline
 
-    def authorize(self, action: int, first_argument: str | None, second_argument: str | None, *_: str | None) -> int:
-        """Allow actions that read; remember the first refused one."""
+    def authorize(
+        self, action: int, first_argument: str | None, second_argument: str | None, *place: str | None
+    ) -> int:
+        """Allow actions that read; remember the first refused one, and the columns that are read."""
+        if action == sqlite3.SQLITE_READ:
+            self.columns[first_argument, second_argument, *place] = None
         if action == sqlite3.SQLITE_SELECT:
             self._selecting = True
         if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second_argument).lower() in FORBIDDEN):
@@ -188,18 +194,7 @@ class Driver(driver.TableDriver):
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
-        self._guard.start(timeout)
-        if "script" in settings:
-            connection = self._in_memory(settings["script"], settings.get("rows") or {})
-        else:
-            connection = self._connection(settings["path"], timeout)
-        if first_word(query) == "explain":  # which SQLite would answer, and other engines refuse
-            raise Refused("only reading is allowed: EXPLAIN")
-        statement = strip_trailing_semicolons(query)
-        if tables := {*PRAGMA_TABLE.findall(query)}:
-            connection.set_authorizer(None)
-            declare_pragma_tables(connection, tables)
-            connection.set_authorizer(self._guard.authorize)
+        connection, statement = self._prepared(settings, query, timeout)
         connection.text_factory = str
         try:
             cursor = connection.execute(statement)
@@ -223,6 +218,35 @@ class Driver(driver.TableDriver):
             return None
 
         return tuple(column[0] for column in cursor.description), fetch
+
+    def _prepared(self, settings: Settings, query: str, timeout: float) -> tuple[sqlite3.Connection, str]:
+        """Return the connection on which a query may run, and its statement; raises like `run`."""
+        self._guard.start(timeout)
+        if "script" in settings:
+            connection = self._in_memory(settings["script"], settings.get("rows") or {})
+        else:
+            connection = self._connection(settings["path"], timeout)
+        if first_word(query) == "explain":  # which SQLite would answer, and other engines refuse
+            raise Refused("only reading is allowed: EXPLAIN")
+        if tables := {*PRAGMA_TABLE.findall(query)}:
+            connection.set_authorizer(None)
+            declare_pragma_tables(connection, tables)
+            connection.set_authorizer(self._guard.authorize)
+        return connection, strip_trailing_semicolons(query)
+
+    def reads(self, settings: Settings, query: str, timeout: float) -> Answer:
+        """List the columns that a query reads: table, column, and the view in whose definition it is.
+
+        Raises like `run`. The column is empty of a table of which none is read. Those that USING and NATURAL compare
+        are not listed.
+        """
+        connection, statement = self._prepared(settings, query, timeout)
+        for _ in range(2):  # the first one declares virtual tables
+            self._guard.start(timeout)
+            connection.set_authorizer(self._guard.authorize)  # so that a statement that is kept is prepared again
+            connection.execute(f"EXPLAIN {statement}").close()
+        rows = [(table, column, view or "") for table, column, _, view in self._guard.columns]
+        return make_answer(("table", "column", "view"), rows)
 
     def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables and views; raises like `run`."""

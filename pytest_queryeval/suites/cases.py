@@ -146,7 +146,9 @@ class CaseReader:
         uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
         expects = uses_expect and expects_anything({**self._shared.get(EXPECT, {}), **values.get(EXPECT, {})})
         has_gold = not expects or bool(entries(node).keys() & GOLD_FORMS.keys())
-        return criteria_of(answerable=values.get("answerable", True), has_gold=has_gold, expects=expects)
+        has_scope = "scope" in {**self._shared, **values} and (name is None or KEYS["scope"].used_by(KINDS[name]))
+        answerable = values.get("answerable", True)
+        return criteria_of(answerable=answerable, has_gold=has_gold, expects=expects, has_scope=has_scope)
 
     def _settings(self, values: Values, node: Node, criteria: frozenset[Criterion]) -> SuiteSettings:
         """Return the settings of a case: the shared ones, overridden by its own. Raise `CaseError` if they are invalid.

@@ -23,6 +23,7 @@ UNFOLLOWED = "no metric that uses it is computed"
 _WITHOUT: Mapping[Criterion, str] = {
     "gold": "a case without a gold",
     "expect": "a case without `expect`",
+    "scope": "a case without `scope`",
     "answer": "a case without an answer",
     "abstention": "an answerable case",
 }

@@ -65,6 +65,7 @@ from pytest_queryeval.suites.metric_keys import (
 )
 from pytest_queryeval.suites.parameters import NOT_IN_IDS, PARAMETRIZE, read_combination
 from pytest_queryeval.suites.predictors import read_predictor
+from pytest_queryeval.suites.scope_key import read_scope
 from pytest_queryeval.suites.sources import read_db_schema, read_gold_source, read_source, read_sources
 from pytest_queryeval.suites.variables import ENV_FILE, read_env_file, read_requires
 
@@ -574,6 +575,13 @@ _KEYS = (
         read_compare,
         inheritance="merged",
         used_by=is_compared,
+    ),
+    _setting(
+        "scope",
+        _ALL,
+        "what predicted queries may read: `tables`, `columns`, `deny` and `where`; it adds the metric in_scope",
+        read_scope,
+        used_by=lambda kind: kind.name == "sql",
     ),
     _setting(
         "check",

@@ -26,6 +26,7 @@ from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Exec
 from pytest_queryeval.core.table import XSD_STRING, Cell, Literal, Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation import gold_error
+from pytest_queryeval.evaluation.schema_use import scope_breaches, unknown_scope_names
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS, Kind
@@ -206,6 +207,25 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
         project(gold.table, gold.case.settings.policy.gold_columns)
     except QueryEvalError as error:
         yield str(error)
+
+
+def out_of_scope(gold: GoldRun) -> Iterator[str]:
+    """Find golds that read what the `scope` of their case excludes, and names there that the source does not have."""
+    scope = gold.case.settings.scope
+    if scope is None or gold.case.settings.gold_source is not None:
+        return
+    if gold.index == 0:
+        yield from unknown_scope_names(scope, gold.case, gold.session)
+    if gold.execution is None or gold.execution.error is not None or gold.query is None:
+        return
+    try:
+        breaches = scope_breaches(gold.execution, gold.case, gold.session)
+    except SourceError:
+        raise
+    except QueryEvalError as error:
+        breaches = [str(error)]
+    for breach in breaches:
+        yield f"gold {breach}: no right prediction can be in scope: fix the gold, or the scope"
 
 
 def gold_empty(gold: GoldRun) -> Iterator[str]:
@@ -528,6 +548,7 @@ GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-not-equal-to-itself": gold_not_equal_to_itself,
     "expectation-not-met": expectation_not_met,
     "unknown-column": unknown_column,
+    "out-of-scope": out_of_scope,
     "gold-empty": gold_empty,
     "gold-slow": gold_slow,
     "gold-unstable": gold_unstable,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_queryeval.comparison.ties import OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.metric import SchemaUse
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
@@ -98,6 +99,18 @@ class Sparql(QueryLanguage):
         if outline.gives_graph:
             return GRAPH_COLUMNS
         return ASK_COLUMNS if outline.form == "ASK" else None if outline.selects_all else outline.columns
+
+    def schema_use(self, query: str, case: Case, schema: Schema) -> SchemaUse:
+        from pytest_queryeval.languages.sparql.source_terms import term_roles
+        from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
+
+        try:
+            roles = term_roles(read_tree(query, _prefixes(case)).tree)
+        except UnreadableError as error:
+            raise ValueError(str(error)) from error
+        return SchemaUse(
+            *(frozenset(term for term, role in roles.items() if role == of) for of in ("class", "property"))
+        )
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         outline = read_query(query)

@@ -20,13 +20,13 @@ from pytest_queryeval.core.db_schema import Column
 
 _ROW_IDS = frozenset(("rowid", "oid", "_rowid_"))
 # Columns that tables have without declaring them, by dialect: names refer to these before they refer to aliases.
-_HIDDEN_COLUMNS: Mapping[str, frozenset[str]] = {
+HIDDEN_COLUMNS: Mapping[str, frozenset[str]] = {
     "": _ROW_IDS,
     "sqlite": _ROW_IDS,
     "duckdb": frozenset(("rowid",)),
     "postgres": frozenset(("tableoid", "ctid", "xmin", "cmin", "xmax", "cmax")),
 }
-_QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
+QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
 MAX_NUMBERINGS = 24
 _OUTWARD = "^"
 
@@ -193,8 +193,8 @@ class Columns:
     """The columns of all names in trees, from those of `tables`, both in lower case."""
 
     def __init__(self, tables: Mapping[str, Collection[str]], dialect: str) -> None:
-        self.quotes_texts = dialect in _QUOTES_TEXTS
-        self.hidden_columns = _HIDDEN_COLUMNS.get(dialect, frozenset())
+        self.quotes_texts = dialect in QUOTES_TEXTS
+        self.hidden_columns = HIDDEN_COLUMNS.get(dialect, frozenset())
         self._tables = tables
         self._names: dict[int, Names] = {}
         self._open: set[int] = set()  # queries that are being read, so that one that reads itself ends

@@ -11,6 +11,7 @@ from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.metric import SchemaUse
 from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import ENDS_WITH_PROSE, SQL_TEXT
@@ -243,6 +244,18 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.guided import open_query
 
         return open_query(query, case.settings.dialect, schema)
+
+    def schema_use(self, query: str, case: Case, schema: Schema) -> SchemaUse:
+        from pytest_queryeval.languages.sql.reads import what_is_read
+
+        reads = what_is_read(query, case.settings.dialect, schema)
+        if not reads.is_whole or reads.problems:
+            raise ValueError(reads.problems[0])
+        names = [(".".join(read.table).lower(), read.column.lower()) for read in reads.reads if read.form != "function"]
+        return SchemaUse(
+            frozenset(table for table, column in names if not column),
+            frozenset(f"{table}.{column}" for table, column in names if column),
+        )
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table

@@ -102,6 +102,13 @@ def read_statements(text: str, dialect: str) -> Statements:
     return Statements(tokens, _statements_of(trees))
 
 
+def positioned_tree(statements: Statements, text: str, dialect: str) -> exp.Expr | None:
+    """Return the first statement of a text that was parsed, in a tree whose nodes know their positions in the text."""
+    with without_warnings():
+        trees = _dialect(dialect).parser(error_level=ErrorLevel.IMMEDIATE).parse(statements.tokens, text)
+    return trees[0] if trees else None
+
+
 def changes_data(statements: Statements) -> bool:
     """Return whether a whole text was parsed, and its first statement changes data or tables."""
     changing = (exp.DML, exp.DDL, exp.Alter, exp.Drop)

@@ -1,0 +1,98 @@
+"""What the queries of a case read of its source: tables and columns, and what of them is outside of its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.metric import SchemaUse
+from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
+from pytest_queryeval.core.scope import Scope
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.session import LOOKUP_ROWS, LOOKUP_SECONDS, Session
+from pytest_queryeval.languages import KINDS
+
+if TYPE_CHECKING:
+    from pytest_queryeval.languages.sql.reads import Views
+    from pytest_queryeval.languages.sql.scope import Recorded
+
+RAN = (None, "timeout", "too_large")  # the errors of queries that ran
+# The functions that a database defines itself, which may read tables.
+_OWN_FUNCTIONS = {
+    "duckdb": "SELECT function_name FROM duckdb_functions() WHERE NOT internal",
+    "postgres": """
+        SELECT proname FROM pg_proc JOIN pg_language ON pg_language.oid = prolang
+        JOIN pg_namespace ON pg_namespace.oid = pronamespace
+        WHERE lanname NOT IN ('c', 'internal') AND nspname NOT IN ('pg_catalog', 'information_schema')
+    """,
+}
+
+
+def schema_use(query: str, case: Case, session: Session) -> SchemaUse:
+    """Return which names of the schema a query uses, by its text; raise ValueError if it cannot be read."""
+    return KINDS[case.settings.kind].schema_use(query, case, session.schema(case))
+
+
+def scope_breaches(predicted: Execution, case: Case, session: Session) -> Sequence[str]:
+    """Return what an executed query reads outside of the scope of its case, which has one.
+
+    Raise `QueryEvalError` for a query that ran if it cannot be told what it reads, and `SourceError`.
+    """
+    from pytest_queryeval.languages.sql.reads import NO_VIEWS
+    from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError
+    from pytest_queryeval.languages.sql.scope import scope_breaches as breaches
+
+    settings = case.settings
+    assert settings.scope is not None
+    assert predicted.query is not None
+    has_run = (predicted.error and predicted.error.kind) in RAN
+    views = NO_VIEWS if settings.source is None else _views(settings.source, case, session)
+    record = (
+        None if settings.source is None or not has_run else _record(predicted.query, settings.source, case, session)
+    )
+    rules = ScopeRules(settings.scope, settings.dialect, session.schema(case))
+    try:
+        return breaches(predicted.query, rules, views, record, has_run=has_run)
+    except UnresolvedError as error:
+        problem = f"it cannot be told whether the predicted query is in scope: {error}"
+        raise QueryEvalError(f"metric 'in_scope': {problem}") from error
+
+
+def unknown_scope_names(scope: Scope, case: Case, session: Session) -> list[str]:
+    """Return a message for each name of a scope that the source of a case does not have; raise `SourceError`."""
+    from pytest_queryeval.languages.sql.scope import ScopeRules
+
+    return [*ScopeRules(scope, case.settings.dialect, session.schema(case)).unknown_names()]
+
+
+def _views(source: Source, case: Case, session: Session) -> Views:
+    from pytest_queryeval.languages.sql.reads import Views, folded, view_queries
+
+    dialect = case.settings.dialect
+
+    def find() -> Views:
+        listing = _lookup(_OWN_FUNCTIONS[dialect], case, session) if dialect in _OWN_FUNCTIONS else None
+        functions = frozenset(folded(str(name)) for (name,) in (listing.rows if listing else ()))
+        return Views(view_queries(session.list_ddl(source) or "", dialect), functions)
+
+    return session.cached(("views", source.key, dialect), find)
+
+
+def _lookup(query: str, case: Case, session: Session) -> Table | None:
+    settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
+    execution = session.execute(QueryOrAnswer(query=query), replace(case, settings=settings), is_derived=True)
+    if execution.table is None:
+        raise QueryEvalError(f"the source does not list its functions: {execution.error and execution.error.message}")
+    return execution.table
+
+
+def _record(query: str, source: Source, case: Case, session: Session) -> Sequence[Recorded] | None:
+    """Return what the source saw a query read; None if it does not tell."""
+    from pytest_queryeval.languages.sql.scope import Recorded
+
+    listing = session.reads(query, source, case.settings.timeout)
+    if listing is None or not isinstance(listing.answer, Table):
+        return None
+    return [Recorded((str(table),), str(column), str(view)) for table, column, view in listing.answer.rows]

@@ -1,0 +1,834 @@
+"""Which tables and columns a SQL query reads: its names, resolved by a schema as databases resolve them.
+
+Where it is open what a name stands for, all that it may stand for counts. What cannot be resolved is a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeAlias
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.columns import HIDDEN_COLUMNS, QUOTES_TEXTS
+from pytest_queryeval.languages.sql.parsing import positioned_tree
+from pytest_queryeval.text.formatting import one_line
+
+TableName: TypeAlias = tuple[str, ...]  # catalog and schema if they are not the default, and name, as `name_key` folds
+Form: TypeAlias = Literal["table", "function", "column", "joined", "all"]
+ALL = "*"
+_VIEW = re.compile(r"\bVIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:\w+|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\.)+)", re.IGNORECASE)
+_CAPITALS = re.compile("[A-Z]+")
+_SMALL = re.compile("[a-z]+")
+_DEFAULT_SCHEMAS = {"sqlite": "main", "duckdb": "main", "postgres": "public", "tsql": "dbo"}
+# Dialects in which case matters for tables, but not for columns.
+_TABLES_ONLY = frozenset(("mysql", "bigquery", "doris", "starrocks", "singlestore"))
+_PLAIN_PATTERN = re.compile(r"\^?\(?[\w.|]+(?:\.\*)?\)?\$?")
+# Functions within a query that read tables by a name or a query in a text.
+_TABLE_READING = re.compile(
+    r"(?:query|table|schema|database|cursor)_to_xml\w*|ts_stat|ts_rewrite|xpath_table|crosstab\w*|connectby|dblink\w*"
+    r"|query_table|query|sql_auto_complete|dictget\w*|dicthas|joinget\w*|lookup",
+    re.IGNORECASE,
+)
+# Names without a table that are no columns.
+_PSEUDO_COLUMNS = frozenset(("level", "rownum", "sysdate", "systimestamp", "user", "current_user", "session_user"))
+_OF_ALL_COLUMNS = (exp.Pivot, exp.Summarize, exp.Describe)  # as statements, or in place of a query
+_UNNESTING = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Inline)
+
+
+class Read(NamedTuple):
+    """A table, a table function or a column that a query reads at a place; of a table, which of its rows."""
+
+    form: Form
+    """`joined` are columns that USING or NATURAL compares, `all` those that `*` or a row stands for."""
+    table: TableName
+    column: str = ""
+    """Empty for a table or a function; `*` for the columns of a table whose columns are not known."""
+    place: str = ""
+    """Such as `line 1, column 8`; empty if it is not in the text of the query."""
+    view: str = ""
+    """The view in whose definition it is."""
+    filters: frozenset[tuple[str, str, bool]] = frozenset()
+    """Columns of the table that conditions equate with a constant: name in lower case, constant, whether a text."""
+
+
+class Reads(NamedTuple):
+    """What a query reads, and what of it cannot be resolved."""
+
+    reads: tuple[Read, ...]
+    problems: tuple[str, ...] = ()
+    """Parts that cannot be read, which may hide tables."""
+    unknown: tuple[str, ...] = ()
+    """Names of columns that no table is known to have."""
+    is_whole: bool = True
+    """Whether the text could be parsed."""
+
+
+class Views(NamedTuple):
+    """What databases know of names besides tables: queries of views by name, and functions that they define."""
+
+    queries: Mapping[TableName, exp.Query | None] = {}
+    """None for a view whose definition cannot be read."""
+    functions: frozenset[str] = frozenset()
+
+
+NO_VIEWS = Views()
+
+
+def name_key(name: str, dialect: str, *, quoted: bool, is_table: bool = False) -> str:
+    """Return a name as databases compare it: they fold ASCII letters only.
+
+    >>> name_key("Orders", "postgres", quoted=False), name_key("Orders", "postgres", quoted=True)
+    ('orders', 'Orders')
+    """
+    if dialect in _TABLES_ONLY:
+        return name if is_table else folded(name)
+    match Dialect.get_or_raise(dialect).normalization_strategy:
+        case NormalizationStrategy.CASE_SENSITIVE:
+            return name
+        case NormalizationStrategy.LOWERCASE if quoted:
+            return name
+        case NormalizationStrategy.UPPERCASE:
+            return name if quoted else _SMALL.sub(lambda match: match[0].upper(), name)
+    return folded(name)
+
+
+def folded(name: str) -> str:
+    """Return a name with its ASCII letters in lower case."""
+    return _CAPITALS.sub(lambda match: match[0].lower(), name)
+
+
+def table_name(parts: Iterable[tuple[str, bool]], dialect: str) -> TableName:
+    """Return the name of a table by its parts, each with whether it is quoted, without the default schema."""
+    keys = tuple(name_key(name, dialect, quoted=quoted, is_table=True) for name, quoted in parts)
+    return keys[1:] if len(keys) == 2 and keys[0] == _DEFAULT_SCHEMAS.get(dialect) else keys
+
+
+def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
+    """Return the queries of the views that a script of `script_of` makes, by name."""
+    queries: dict[TableName, exp.Query | None] = {}
+    for text in filter(_VIEW.search, ddl.split(";\n\n")):
+        for statement in parse_query(text, dialect).statements.trees or [exp.Create(this=_view_name(text, dialect))]:
+            table = None if not isinstance(statement, exp.Create) else statement.find(exp.Table)
+            query = statement.args.get("expression")
+            if table is not None and statement.args.get("kind", "VIEW") == "VIEW":
+                queries[table_name(_parts(table), dialect)] = query if isinstance(query, exp.Query) else None
+    return queries
+
+
+def _view_name(text: str, dialect: str) -> exp.Table:
+    match = _VIEW.search(text)
+    return exp.to_table(match[1] if match else "", dialect=dialect)
+
+
+def what_is_read(
+    text: str,
+    dialect: str,
+    schema: Schema,
+    views: Views = NO_VIEWS,
+    is_listed: Callable[[TableName], bool] = lambda _: True,
+) -> Reads:
+    """Return what a query reads; a view that `is_listed` is a table, another one stands for what its query reads.
+
+    >>> schema = Schema(tables={"orders": ("id", "price"), "users": ("id", "name")})
+    >>> [(*read.table, read.column) for read in what_is_read("SELECT name FROM users", "", schema).reads]
+    [('users', ''), ('users', 'name')]
+    """
+    parsed = parse_query(text, dialect)
+    trees = parsed.statements.trees
+    is_other = parsed.statements.error is None and len(trees) == 1 and isinstance(trees[0], _OF_ALL_COLUMNS)
+    tree = positioned_tree(parsed.statements, text.rstrip(), dialect) if is_other or not parsed.problem else None
+    if tree is None:
+        return Reads((), (f"the query cannot be parsed: {parsed.problem or 'nothing'}",), is_whole=False)
+    reader = _Reader(text, dialect, schema, views, is_listed)
+    reader.query(tree, None, {})
+    for token, after in pairwise(parsed.statements.tokens):
+        if after.token_type is TokenType.L_PAREN:
+            name = name_key(token.text, dialect, quoted=False)
+            if name in views.functions or _TABLE_READING.fullmatch(token.text):
+                reader.add("function", (name,), place=_place(text, token.start))
+    found = (reader.reads, reader.problems, reader.unknown)
+    reads, problems, unknown = (tuple(dict.fromkeys(parts)) for parts in found)
+    return Reads(reads, problems, unknown)  # type: ignore[arg-type]  # of the types that they had
+
+
+def _place(text: str, start: int) -> str:
+    return f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
+
+
+def _parts(table: exp.Table) -> list[tuple[str, bool]]:
+    return [(part.name, bool(part.args.get("quoted"))) for part in table.parts]
+
+
+@dataclass(eq=False)
+class _Item:
+    """An item of FROM. `table` is its table; None for a query or a function, whose columns read nothing themselves."""
+
+    alias: str
+    columns: Mapping[str, str] | None
+    """The names of its columns in the query, in lower case, with those that they have in the table; None if unknown."""
+    table: TableName | None = None
+    place: str = ""
+    is_renamed: bool = False
+    """Whether it has an alias, so that its table's name is no longer its name."""
+    read: int = -1
+    """Where in `reads` its table is."""
+
+
+@dataclass(eq=False)
+class _Scope:
+    """What names refer to within a SELECT, and around it."""
+
+    outer: _Scope | None = None
+    items: list[_Item] = field(default_factory=list)
+    aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
+    """The selected expressions that have an alias."""
+    parameters: frozenset[str] = frozenset()
+
+
+class _Query(NamedTuple):
+    """A query of WITH, with what is around it."""
+
+    node: exp.CTE
+    outer: _Scope | None
+    queries: Mapping[str, _Query]
+    """Those that it can name; a recursive one names itself elsewhere than in its first operand."""
+    is_recursive: bool
+
+
+_Owners: TypeAlias = "list[tuple[_Item, str]]"
+
+
+class _Reader:
+    """Collects what a query reads."""
+
+    def __init__(
+        self, text: str, dialect: str, schema: Schema, views: Views, is_listed: Callable[[TableName], bool]
+    ) -> None:
+        self.reads: list[Read] = []
+        self.problems: list[str] = []
+        self.unknown: list[str] = []
+        self._text = text
+        self._dialect = dialect
+        self._tables = schema.tables
+        self._hidden = HIDDEN_COLUMNS.get(dialect, frozenset())
+        self._views = views
+        self._is_listed = is_listed
+        self._outputs: dict[int, list[str] | None] = {}  # of queries of WITH that were read
+        self._open_views: list[tuple[TableName, str]] = []  # with the place of the outermost one
+        self._readers: tuple[tuple[type | tuple[type, ...], Callable[..., None]], ...] = (
+            ((exp.Query, exp.Values), self._nested_query),
+            (exp.Column, self._column),
+            (exp.Star, self._all_columns),
+            (exp.Columns, self._covered),
+            (exp.PositionalColumn, self._by_position),
+            ((exp.Table, exp.Lateral), self._unexpected),
+            ((exp.DataType, exp.Hint), self._nothing),
+            (exp.In, self._in),
+            (exp.Comprehension, self._comprehension),
+            (exp.Dot, self._dot),
+            ((exp.Var, exp.Identifier), self._word),
+            (exp.Ordered, self._sort_key),
+        )
+
+    def add(self, form: Form, table: TableName, column: str = "", place: str = "") -> None:
+        """Add something that is read."""
+        view = ""
+        if self._open_views:
+            place, view = self._open_views[0][1], ".".join(self._open_views[-1][0])
+        self.reads.append(Read(form, table, column, place, view))
+
+    def query(self, node: exp.Expr | None, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
+        """Read a query, and return the names of its columns in lower case; None if they are not known."""
+        if not isinstance(node, (exp.Query, exp.Values, *_OF_ALL_COLUMNS)):
+            self._problem(f"{'nothing' if node is None else node.key.upper()} in place of a query")
+            return None
+        queries = self._with(node, outer, queries)
+        if isinstance(node, _OF_ALL_COLUMNS):
+            self._of_all_columns(node, outer, queries)
+            return None
+        if isinstance(node, exp.Values):
+            self._walk(node.expressions, outer or _Scope(), queries)
+            return None
+        if isinstance(node, exp.Select):
+            return self._select(node, outer, queries)
+        if isinstance(node.this, exp.Table):
+            tables = exp.Select(from_=exp.From(this=node.this), expressions=[exp.Star()])
+            return self._select(tables, outer, queries)
+        return self._operation(node, outer, queries)
+
+    def _operation(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
+        """Read a set operation, or a query in brackets."""
+        outputs = self.query(node.this, outer, queries)
+        if isinstance(node, exp.SetOperation):
+            others = self.query(node.expression, outer, queries)
+            if node.args.get("by_name"):
+                outputs = None if outputs is None or others is None else [*outputs, *others]
+        # What orders and limits the result names its columns.
+        results = _Scope(outer, [_Item("", None if outputs is None else dict.fromkeys(outputs, ""))])
+        for name in ("order", "limit", "offset", "fetch", "sort", "cluster", "distribute"):
+            self._walk(node.args.get(name), results, queries)
+        if isinstance(node, exp.Subquery) and (node.args.get("pivots") or node.args.get("sample")):
+            self._walk(node.args.get("pivots"), results, queries)
+            return None
+        return outputs
+
+    def _of_all_columns(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> None:
+        """Read PIVOT, SUMMARIZE or DESCRIBE of a table or a query: all of its columns."""
+        scope = _Scope(outer)
+        self._from_item(node.this, scope, queries)
+        self._read_rows(scope.items, node)
+        for query in [found for name, value in node.args.items() if name != "this" for found in _queries_in(value)]:
+            self.query(query, scope, queries)
+
+    def _with(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> Mapping[str, _Query]:
+        """Return the queries that a query can name: those of its WITH, which shadow others."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return queries
+        named = dict(queries)
+        recursive = bool(clause.args.get("recursive")) or self._dialect in ("sqlite", "tsql", "oracle")
+        is_any_order = recursive and self._dialect in ("sqlite", "postgres")
+        for cte in clause.expressions:
+            if cte.args.get("scalar"):
+                continue  # it is read where the SELECT with this clause is
+            visible = named if is_any_order else dict(named)
+            named[self._key(cte.args["alias"].this, is_table=True)] = _Query(cte, outer, visible, recursive)
+        return named
+
+    def _select(self, select: exp.Select, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
+        scope = _Scope(outer)
+        scope.aliases = {
+            self._key(item.args["alias"]): item.this
+            for item in select.expressions
+            if isinstance(item, exp.Alias) and isinstance(item.args["alias"], exp.Identifier)
+        }
+        clause = select.args.get("with_")
+        scalars = [cte for cte in clause.expressions if cte.args.get("scalar")] if clause is not None else []
+        scope.parameters = frozenset(self._key(cte.args["alias"].this) for cte in scalars)
+        from_ = select.args.get("from_")
+        if from_ is not None:
+            self._from_item(from_.this, scope, queries)
+            self._walk([value for name, value in from_.args.items() if name != "this"], scope, queries)
+        self._joins(select, scope, queries)
+        for lateral in select.args.get("laterals") or ():
+            self._from_item(lateral, scope, queries)
+        self._walk([cte.this for cte in scalars], scope, queries)
+        read_already = ("from_", "joins", "laterals", "with_", "hint", "into", "locks", "kind")
+        for name, value in select.args.items():
+            if name not in read_already:
+                self._walk(value, scope, queries)
+        self._add_filters(select, scope)
+        return self._names_of(select, scope)
+
+    def _names_of(self, select: exp.Select, scope: _Scope) -> list[str] | None:
+        """Return the names of the columns of a SELECT; None where the database chooses them."""
+        names: list[str] = []
+        for item in select.expressions:
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                items = (
+                    scope.items if star is item else self._items([self._key(item.args["table"], is_table=True)], scope)
+                )
+                if star.args.get("ilike") or star.args.get("rename") or any(at.columns is None for at in items):
+                    return None
+                names += [name for at in items for name in at.columns or () if name not in self._left_out(star, at)]
+            elif isinstance(item, exp.Alias | exp.Column) and item.alias_or_name:
+                names.append(folded(item.alias_or_name))
+            else:
+                return None
+        return names
+
+    def _joins(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        for join in node.args.get("joins") or ():
+            before = len(scope.items)
+            self._from_item(join.this, scope, queries)
+            left, right = scope.items[:before], scope.items[before:]
+            if join.method == "NATURAL":
+                sides = [[name for item in side for name in item.columns or ()] for side in (left, right)]
+                names = {*sides[0]} & {*sides[1]}
+                for item in scope.items:
+                    if item.columns is None and item.table is not None:
+                        self.add("joined", item.table, ALL, item.place)
+                        self._problem(f"NATURAL compares columns of {'.'.join(item.table)}, which are not known")
+                    elif item.columns is None:
+                        names |= {*sides[0], *sides[1]}
+            else:
+                names = {folded(column.name) for column in join.args.get("using") or ()}
+            for name in sorted(names):
+                for item in scope.items:
+                    if item.table is not None and (item.columns is None or name in item.columns):
+                        self.add("joined", item.table, (item.columns or {}).get(name, name), item.place)
+            rest = [value for name, value in join.args.items() if name not in ("this", "using")]
+            self._walk(rest, scope, queries)
+
+    def _from_item(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read an item of FROM, and add it to the scope."""
+        if isinstance(node, exp.Final):
+            node = node.this
+        first = len(scope.items)
+        if isinstance(node, exp.Table):
+            self._table(node, scope, queries)
+        elif isinstance(node, exp.Subquery) and isinstance(node.unnest(), _OF_ALL_COLUMNS):
+            self._add_item(node, self.query(node.unnest(), scope, queries), scope)
+        elif isinstance(node, exp.Subquery) and not _is_query(node):
+            self._from_item(node.this, scope, queries)
+            if node.alias:  # of all that is joined
+                self._read_rows(scope.items[first:], node)
+                self._add_item(node, None, scope)
+        else:
+            self._add_item(node, self._from_value(node, scope, queries), scope)
+        if node.args.get("pivots"):
+            self._read_rows(scope.items[first:], node)
+            for query in _queries_in(node.args["pivots"]):
+                self.query(query, scope, queries)
+            alias = node.args["pivots"][-1].alias or node.alias_or_name
+            scope.items[first:] = [_Item(name_key(alias, self._dialect, quoted=False), None)]
+        self._joins(node, scope, queries)
+
+    def _from_value(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> list[str] | None:
+        """Read an item of FROM that is no table; return the names of its columns, None if they are not known."""
+        query = node.this if isinstance(node, exp.Lateral) else node
+        if isinstance(query, exp.Query):
+            sees_left = query is not node or self._dialect == "duckdb"  # which finds out that a query is LATERAL
+            return self.query(query, scope if sees_left else scope.outer, queries)
+        if isinstance(node, exp.Lateral | exp.Unnest):
+            self._function(query, scope, queries)
+        elif isinstance(node, exp.Values):
+            self._walk(node.expressions, scope, queries)
+        elif isinstance(node, exp.Alias | exp.Column):  # ARRAY JOIN
+            self._walk(node, scope, queries)
+            return [folded(node.alias)] if node.alias else []
+        else:
+            self._problem(f"{node.key.upper()} in FROM")
+        return None
+
+    def _add_item(self, node: exp.Expr, outputs: list[str] | None, scope: _Scope) -> None:
+        """Add a query or a function to the items of FROM."""
+        alias = node.args.get("alias")
+        identifier = alias.this if isinstance(alias, exp.TableAlias) else alias
+        renamed = [folded(column.name) for column in (alias.args.get("columns") or ())] if alias is not None else []
+        names = None if outputs is None else [*renamed, *outputs[len(renamed) :]]
+        columns = None if names is None else dict.fromkeys(names, "")
+        key = self._key(identifier, is_table=True) if isinstance(identifier, exp.Identifier) else ""
+        scope.items.append(_Item(key, columns))
+
+    def _function(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read a table function; one that only takes a value apart is none."""
+        if not isinstance(node, _UNNESTING):
+            meta = node.meta
+            start = meta.get("start")
+            written = self._text[start : meta["end"] + 1] if start is not None and not self._open_views else ""
+            name = node.name if isinstance(node, exp.Anonymous) else written or node.key
+            key = name_key(name.strip('"`[]'), self._dialect, quoted=False)
+            self.add("function", (key,), place="" if start is None else _place(self._text, start))
+        self._walk([*node.args.values()], scope, queries)
+
+    def _table(self, node: exp.Table, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        read_already = ("this", "db", "catalog", "alias", "joins", "pivots", "hints")
+        self._walk([value for name, value in node.args.items() if name not in read_already], scope, queries)
+        if not isinstance(node.this, exp.Identifier):
+            for function in node.args.get("rows_from") or ():
+                self._function(function.this, scope, queries)
+            if node.this is not None:
+                self._function(node.this, scope, queries)
+            self._add_item(node, None, scope)
+            return
+        name = table_name(_parts(node), self._dialect)
+        query = queries.get(name[0]) if len(node.parts) == 1 else None
+        if query is not None:
+            self._add_item(node, self._outputs_of(query), scope)
+            scope.items[-1].alias = scope.items[-1].alias or name[0]
+            return
+        place = self._place_of(node.this)
+        alias = node.args.get("alias")
+        columns = self._columns_of(name)
+        renamed = [folded(column.name) for column in (alias.args.get("columns") or ())] if alias is not None else []
+        own_names = None if columns is None else [*columns]
+        item = _Item(
+            read=len(self.reads),
+            alias=self._key(alias.this, is_table=True) if alias is not None and alias.this else name[-1],
+            columns=None
+            if own_names is None
+            else dict(zip([*renamed, *own_names[len(renamed) :]], own_names, strict=False)),
+            table=name,
+            place=place,
+            is_renamed=alias is not None and alias.this is not None,
+        )
+        if name in self._views.queries and not self._is_listed(name):
+            self._expand(name, place)
+            item.table = None
+        else:
+            self.add("table", name, place=place)
+            if renamed and columns is None:
+                self._problem(f"the columns of {'.'.join(name)} have other names in the query, and are not known")
+        scope.items.append(item)
+
+    def _columns_of(self, name: TableName) -> tuple[str, ...] | None:
+        """Return the columns of a table of the default schema."""
+        columns = self._tables.get(name[-1].lower()) if len(name) == 1 else None
+        return None if columns is None else tuple(map(folded, columns))
+
+    def _expand(self, name: TableName, place: str) -> None:
+        """Read the query of a view."""
+        query = self._views.queries[name]
+        if query is None:
+            self._problem(f"the definition of the view {'.'.join(name)} cannot be read")
+        elif name not in (view for view, _ in self._open_views):
+            self._open_views.append((name, self._open_views[0][1] if self._open_views else place))
+            self.query(query, None, {})
+            self._open_views.pop()
+
+    def _outputs_of(self, query: _Query) -> list[str] | None:
+        """Read a query of WITH at its first use, and return the names of its columns."""
+        key = id(query.node)
+        if key not in self._outputs:
+            self._outputs[key] = None
+            names = [folded(name) for name in query.node.alias_column_names]
+            body = query.node.this
+            operation = body.unnest() if isinstance(body, exp.Subquery) else body
+            if query.is_recursive and isinstance(operation, exp.SetOperation):
+                self._outputs[key] = self._recursive(query, operation, names)
+            else:
+                read = self.query(body, query.outer, query.queries)
+                self._outputs[key] = [*names, *(read or ())[len(names) :]] if names else read
+        return self._outputs[key]
+
+    def _recursive(self, query: _Query, operation: exp.SetOperation, names: list[str]) -> list[str] | None:
+        """Read a query that may name itself; in its first operand the name is that of another query, or of a table."""
+        name = self._key(query.node.args["alias"].this, is_table=True)
+        queries = self._with(operation, query.outer, query.queries)
+        without = {other: found for other, found in queries.items() if other != name or found.node is not query.node}
+        outputs = self.query(operation.this, query.outer, queries if self._dialect == "sqlite" else without)
+        self._outputs[id(query.node)] = outputs = [*names, *(outputs or ())[len(names) :]] if names else outputs
+        self.query(operation.expression, query.outer, {**queries, name: query})
+        return outputs
+
+    def _walk(self, value: object, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read an expression, or all in a list."""
+        if isinstance(value, list | tuple):
+            for part in value:
+                self._walk(part, scope, queries)
+        if not isinstance(value, exp.Expr):
+            return
+        for types, read in self._readers:
+            if isinstance(value, types):
+                read(value, scope, queries)
+                return
+        self._parts(value, scope, queries)
+
+    def _parts(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        self._walk([*node.args.values()], scope, queries)
+
+    def _nested_query(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        self.query(node, scope, queries)
+
+    def _all_columns(self, star: exp.Star, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        if not isinstance(star.parent, exp.Count) or any(star.args.values()):
+            self._star(star, scope.items, scope, queries)
+
+    def _by_position(self, node: exp.Expr, scope: _Scope, _: Mapping[str, _Query]) -> None:
+        self._read_rows(scope.items, node)
+
+    def _unexpected(self, node: exp.Expr, *_: object) -> None:
+        self._problem(f"{node.key.upper()} in an expression")
+
+    def _nothing(self, *_: object) -> None:
+        pass
+
+    def _in(self, node: exp.In, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        name = node.args.get("field")
+        if self._dialect not in QUOTES_TEXTS or not isinstance(name, exp.Column):
+            self._parts(node, scope, queries)
+            return
+        self._walk(node.this, scope, queries)
+        self._table_in(name, queries)
+
+    def _comprehension(self, node: exp.Comprehension, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        names = frozenset(self._key(name) for name in node.expression.find_all(exp.Identifier))
+        self._walk(node.args["iterator"], scope, queries)
+        self._walk([node.this, node.args.get("condition")], _Scope(scope, parameters=names), queries)
+
+    def _sort_key(self, node: exp.Ordered, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read a key of ORDER BY, unless it is a selected expression, which is read there."""
+        key, clause = node.this, node.parent
+        is_name = isinstance(key, exp.Column) and not key.table and isinstance(key.this, exp.Identifier)
+        is_of_select = isinstance(clause, exp.Order) and isinstance(clause.parent, exp.Select)
+        if not (is_name and is_of_select and self._key(key.this) in scope.aliases):
+            self._parts(node, scope, queries)
+
+    def _dot(self, node: exp.Dot, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read a field of a value, or a function that is written behind its first argument."""
+        names: list[exp.Identifier] = []
+        first = node.this
+        while isinstance(first, exp.Dot) and isinstance(first.expression, exp.Identifier):
+            names.insert(0, first.expression)
+            first = first.this
+        if isinstance(first, exp.Identifier) and not _is_parameter(first):
+            column = exp.Column(
+                **dict(zip(("this", "table", "db", "catalog"), reversed([first, *names][-4:]), strict=False))
+            )
+            self._add_columns(self._resolved(column, scope)[0], column)
+        else:
+            self._walk(node.this, scope, queries)
+        if not isinstance(node.expression, exp.Identifier | exp.Star):
+            self._walk(node.expression, scope, queries)
+
+    def _word(self, word: exp.Expr, scope: _Scope, _: Mapping[str, _Query]) -> None:
+        """Read a name that the parser takes for a word, such as the unit of a function, and databases for a column."""
+        is_label = isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias)
+        if not is_label and not _is_parameter(word):
+            owners = self._find(folded(word.name), scope)[0]
+            self._add_columns([(item, name) for item, name in owners if item.columns and name != ALL], word)
+
+    def _table_in(self, name: exp.Column, queries: Mapping[str, _Query]) -> None:
+        """Read the table behind IN, which SQLite allows without brackets."""
+        parts = [part for part in name.parts if isinstance(part, exp.Identifier)]
+        table = exp.Table(this=parts[-1].copy(), db=parts[-2].copy() if len(parts) > 1 else None)
+        inner = _Scope()
+        self._from_item(table, inner, queries)
+        self._read_rows(inner.items, name)
+
+    def _column(self, column: exp.Column, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        table, name = column.args.get("table"), column.this
+        qualifiers = [self._key(part, is_table=True) for part in column.parts[:-1]] if table is not None else []
+        if isinstance(name, exp.Star):
+            items = self._items(qualifiers, scope)
+            if items:
+                self._star(name, items, scope, queries)
+                return
+            owners, is_known = self._find(folded(column.parts[-2].name), scope)
+            self._add_columns(owners, column)
+            if not is_known:
+                self.unknown.append(f"nothing in FROM is called {column.parts[-2].name}")
+            return
+        if not isinstance(name, exp.Identifier):  # by its position
+            self._read_rows(self._items(qualifiers, scope) or scope.items, column)
+            return
+        owners, is_known = self._resolved(column, scope)
+        self._add_columns(owners, column)
+        if is_known or folded(name.name) in _PSEUDO_COLUMNS:
+            return
+        if not qualifiers and name.args.get("quoted") and self._dialect in QUOTES_TEXTS:
+            return  # a text
+        self.unknown.append(f"no table is known to have the column {column.sql(comments=False)}")
+        sources = [item.table for item in scope.items if item.table is not None]
+        self.add("column", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
+
+    def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
+        """Return the columns that a name may stand for, and whether it stands for something."""
+        *qualifiers, _ = parts = column.parts
+        keys = [self._key(part, is_table=True) for part in qualifiers]
+        if not qualifiers:
+            return self._find(folded(column.name), scope, self._key(column.this))
+        owners, is_known = self._find_in(self._items(keys, scope), folded(column.name))
+        if not is_known or len(parts) > 2:
+            # A field of a column: a.b, or of a table's column: a.b.c
+            for place in range(len(parts) - 1):
+                items = self._items(keys[:place], scope) if place else []
+                name = folded(parts[place].name)
+                found, fits = self._find_in(items, name) if place else self._find(name, scope, keys[0])
+                owners, is_known = [*owners, *found], is_known or fits
+        return owners, is_known
+
+    def _items(self, qualifiers: list[str], scope: _Scope | None) -> list[_Item]:
+        """Return the items that a name before a column refers to, of the nearest SELECT that has such items."""
+        while scope is not None and qualifiers:
+            items = [item for item in scope.items if item.alias == qualifiers[-1]]
+            if len(qualifiers) > 1:
+                default = _DEFAULT_SCHEMAS.get(self._dialect)
+                name = tuple(qualifiers[1:] if qualifiers[0] == default else qualifiers)
+                items = [item for item in items if not item.is_renamed and item.table in (name, None)]
+            if items:
+                return items
+            scope = scope.outer
+        return []
+
+    def _find_in(self, items: Iterable[_Item], name: str) -> tuple[_Owners, bool]:
+        owners: _Owners = []
+        is_known = False
+        for item in items:
+            if item.columns is None or name in item.columns or name in self._hidden:
+                owners.append((item, (item.columns or {}).get(name, name)))
+                is_known = True
+        return owners, is_known
+
+    def _find(self, name: str, scope: _Scope | None, key: str = "") -> tuple[_Owners, bool]:
+        """Return the columns that a name without a table may stand for, and whether it stands for something."""
+        owners: _Owners = []
+        is_known = False
+        while scope is not None:
+            key = key or name
+            if key in scope.parameters or name in scope.parameters:
+                return owners, True
+            known = [item for item in scope.items if item.columns is not None and name in item.columns]
+            open_items = [item for item in scope.items if item.columns is None]
+            owners += [(item, (item.columns or {})[name]) for item in known]
+            owners += [(item, name) for item in open_items if not known or item.table is not None]
+            if known:
+                return owners, True
+            if name in self._hidden and (tables := [item for item in scope.items if item.table is not None]):
+                return [*owners, *((item, name) for item in tables)], True
+            rows = [item for item in scope.items if item.alias == key]
+            owners += [(item, ALL) for item in rows]
+            is_known = is_known or bool(open_items or rows) or key in scope.aliases or name in scope.aliases
+            scope = scope.outer
+        return owners, is_known
+
+    def _add_columns(self, owners: _Owners, node: exp.Expr) -> None:
+        for item, name in owners:
+            if name == ALL:
+                self._read_rows([item], node)
+            elif item.table is not None:
+                identifier = node.this if isinstance(node, exp.Column) else node
+                key = self._key(identifier) if isinstance(identifier, exp.Identifier) else name
+                # Renamed, or the field of another column: then its own name.
+                key = key if folded(key) == name else name
+                self.add("column", item.table, key, self._place_of(node) or item.place)
+
+    def _star(self, star: exp.Star, items: Collection[_Item], scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        self._walk(star.args.get("replace"), scope, queries)
+        only = [folded(item.alias) for item in star.args.get("replace") or ()] if len(scope.items) == 1 else []
+        for item in items:
+            self._read_rows([item], star, {*self._left_out(star, item), *only})
+
+    def _left_out(self, star: exp.Star, item: _Item) -> set[str]:
+        """Return the columns of an item of FROM that EXCLUDE or EXCEPT leaves out."""
+        return {
+            folded(column.name)
+            for column in star.args.get("except_") or ()
+            if not column.args.get("table") or self._key(column.args["table"], is_table=True) == item.alias
+        }
+
+    def _covered(self, columns: exp.Columns, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read what COLUMNS() covers: by a plain pattern the columns that match it, else all."""
+        pattern = columns.this
+        if isinstance(pattern, exp.Star):
+            self._star(pattern, scope.items, scope, queries)
+            return
+        is_plain = isinstance(pattern, exp.Literal) and _PLAIN_PATTERN.fullmatch(pattern.name)
+        left_out: set[str] = set()
+        if is_plain:
+            names = {name for item in scope.items for name in item.columns or ()}
+            left_out = {name for name in names if not re.search(pattern.name, name, re.IGNORECASE)}
+        self._read_rows(scope.items, columns, left_out)
+
+    def _read_rows(self, items: Iterable[_Item], node: exp.Expr, left_out: Collection[str] = ()) -> None:
+        """Add all columns of items, but for some."""
+        for item in items:
+            if item.table is None:
+                continue
+            place = self._place_of(node) or item.place
+            if item.columns is None:
+                self.add("all", item.table, ALL, place)
+            for name, column in (item.columns or {}).items():
+                if name not in left_out:
+                    self.add("all", item.table, column, place)
+
+    def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
+        """Add to the tables of a SELECT the conditions that hold for all of their rows."""
+        where = select.args.get("where")
+        conditions = [] if where is None else [where.this]
+        conditions += _inner_conditions(select)
+        if select.args.get("from_") is not None:
+            conditions += [found for item in _nested(select.args["from_"].this) for found in _inner_conditions(item)]
+        filters: dict[int, set[tuple[str, str, bool]]] = {}
+        for condition in [term for part in conditions for term in _conjuncts(part)]:
+            if not isinstance(condition, exp.EQ):
+                continue
+            for column, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
+                constant = _constant(other)
+                if constant is None or not isinstance(column, exp.Column) or len(column.parts) > 2:
+                    continue
+                alias = scope.aliases.get(self._key(column.this)) if isinstance(column.this, exp.Identifier) else None
+                if alias is not None and not column.table and not isinstance(alias, exp.Column):
+                    continue  # which some databases prefer to a column
+                owners, _ = self._resolved(column, _Scope(None, scope.items))
+                if len(owners) == 1:
+                    item, name = owners[0]
+                    filters.setdefault(id(item), set()).add((name, *constant))
+        for item in scope.items:
+            if item.table is not None and id(item) in filters:
+                self.reads[item.read] = self.reads[item.read]._replace(filters=frozenset(filters[id(item)]))
+
+    def _key(self, identifier: exp.Expr, *, is_table: bool = False) -> str:
+        quoted = bool(identifier.args.get("quoted"))
+        return name_key(identifier.name, self._dialect, quoted=quoted, is_table=is_table)
+
+    def _place_of(self, node: exp.Expr) -> str:
+        if self._open_views:
+            return self._open_views[0][1]
+        starts = [at.meta["start"] for at in node.walk() if "start" in at.meta]
+        return _place(self._text, min(starts)) if starts else ""
+
+    def _problem(self, problem: str) -> None:
+        self.problems.append(one_line(problem))
+
+
+def _is_query(node: exp.Expr) -> bool:
+    """Return whether brackets contain a query, and not tables that are joined."""
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    return isinstance(node, exp.Query | exp.Values)
+
+
+def _queries_in(value: object) -> Iterator[exp.Expr]:
+    """Yield the outermost queries in an expression, or in a list."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _queries_in(part)
+    elif isinstance(value, exp.Query):
+        yield value
+    elif isinstance(value, exp.Expr):
+        yield from _queries_in([*value.args.values()])
+
+
+def _is_parameter(name: exp.Expr) -> bool:
+    """Return whether a name is that of a parameter of a lambda around it."""
+    function = name.find_ancestor(exp.Lambda)
+    while function is not None:
+        if any(folded(parameter.name) == folded(name.name) for parameter in function.expressions):
+            return True
+        function = function.find_ancestor(exp.Lambda)
+    return False
+
+
+def _nested(node: exp.Expr) -> Iterator[exp.Expr]:
+    yield node
+    if isinstance(node, exp.Subquery) and not _is_query(node):
+        yield from _nested(node.this)
+
+
+def _inner_conditions(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the conditions of inner joins."""
+    for join in node.args.get("joins") or ():
+        if not join.side and not join.method and join.kind in ("", "INNER") and join.args.get("on") is not None:
+            yield join.args["on"]
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(condition, exp.Paren):
+        yield from _conjuncts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from _conjuncts(condition.this)
+        yield from _conjuncts(condition.expression)
+    else:
+        yield condition
+
+
+def _constant(node: exp.Expr) -> tuple[str, bool] | None:
+    """Return the text of a constant, and whether it is a text; None for another expression."""
+    match node:
+        case exp.Literal():
+            return str(node.this), bool(node.is_string)
+        case exp.Neg(this=exp.Literal(is_string=False) as number):
+            return f"-{number.this}", False
+        case exp.Boolean():
+            return str(bool(node.this)).lower(), False
+    return None

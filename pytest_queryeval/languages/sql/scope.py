@@ -1,0 +1,291 @@
+"""Whether a SQL query stays within a scope: what of that which it reads is outside."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.scope import Constant, Scope
+from pytest_queryeval.languages.sql.reads import (
+    ALL,
+    Read,
+    Reads,
+    TableName,
+    Views,
+    folded,
+    name_key,
+    table_name,
+    what_is_read,
+)
+
+MAX_NAMED = 8  # names in a message
+_PART = re.compile(r'"((?:[^"]|"")*)"|`([^`]*)`|([^.]+)')
+_CATALOGUES = frozenset(
+    ("information_schema", "pg_catalog", "pg_toast", "sys", "system", "mysql", "performance_schema")
+)
+_CATALOGUE_TABLE = re.compile(r"(?:sqlite|pragma|pg|duckdb)_", re.IGNORECASE)
+# What reads columns that SQLite's authorizer does not see.
+_JOINS_COLUMNS = re.compile(r"\b(?:using|natural)\b", re.IGNORECASE)
+Column: TypeAlias = tuple[TableName, str]
+
+
+class Recorded(NamedTuple):
+    """A column that a database saw a query read: of a table, in the definition of a view if that is not empty."""
+
+    table: TableName
+    column: str
+    view: str = ""
+
+
+class UnresolvedError(Exception):
+    """It cannot be told what a query reads; the message says why."""
+
+
+@dataclass(frozen=True)
+class ScopeRules:
+    """A scope with its names as a dialect folds them."""
+
+    scope: Scope
+    dialect: str
+    schema: Schema
+
+    @cached_property
+    def _tables(self) -> Sequence[TableName] | None:
+        return None if self.scope.tables is None else [*map(self._table_name, self.scope.tables)]
+
+    @cached_property
+    def _columns(self) -> Mapping[TableName, frozenset[str]]:
+        return {
+            self._table_name(table): frozenset(self._column_key(name) for name in names)
+            for table, names in self.scope.columns.items()
+        }
+
+    @cached_property
+    def _denied(self) -> Sequence[tuple[TableName, str]]:
+        """Denied columns, in lower case, with their table; without one for all tables."""
+        denied = []
+        for name in self.scope.deny:
+            *table, (column, _) = _parts(name)
+            denied.append((table_name(table, self.dialect) if table else (), folded(column)))
+        return denied
+
+    @cached_property
+    def _where(self) -> Mapping[TableName, Mapping[str, Constant]]:
+        return {self._table_name(table): conditions for table, conditions in self.scope.where.items()}
+
+    def lists(self, table: TableName) -> bool:
+        """Return whether the scope names a table, or a view, under `tables`."""
+        return any(_matches(table, name) for name in self._tables or ())
+
+    def breaches(self, reads: Iterable[Read]) -> Iterator[str]:
+        """Yield what of the reads is outside; raise `UnresolvedError` where that depends on unknown columns."""
+        seen: set[tuple[object, ...]] = set()
+        for read in reads:
+            for key, message in self._breaches_of(read):
+                if key not in seen:
+                    seen.add(key)
+                    yield message
+
+    def _breaches_of(self, read: Read) -> Iterator[tuple[tuple[object, ...], str]]:
+        table = ".".join(read.table)
+        name = f"{table}.{read.column}" if read.column else table
+        at = ", ".join(filter(None, (read.place, f"through the view {read.view}" if read.view else "")))
+        shown = f"{name} ({at})" if at else name
+        if read.form == "function":
+            if not self.lists(read.table):
+                yield (read.table,), f"calls the function {shown}, which `tables` does not list"
+            return
+        if not self._is_table_inside(read.table):
+            yield (read.table,), f"reads {f'{table} ({at})' if at else table}, which is not {self._allowed_tables}"
+            return
+        if not read.column:
+            for column, constant in self._missing_conditions(read):
+                condition = f"{column} = {shown_constant(constant)}"
+                rule = "which `where` demands in the WHERE of its SELECT or in ON of an inner join"
+                yield (read.table, read.place, column), f"reads {shown} without {condition}, {rule}"
+            return
+        if self._is_denied(read):
+            yield (read.table, read.column), f"reads {shown}, which `deny` excludes"
+        elif (allowed := self._columns_of(read.table)) is not None and not self._is_column_in(read, allowed):
+            columns = ", ".join(sorted(allowed)[:MAX_NAMED])
+            yield (read.table, read.column), f"reads {shown}: of {table}, `columns` allows {columns or 'none'}"
+
+    def _is_table_inside(self, table: TableName) -> bool:
+        if self._tables is not None:
+            return self.lists(table)
+        if any(part.lower() in _CATALOGUES for part in table[:-1]) or _CATALOGUE_TABLE.match(table[-1]):
+            return False
+        return len(table) > 1 or not self.schema.tables or table[-1].lower() in self.schema.tables
+
+    @property
+    def _allowed_tables(self) -> str:
+        if self.scope.tables is None:
+            return "a table of the source"
+        names = ", ".join(self.scope.tables[:MAX_NAMED])
+        more = len(self.scope.tables) - MAX_NAMED
+        return f"among `tables`: {names or 'none'}{f' and {more} more' if more > 0 else ''}"
+
+    def _missing_conditions(self, read: Read) -> Iterator[tuple[str, Constant]]:
+        for table, conditions in self._where.items():
+            if _matches(read.table, table):
+                for column, constant in conditions.items():
+                    name = folded(_parts(column)[-1][0])
+                    if not any(name == of and is_same(constant, text, is_text) for of, text, is_text in read.filters):
+                        yield column, constant
+
+    def _is_denied(self, read: Read) -> bool:
+        for table, column in self._denied:
+            if table and not _matches(read.table, table):
+                continue
+            if column == ALL or folded(read.column) == column:
+                return True
+            if read.column == ALL:
+                raise _unknown_columns(read)
+        return False
+
+    def _columns_of(self, table: TableName) -> frozenset[str] | None:
+        return next((columns for name, columns in self._columns.items() if _matches(table, name)), None)
+
+    def _is_column_in(self, read: Read, allowed: Collection[str]) -> bool:
+        if read.column == ALL:
+            raise _unknown_columns(read)
+        if read.form in ("all", "joined"):  # names of the schema, which are in lower case
+            return folded(read.column) in map(folded, allowed)
+        return read.column in allowed
+
+    def unknown_names(self) -> Iterator[str]:
+        """Yield a message for each name that the source does not have; none where its tables are not known."""
+        tables = self.schema.tables
+        if not tables:
+            return
+        named = [("tables", name) for name in self.scope.tables or ()]
+        named += [(key, name) for key in ("columns", "where") for name in getattr(self.scope, key)]
+        for key, name in named:
+            table = _parts(name)[-1][0]
+            if table != ALL and table.lower() not in tables:
+                hint = did_you_mean(table, tables)
+                yield f"`scope: {key}` names the table {name}, which the source does not have{hint}"
+        columns = {table: [*names] for table, names in self.scope.columns.items()}
+        for table, conditions in self.scope.where.items():
+            columns[table] = [*columns.get(table, ()), *conditions]
+        for denied in self.scope.deny:
+            *above, (column, _) = _parts(denied)
+            columns.setdefault(above[-1][0] if above else ALL, []).append(column)
+        for table, names in columns.items():
+            own = _parts(table)[-1][0].lower()
+            known = [name for of, names_of in tables.items() if own in (ALL, of) for name in names_of]
+            for name in names if known else ():
+                column = _parts(name)[-1][0]
+                if column != ALL and column.lower() not in map(str.lower, known):
+                    of = "no table of the source" if own == ALL else f"not {table}"
+                    yield f"`scope` names the column {column}, which {of} has{did_you_mean(column, known)}"
+
+    def _table_name(self, name: str) -> TableName:
+        return table_name(_parts(name), self.dialect)
+
+    def _column_key(self, name: str) -> str:
+        column, quoted = _parts(name)[-1]
+        return name_key(column, self.dialect, quoted=quoted)
+
+
+def scope_breaches(
+    query: str, rules: ScopeRules, views: Views, record: Sequence[Recorded] | None = None, *, has_run: bool = True
+) -> list[str]:
+    """Return what a query reads outside of a scope, each in a sentence without a subject.
+
+    `record` is what the database saw it read, if it tells. Raise `UnresolvedError` for a query that ran, and of which
+    it cannot be told what it reads.
+    """
+    reads = what_is_read(query, rules.dialect, rules.schema, views, rules.lists)
+    if record is not None:
+        reads = with_record(reads, record, views, rules, query)
+    found = list(rules.breaches(reads.reads))
+    problems = (*reads.problems, *reads.unknown)
+    if has_run and problems and not found:
+        raise UnresolvedError(problems[0])
+    return found
+
+
+def with_record(reads: Reads, record: Sequence[Recorded], views: Views, rules: ScopeRules, query: str) -> Reads:
+    """Return what a query reads by what the database recorded; tables, USING and NATURAL are those of its text."""
+    inner: defaultdict[str, list[Recorded]] = defaultdict(list)
+    for entry in record:
+        inner[folded(entry.view)].append(entry)
+    names = {name[-1] for name in views.queries} | {*inner}
+    reached, found = {""}, [""]
+    columns: dict[Column, None] = {}
+    while found:
+        for entry in inner[found.pop()]:
+            name = folded(entry.table[-1])
+            is_expanded = name in names and not rules.lists(entry.table)
+            if not is_expanded and (entry.column or not reads.is_whole):
+                columns[folded_name(entry.table), folded(entry.column)] = None
+            if is_expanded and name not in reached:
+                reached.add(name)
+                found.append(name)
+    kept, seen = [], set()
+    for read in reads.reads:
+        key = read.table, folded(read.column)
+        if read.form in ("table", "function", "joined") or key in columns:
+            kept.append(read)
+            seen.add(key)
+    added = [
+        Read("column", table, column) if column else Read("table", table)
+        for table, column in columns
+        if (table, column) not in seen
+    ]
+    is_open = rules.scope.where or _JOINS_COLUMNS.search(query)
+    return Reads((*kept, *added), reads.problems if is_open or reads.is_whole else (), (), reads.is_whole)
+
+
+def folded_name(table: TableName) -> TableName:
+    """Return the name of a table as SQLite compares it."""
+    return tuple(map(folded, table))
+
+
+def _unknown_columns(read: Read) -> UnresolvedError:
+    return UnresolvedError(f"the columns of {'.'.join(read.table)} are not known, and all are read ({read.place})")
+
+
+def is_same(constant: Constant, text: str, is_text: bool) -> bool:
+    """Return whether a constant of a query is the one of a scope.
+
+    >>> is_same(7, "7", False), is_same(7, "7", True), is_same("a", "a", True), is_same("07", "7", False)
+    (True, True, True, False)
+    """
+    if isinstance(constant, bool):
+        return not is_text and text == str(constant).lower()
+    if isinstance(constant, str) or is_text:
+        return text == str(constant)
+    try:
+        return float(text) == constant
+    except ValueError:
+        return False
+
+
+def shown_constant(constant: Constant) -> str:
+    """Return a constant as SQL has it."""
+    if isinstance(constant, bool):
+        return str(constant).lower()
+    return "'" + constant.replace("'", "''") + "'" if isinstance(constant, str) else str(constant)
+
+
+def _parts(name: str) -> list[tuple[str, bool]]:
+    """Return the parts of a dotted name, each with whether it is in quotes."""
+    return [
+        (match[3].strip(), False) if match[3] is not None else ((match[1] or match[2] or "").replace('""', '"'), True)
+        for match in _PART.finditer(name)
+    ]
+
+
+def _matches(table: TableName, name: TableName) -> bool:
+    """Return whether a table has a name, or is one of `schema.*`."""
+    if name[-1] == ALL:
+        return table[: len(name) - 1] == name[:-1] and (len(table) == len(name) or len(name) == 1)
+    return table == name
