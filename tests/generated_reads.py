@@ -108,9 +108,8 @@ class Writer:
             return f"{text} {self._random.choice(('AS ', ''))}{alias}", alias, columns
         return text, name, columns
 
-    def _select(
-        self, ctes: Mapping[str, Sequence[str]], outer: Sequence[tuple[str, str]], depth: int, width: int = 0
-    ) -> tuple[str, list[str]]:
+    def _from(self, ctes: Mapping[str, Sequence[str]], depth: int) -> tuple[str, dict[str, list[str]]]:
+        """Return FROM without the word, and the columns of its items by their aliases."""
         text, alias, columns = self._relation(ctes, depth)
         sources = {alias: columns}
         while self._chance(0.4) and len(sources) < 3:
@@ -131,6 +130,12 @@ class Writer:
                 left, right = (f"{one}.{self._name(name)}" for one, name in map(self._random.choice, sides))
                 text += f" {kind} {joined} ON {left} = {right}"
             sources[other] = names
+        return text, sources
+
+    def _select(
+        self, ctes: Mapping[str, Sequence[str]], outer: Sequence[tuple[str, str]], depth: int, width: int = 0
+    ) -> tuple[str, list[str]]:
+        text, sources = self._from(ctes, depth)
         visible = [(one, name) for one, names in sources.items() for name in names]
         items, outputs = self._items(sources, visible, ctes, outer, depth, width)
         tail = ""
@@ -142,14 +147,11 @@ class Writer:
             if width:
                 items, outputs = items[:width] + ["max(1)"] * (width - 2), [*outputs, *["x"] * (width - 2)][:width]
             tail += f" GROUP BY {key}"
-            if self._chance(0.5):
-                tail += f" HAVING max({self._reference(sources, visible)}) > 1"
+            tail += self._random.choice(("", f" HAVING max({self._reference(sources, visible)}) > 1"))
         elif self._chance(0.3) and not width:
-            alias_key = next((item.rpartition(" AS ")[2] for item in items if " AS " in item and self._chance(0.5)), "")
-            tail += f" ORDER BY {alias_key or self._reference(sources, visible)}"
-            tail += self._random.choice(("", " DESC"))
-            if self._chance(0.5):
-                tail += " LIMIT 3"
+            aliases = [item.rpartition(" AS ")[2] for item in items if " AS " in item]
+            tail += f" ORDER BY {self._random.choice([*aliases, self._reference(sources, visible)])}"
+            tail += self._random.choice(("", " DESC", " LIMIT 3"))
         distinct = "DISTINCT " if self._chance(0.1) and "ORDER" not in tail else ""
         comment = self._random.choice(("", "", "", " /* FROM salaries */ ", " -- salaries.amount\n"))
         if self._dialect == "duckdb" and self._chance(0.1) and not distinct:
@@ -258,7 +260,8 @@ class SqliteRecord:
             self._connection.execute(f"EXPLAIN {query}").close()
         except sqlite3.Error:
             return None
-        read = {(table.lower(), column.lower()) for table, column, *_ in self._log if column and table.lower() not in VIEWS}
+        columns = {(table.lower(), column.lower()) for table, column, *_ in self._log if column}
+        read = {(table, column) for table, column in columns if table not in VIEWS}
         return frozenset(read | {(table, "") for table, _ in read})
 
 

@@ -146,6 +146,7 @@ VALUES = [
     *("[{metric: pass_rate, min: 1, where: {not: {tag: a}}}]", "[{max_regressions: 0, where: {kind: sql}}]"),
     *("{rows: 1, columns: [a, b]}", "{contains: [[1, x], {a: null}], columns: 2}", "{rows: {max: 0}}", "{rows: null}"),
     *("{values: {a: {min: 0, in: [1, x], matches: '.+'}, b: {not_null: true}}}", "{contains: []}", "{values: {a: {}}}"),
+    *("{tables: [a, 'b.*'], deny: [c]}", "{where: {a: {b: 7}}, columns: {a: [b]}}"),
     *("[{no_regression: {metric: 'recall[X]', alpha: 0.01}}]", "[{role: user, content: null, target: x, more: y}]"),
 ]
 
@@ -224,7 +225,11 @@ def test_the_keys_are_those_of_the_contract_and_each_says_what_it_means_and_acce
         "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
         "max_rows trials trials_rule check tags requires reviews report_rows gates cases id parametrize question "
         "evidence difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
+<<<<<<< HEAD
         "predicted_table predicted_file db_schema json_schema structure writes expect"
+=======
+        "predicted_table predicted_file db_schema scope json_schema structure writes"
+>>>>>>> c4c6c2cd (Docs and tests of scopes: reads resolved by hand, and generated queries against what SQLite and DuckDB record)
     )
     inner = (DEFINITIONS["compare"]["properties"], DEFINITIONS["gates"]["items"]["properties"])
     shapes = {name: DEFINITIONS[name] for name in KEYS} | inner[0] | inner[1]

@@ -259,6 +259,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "reviews": Example("r.jsonl"),
     "writes": Example(True, ByKind(WRONG, sql={"gold": "DELETE FROM t", "predicted": "DELETE FROM t"})),
+    "scope": Example({"tables": ["u"]}),
     "compare.numbers": Example({"numbers": {"abs": 1}}, tables([[1.0]], [[1.5]], are_documents=True)),
     "compare.text_numbers": Example(
         ByKind(sparql={"text_numbers": False}, **{"": {"text_numbers": True}}), tables([[5]], [["5"]])

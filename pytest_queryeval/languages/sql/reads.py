@@ -21,7 +21,7 @@ from pytest_queryeval.languages.sql.parsing import positioned_tree
 from pytest_queryeval.text.formatting import one_line
 
 TableName: TypeAlias = tuple[str, ...]  # catalog and schema if they are not the default, and name, as `name_key` folds
-Form: TypeAlias = Literal["table", "function", "column", "joined", "all"]
+Form: TypeAlias = Literal["table", "function", "column", "joined", "all", "unknown"]
 ALL = "*"
 _VIEW = re.compile(r"\bVIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:\w+|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\.)+)", re.IGNORECASE)
 _CAPITALS = re.compile("[A-Z]+")
@@ -46,7 +46,8 @@ class Read(NamedTuple):
     """A table, a table function or a column that a query reads at a place; of a table, which of its rows."""
 
     form: Form
-    """`joined` are columns that USING or NATURAL compares, `all` those that `*` or a row stands for."""
+    """`joined` are columns that USING or NATURAL compares, `all` those that `*` or a row stands for,
+    `unknown` those that no table is known to have."""
     table: TableName
     column: str = ""
     """Empty for a table or a function; `*` for the columns of a table whose columns are not known."""
@@ -446,7 +447,7 @@ class _Reader:
             self._add_item(node, self._outputs_of(query), scope)
             scope.items[-1].alias = scope.items[-1].alias or name[0]
             return
-        place = self._place_of(node.this)
+        place = self._place_of(node.parts[0])
         alias = node.args.get("alias")
         columns = self._columns_of(name)
         renamed = [folded(column.name) for column in (alias.args.get("columns") or ())] if alias is not None else []
@@ -619,7 +620,7 @@ class _Reader:
             return  # a text
         self.unknown.append(f"no table is known to have the column {column.sql(comments=False)}")
         sources = [item.table for item in scope.items if item.table is not None]
-        self.add("column", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
+        self.add("unknown", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
 
     def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
         """Return the columns that a name may stand for, and whether it stands for something."""
@@ -627,13 +628,15 @@ class _Reader:
         keys = [self._key(part, is_table=True) for part in qualifiers]
         if not qualifiers:
             return self._find(folded(column.name), scope, self._key(column.this))
-        owners, is_known = self._find_in(self._items(keys, scope), folded(column.name))
+        items = self._items(keys, scope)
+        owners, is_known = self._find_in(items, folded(column.name))
+        owners += self._fields_before(folded(parts[0].name), scope, items)
         if not is_known or len(parts) > 2:
             # A field of a column: a.b, or of a table's column: a.b.c
             for place in range(len(parts) - 1):
-                items = self._items(keys[:place], scope) if place else []
                 name = folded(parts[place].name)
-                found, fits = self._find_in(items, name) if place else self._find(name, scope, keys[0])
+                of = self._items(keys[:place], scope) if place else []
+                found, fits = self._find_in(of, name) if place else self._find(name, scope, keys[0])
                 owners, is_known = [*owners, *found], is_known or fits
         return owners, is_known
 
@@ -649,6 +652,14 @@ class _Reader:
                 return items
             scope = scope.outer
         return []
+
+    def _fields_before(self, name: str, scope: _Scope | None, items: list[_Item]) -> _Owners:
+        """Return the columns of a name whose fields databases prefer to a table further out of the same name."""
+        owners: _Owners = []
+        while scope is not None and items and not any(item in items for item in scope.items):
+            owners += [(item, (item.columns or {})[name]) for item in scope.items if name in (item.columns or {})]
+            scope = scope.outer
+        return owners if self._dialect != "sqlite" else []
 
     def _find_in(self, items: Iterable[_Item], name: str) -> tuple[_Owners, bool]:
         owners: _Owners = []

@@ -87,7 +87,7 @@ class ScopeRules:
         """Yield what of the reads is outside; raise `UnresolvedError` where that depends on unknown columns."""
         seen: set[tuple[object, ...]] = set()
         for read in reads:
-            for key, message in self._breaches_of(read):
+            for key, message in self._breaches_of(read) if read.form != "unknown" else ():
                 if key not in seen:
                     seen.add(key)
                     yield message
@@ -183,8 +183,8 @@ class ScopeRules:
             for name in names if known else ():
                 column = _parts(name)[-1][0]
                 if column != ALL and column.lower() not in map(str.lower, known):
-                    of = "no table of the source" if own == ALL else f"not {table}"
-                    yield f"`scope` names the column {column}, which {of} has{did_you_mean(column, known)}"
+                    lacking = "no table of the source has" if own == ALL else f"{table} does not have"
+                    yield f"`scope` names the column {column}, which {lacking}{did_you_mean(column, known)}"
 
     def _table_name(self, name: str) -> TableName:
         return table_name(_parts(name), self.dialect)
