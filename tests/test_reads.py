@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.scope import Scope
-from pytest_queryeval.languages.sql.reads import Views, view_queries, what_is_read
-from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError, scope_breaches
+from pytest_queryeval.languages.sql.reads import (
+    Views,
+    view_queries,
+    what_is_read,
+)  # white box: names one by one
+from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError, scope_breaches  # white box: as above
 
 TABLE = yaml.safe_load(Path(__file__).with_name("reads.yaml").read_text(encoding="utf-8"))
 KNOWN = Schema(tables={name: tuple(columns) for name, columns in TABLE["tables"].items()})
