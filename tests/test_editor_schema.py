@@ -225,11 +225,7 @@ def test_the_keys_are_those_of_the_contract_and_each_says_what_it_means_and_acce
         "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
         "max_rows trials trials_rule check tags requires reviews report_rows gates cases id parametrize question "
         "evidence difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
-<<<<<<< HEAD
-        "predicted_table predicted_file db_schema json_schema structure writes expect"
-=======
-        "predicted_table predicted_file db_schema scope json_schema structure writes"
->>>>>>> c4c6c2cd (Docs and tests of scopes: reads resolved by hand, and generated queries against what SQLite and DuckDB record)
+        "predicted_table predicted_file db_schema scope json_schema structure writes expect"
     )
     inner = (DEFINITIONS["compare"]["properties"], DEFINITIONS["gates"]["items"]["properties"])
     shapes = {name: DEFINITIONS[name] for name in KEYS} | inner[0] | inner[1]
