@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.scope import Scope
+from pytest_queryeval.core.scope import Scope  # white box: as below
 from pytest_queryeval.languages.sql.reads import (
     Views,
     view_queries,
