@@ -367,6 +367,8 @@ class BaselineReport(Flips):
     """By path, those that changed most; present if there are any."""
     earlier: NotRequired[dict[str, EarlierCase]]
     """The first regressions and fixes by node id, as they were in the baseline."""
+    earlier_scores: NotRequired[dict[str, dict[str, float]]]
+    """By node id, the scores that were others in the baseline, as they were there."""
 
 
 class Environment(TypedDict, total=False):

@@ -192,21 +192,34 @@ class Weakness:
     """How many faults the baseline had; None without a baseline."""
 
 
+def by_increase(causes: Mapping[str, CauseChange]) -> dict[str, CauseChange]:
+    """Return the causes that increased most since the baseline first, then the most frequent ones."""
+    return dict(sorted(causes.items(), key=lambda item: (item[1]["before"] - item[1]["after"], -item[1]["after"])))
+
+
+def increased_most(causes: Mapping[str, CauseChange]) -> tuple[str, CauseChange] | None:
+    """Return the cause of which there are most more cases than in the baseline; None if there are more of none."""
+    label, change = next(iter(by_increase(causes).items()), ("", None))
+    return (label, change) if change is not None and change["after"] > change["before"] else None
+
+
 def weaknesses(report: Report) -> list[Weakness]:
-    """Return the causes of wrong answers, the most frequent first; without any, the groups whose cases fail most.
+    """Return the causes of wrong answers, those first that increased most; without any, the groups that fail most.
 
     Cases in error have no answer, so they are not among those without a cause.
     """
     baseline = report.get("baseline")
     causes: dict[str, tuple[int | None, int]] = {label: (None, number) for label, number in report["causes"].items()}
     if baseline:
-        causes = {label: (change["before"], change["after"]) for label, change in baseline["causes"].items()}
+        causes = {
+            label: (change["before"], change["after"]) for label, change in by_increase(baseline["causes"]).items()
+        }
     if causes:
         unknown = sum(case["outcome"] in ("failed", "missed") and case["cause"] is None for case in report["cases"])
         most = max(unknown, *(max(before or 0, after) for before, after in causes.values()))
         rows = [
             Weakness(group="cause", value=label, faults=after, total=most, before=before)
-            for label, (before, after) in sorted(causes.items(), key=lambda cause: -cause[1][1])
+            for label, (before, after) in causes.items()
         ]
         return rows + [Weakness(group="cause", value="", faults=unknown, total=most)] * (unknown > 0)
     weak_groups = [

@@ -350,14 +350,6 @@ def problem_text(case: CaseReport) -> str:
     return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
 
 
-def label_of(case: CaseReport) -> str | None:
-    """Return in a word why an answer is wrong, where that is known."""
-    if case["cause"] is not None:
-        return case["cause"]["edits"][0]["label"]
-    error = _error(case)
-    return None if error is None else error["kind"]
-
-
 def _error(case: CaseReport) -> FailureReport | None:
     return case["predicted"]["error"] if case["predicted"] is not None else None
 

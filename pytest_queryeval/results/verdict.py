@@ -28,6 +28,7 @@ PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 MAX_CHANGES = 3  # besides the system, in the verdict
 FAULTS = ("error", "failed", "missed")
+DROP_DIGITS = 6  # that tell drops of scores apart
 Quote: TypeAlias = Callable[[str], str]
 LINE_CHARACTERS = 160
 REMEDIES = {
@@ -116,11 +117,13 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:
-    """Return the cases that did not pass: those without any score, then by increasing mean of their scores.
+    """Return the cases that did not pass: with a baseline those first that got worse.
 
-    Of cases with the same mean, there is one of each reason, the most frequent reason first, then the next of each. A
-    reason is the first label of a cause, else the first line of a message; of the same reason regressions come first,
-    then failed before missed. Metrics of which lower scores are better do not count.
+    These are sorted by the drop of their first metric, then by the sum of their drops. Of equal ones, those without any
+    score come first, then those with the lowest mean. Of the same mean, there is one of each reason, then the next of
+    each; the reason that increased most comes first, without a baseline the most frequent one. A reason is the first
+    label of a cause, else the first line of a message; of the same reason regressions come first, then failed before
+    missed. Metrics of which lower scores are better do not count.
     """
     return select(report["cases"], _worst_places(report))
 
@@ -149,16 +152,28 @@ def _worst_places(report: Report) -> list[int]:
     cost_metrics = lower_is_better(report["metrics"])
     baseline = report.get("baseline")
     regressed_nodeids = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
+    earlier_scores = baseline.get("earlier_scores", {}) if baseline else {}
+    causes = baseline["causes"] if baseline else {}
+    increases = {label: change["after"] - change["before"] for label, change in causes.items()}
 
-    def mean_score(case: CaseReport) -> float:
-        scores = [
-            min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in cost_metrics
-        ]
-        return sum(scores) / len(scores) if scores else -1.0
+    def counted(scores: Mapping[str, float | None]) -> dict[str, float]:
+        return {
+            name: min(value, 1.0) for name, value in scores.items() if value is not None and name not in cost_metrics
+        }
+
+    def sort_key(case: CaseReport) -> tuple[float, float, float]:
+        scores = counted(case["scores"])
+        drops = {
+            name: round(before - scores.get(name, 0.0), DROP_DIGITS)
+            for name, before in counted(earlier_scores.get(case["nodeid"], {})).items()
+        }
+        first_drop = drops.get(next(iter(scores or drops), ""), 0.0)
+        total_drop = sum(drop for drop in drops.values() if drop > 0)
+        return -max(first_drop, 0.0), -total_drop, sum(scores.values()) / len(scores) if scores else -1.0
 
     ranked_cases = sorted(
         (
-            mean_score(case),
+            sort_key(case),
             case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case),
             case["nodeid"] not in regressed_nodeids,
             FAULTS.index(case["outcome"]),
@@ -168,11 +183,12 @@ def _worst_places(report: Report) -> list[int]:
         if case["outcome"] in FAULTS
     )
     frequencies = Counter(reason for _, reason, *_ in ranked_cases)
-    turns: Counter[tuple[float, str]] = Counter()
-    sort_keys: list[tuple[float, int, int, bool, int, int]] = []
-    for mean, reason, is_old, fault, place in ranked_cases:
-        sort_keys.append((mean, turns[mean, reason], -frequencies[reason], is_old, fault, place))
-        turns[mean, reason] += 1
+    turns: Counter[tuple[object, str]] = Counter()
+    sort_keys: list[tuple[tuple[float, ...], int, int, int, bool, int, int]] = []
+    for key, reason, is_old, fault, place in ranked_cases:
+        turn, increase = turns[key, reason], increases.get(reason, 0)
+        sort_keys.append((key, turn, -increase, -frequencies[reason], is_old, fault, place))
+        turns[key, reason] += 1
     return [place for *_, place in sorted(sort_keys)]
 
 

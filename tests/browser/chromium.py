@@ -45,6 +45,55 @@ for (const element of shown.querySelectorAll("*")) {
 }
 return seen.size;
 """
+WIDTHS = (320, 360, 500, 640, 700, 800, 1000, 1400, 2560)
+NARROWEST = 12  # characters of a column of text
+# What cannot be read of what is shown: texts in lines of less than so many characters, what is wider than the window,
+# what is cut and not shown by the focus of its row, texts beyond their chart, and regions to scroll without a bar in
+# sight or that the keyboard does not reach.
+UNREADABLE = """
+const [narrowest] = arguments, faults = [];
+const shown = document.querySelector("dialog[open]") ?? document.body;
+const root = document.documentElement, own = (element) => element.outerHTML.slice(0, 160);
+const canvas = document.createElement("canvas").getContext("2d");
+const isCut = ({scrollWidth, clientWidth, scrollHeight, clientHeight}) =>
+  scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1;
+for (const element of [root, shown]) {
+  if (element.scrollWidth > element.clientWidth) faults.push(`${element.scrollWidth} pixels: ${own(element)}`);
+}
+for (const element of shown.querySelectorAll("*")) {
+  if (!element.checkVisibility() || element.closest(".unseen, .skip, svg, script, style, select")) continue;
+  const {overflowX, overflowY} = getComputedStyle(element);
+  if ([overflowX, overflowY].some((way) => way === "hidden" || way === "clip") && isCut(element)) {
+    element.closest("tr")?.querySelector("a").focus();
+    if (isCut(element)) faults.push(`cut: ${own(element)}`);
+  }
+  for (const text of element.childNodes) {
+    if (text.nodeType !== 3 || text.data.trim().length <= narrowest) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    if (new Set(Array.from(range.getClientRects(), ({top}) => Math.round(top))).size < 2) continue;
+    let block = element;
+    while (["inline", "contents"].includes(getComputedStyle(block).display)) block = block.parentElement;
+    const {paddingLeft, paddingRight} = getComputedStyle(block);
+    canvas.font = getComputedStyle(element).font;
+    const width = block.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const characters = width / canvas.measureText("0").width;
+    if (characters < narrowest) faults.push(`${characters.toFixed(1)} characters: ${own(element)}`);
+  }
+}
+for (const region of shown.querySelectorAll(".scroll")) {
+  if (!region.checkVisibility() || region.scrollWidth <= region.clientWidth) continue;
+  if (region.offsetHeight > 0.9 * innerHeight || region.tabIndex !== 0) faults.push(`no bar in sight: ${own(region)}`);
+}
+for (const svg of shown.querySelectorAll("svg")) {
+  const edges = svg.getBoundingClientRect();
+  for (const text of svg.querySelectorAll("text")) {
+    const {left, right} = text.getBoundingClientRect();
+    if (left < edges.left - 1 || right > edges.right + 1) faults.push(`beyond its chart: ${text.textContent}`);
+  }
+}
+return faults;
+"""
 RUN_AXE = """
 const [context, options, done] = arguments;
 axe.run(context, {resultTypes: ["violations"], ...options}).then(found => done(found.violations));
@@ -113,6 +162,15 @@ class Browser:
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in sent if not url.startswith(("file:", "data:", "about:", "chrome:", "chrome-untrusted:"))]
+
+    def unreadable(self):
+        """What cannot be read of the page, or of the case that is open, with everything unfolded, at each width."""
+        self.run("for (const details of document.querySelectorAll('details')) details.open = true")
+        found = []
+        for width in WIDTHS:
+            with self.window(width):
+                found += [(width, fault) for fault in self.run(UNREADABLE, NARROWEST)]
+        return found
 
     def faults(self, axe, part="html"):
         """What axe-core finds of serious and critical faults in a part of the page, but for contrast."""

@@ -348,8 +348,8 @@ def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, op
     opened("wide")
     assert f"of {len(CASES)}" in browser.text("#case header nav")  # the filtered list has regressions only
     browser.run("location.hash = `#show=all&${location.hash.slice(1)}`")
-    browser.until(lambda: "wide" in browser.texts("#table tbody th a"))
-    names = browser.texts("#table tbody th a")
+    browser.until(lambda: "wide" in browser.texts("#table tbody .id"))
+    names = browser.texts("#table tbody .id")
     place = names.index("wide")
 
     def press(key, title):

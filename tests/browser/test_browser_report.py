@@ -4,13 +4,13 @@ import json
 from urllib.parse import quote
 
 import pytest
-from report_maker import HOSTILE, evaluate_gate, make_compared, make_gate, make_report, plain_report
+from report_maker import HOSTILE, evaluate_gate, make_compared, make_gate, make_report, plain_report, with_baseline
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from pytest_queryeval.reports import REPORTS
 
-IDS = "#table tbody th a"
+IDS, LINKS = "#table tbody .id", "#table tbody th > a"
 GROUND = "return getComputedStyle(document.body).backgroundColor"
 DARK = "rgb(20, 23, 26)"
 
@@ -164,8 +164,9 @@ def test_a_case_is_opened_and_left_by_keyboard(browser, small, small_page):
     tab_to(browser, "#table thead button[data-sort=question]")
     press(browser, Keys.ENTER)
     assert browser.run("return document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"
-    tab_to(browser, IDS)
-    first = browser.run("return document.activeElement.innerText")
+    tab_to(browser, LINKS)
+    first = browser.texts(IDS)[0]
+    question = browser.run("return document.activeElement.innerText")
     press(browser, Keys.ENTER)
     browser.until(lambda: browser.run("return document.getElementById('case').open"))
     assert browser.run("return document.activeElement.id") == "case-title"
@@ -174,7 +175,7 @@ def test_a_case_is_opened_and_left_by_keyboard(browser, small, small_page):
 
     browser.until(lambda: browser.fragment() == "#sort=question")  # some time after the case is closed
     assert not browser.run("return document.getElementById('case').open")
-    assert browser.run("return document.activeElement.innerText") == first
+    assert browser.run("return document.activeElement.innerText") == question
 
 
 def test_a_click_on_a_row_opens_its_case_and_the_way_back_leads_through_the_cases_that_were_seen(browser, small_page):
@@ -201,13 +202,14 @@ def test_the_first_rows_are_those_of_the_worst_cases(browser, small, small_page)
 @pytest.mark.parametrize("show", ["passed", "skipped", "all"])
 def test_no_column_of_scores_is_empty(browser, small_page, show):
     browser.open(small_page, f"#show={show}")
-    columns = browser.run("return document.querySelectorAll('#table .score').length")
-
-    cells = browser.run(
-        "return Array.from(document.querySelectorAll('#table tbody tr'), row => [...row.cells].map(c => c.innerText))"
+    rows = browser.run(
+        "return Array.from(document.querySelectorAll('#table tbody tr'),"
+        " row => Array.from(row.querySelectorAll('.number'), cell => cell.innerText))"
     )
-    assert [all(not row[3 + number] for row in cells) for number in range(columns)] == [False] * columns
-    assert columns == {"skipped": 0}.get(show, columns or 1)
+
+    assert rows
+    assert [column for column in zip(*rows, strict=True) if not any(column)] == []
+    assert (show == "skipped") == (rows[0] == [])
 
 
 def test_filters_show_regressions_and_fixes(browser, written):
@@ -219,6 +221,74 @@ def test_filters_show_regressions_and_fixes(browser, written):
     browser.driver.find_element(By.CSS_SELECTOR, "[data-show=fixes]").click()
     assert browser.texts(IDS) == [ids[nodeid] for nodeid in report["baseline"]["fixes"]]
     assert browser.fragment() == "#show=fixes"
+
+
+REVIEW = {"decision": "ambiguous", "reviewers": ["Ada"], "notes": ["gold counts cancelled orders"]}
+
+
+@pytest.fixture(scope="module")
+def worse_page(written):
+    """A run in which wrong joins went from 1 to 4, wrong values from 3 to 2, and one reviewed answer is a bit worse."""
+
+    def run(joins, values, near):
+        cases = [case for case in make_report(120)["cases"] if case["kind"] == "sql" and case["outcome"] == "passed"]
+        for place, label in {**dict.fromkeys(values, "wrong-value"), **dict.fromkeys(joins, "wrong-join-type")}.items():
+            cause = {"edits": [{"label": label, "clause": "FROM", "change": "JOIN a → LEFT JOIN a"}]}
+            scores = cases[place]["scores"] | {"execution_accuracy": 0.0, "row_matching_f1": place / 20}
+            cases[place] |= {
+                "outcome": "failed",
+                "message": "execution_accuracy 0.000 (needs at least 1)",
+                "scores": scores,
+                "cause": cause | {"repaired_query": None},
+            }
+        cases[9] |= {"outcome": "failed", "message": "row_matching_f1 too low", "review": REVIEW}
+        cases[9]["scores"] |= {"row_matching_f1": near}
+        return plain_report(*cases)
+
+    report = run(joins=(2, 3, 4, 5), values=(6, 8), near=0.25)
+    return written("worse", with_baseline(report, run(joins=(5,), values=(6, 7, 8), near=0.75)))
+
+
+def test_what_got_worse_is_answered_in_at_most_two_clicks(browser, worse_page):
+    def click(selector):
+        browser.driver.find_element(By.CSS_SELECTOR, selector).click()
+
+    browser.open(worse_page)
+    # What got worse, and which cause increased most? No click.
+    headline = browser.text(".result > .headline")
+    causes = browser.texts(".weak li")
+    # What was the score before? No click.
+    first = browser.text("#table tbody tr").split("\n")
+    # Only the cases of this cause, worst first: one click.
+    click(".headline a:last-of-type")
+    of_cause = browser.texts(IDS)
+    # All cases by cause: one click.
+    browser.open(worse_page, "#show=failed")
+    click("#by-cause")
+    groups = browser.texts("#table .group th")
+    click(".group a")
+    alone = browser.texts(IDS)
+    # What did the reviewer say? One click.
+    click("[data-show=reviewed]")
+    browser.run("document.querySelector('#filters select[name=label]').value = ''")
+    browser.open(worse_page, "#show=reviewed")
+    review = browser.text("#table .review")
+
+    assert headline == "3 regressions, 1 fix since main.json. Wrong join type increased most: 1 → 4."
+    assert [" ".join(text.split()) for text in causes] == [
+        "wrong join type 1 → 4",
+        "wrong value 3 → 2",
+        "no cause found 1",
+    ]
+    assert "1.000 → 0.000" in first[-1]
+    assert of_cause == alone
+    assert len(of_cause) == 4
+    assert [" ".join(text.split()) for text in groups] == [
+        "wrong join type 1 → 4 all 4 cases",
+        "wrong value 3 → 2 all 2 cases",
+        "no cause found 1 case",
+    ]
+    assert review == "Review: ambiguous (Ada); gold counts cancelled orders"
 
 
 def test_planted_texts_do_nothing_and_are_seen(browser, hostile, hostile_page):
@@ -248,7 +318,7 @@ def test_names_that_a_script_might_take_for_its_own_are_names(browser, written):
     report = plain_report(*report["cases"])
     browser.open(written("odd", report), "#show=all&sort=__proto__&tag=__proto__&kind=constructor")
 
-    hrefs = browser.run("return Array.from(document.querySelectorAll(arguments[0]), link => link.hash)", IDS)
+    hrefs = browser.run("return Array.from(document.querySelectorAll(arguments[0]), link => link.hash)", LINKS)
 
     assert len(set(hrefs)) == 8
     assert browser.texts("#table tbody td.number")[:4] == ["0.500", "0.250", "0.125", "1.000"]
@@ -343,9 +413,13 @@ def test_heads_show_which_column_sorts_and_pages_of_the_table_follow_each_other(
     browser.open(small_page, "#show=all&sort=id")
     first = browser.texts(IDS)
 
-    assert browser.texts("#table thead th[aria-sort] .arrow") == ["↑"]
-    assert "↕" not in browser.run(sign, "#table thead th[aria-sort] button")
-    assert "↕" in browser.run(sign, "#table thead th:not([aria-sort]) button")
+    assert browser.texts("#table thead [aria-pressed=true] .arrow") == ["↑"]
+    assert (
+        browser.run("return document.querySelector('#table thead [aria-pressed]').closest('th').ariaSort")
+        == "ascending"
+    )
+    assert "↕" not in browser.run(sign, "#table thead button[aria-pressed]")
+    assert "↕" in browser.run(sign, "#table thead button:not([aria-pressed])")
 
     browser.driver.find_element(By.XPATH, "//nav[@class='pager']/button[text()='Next']").click()
 

@@ -1,50 +1,57 @@
-"""report.html in narrow windows: whatever has no room is scrolled to."""
+"""Pages in windows of every width: no column of text is narrow, nothing is wider than its window, nothing is cut."""
 
 import pytest
-
-# The elements of which a part is out of sight, and no way leads to it: beyond an edge of what does not scroll.
-CUT = """
-const cut = [];
-for (const element of document.querySelectorAll("body *")) {
-  if (!element.checkVisibility() || element.closest(".unseen, .skip, svg *")) continue;
-  const own = element.getBoundingClientRect();
-  for (let around = element.parentElement; around; around = around.parentElement) {
-    const sideways = getComputedStyle(around).overflowX;
-    if (sideways === "auto" || sideways === "scroll") break;
-    const edge = around === document.documentElement ? innerWidth : around.getBoundingClientRect().right;
-    const cuts = around === document.documentElement || sideways === "hidden" || sideways === "clip";
-    if (cuts && own.right > edge + 1) cut.push(element.outerHTML.slice(0, 200));
-  }
-}
-return cut;
-"""
-# The texts of charts that go beyond their edges.
-BEYOND = """
-return [...document.querySelectorAll("svg")].flatMap(svg => {
-  const edges = svg.getBoundingClientRect();
-  const isBeyond = ({left, right}) => left < edges.left - 1 || right > edges.right + 1;
-  const texts = [...svg.querySelectorAll("text")].filter(text => isBeyond(text.getBoundingClientRect()));
-  return texts.map(text => text.textContent);
-});
-"""
-# The regions that scroll sideways, and how high each of them is in a window of height 1, its bar included.
-SIDEWAYS = """
-return [...document.querySelectorAll(".scroll")]
-  .filter(element => element.checkVisibility() && element.scrollWidth > element.clientWidth)
-  .map(element => [element.ariaLabel, element.offsetHeight / innerHeight, element.tabIndex]);
-"""
+from browser.chromium import WIDTHS
+from report_maker import make_compared, make_long
 
 
-@pytest.mark.parametrize("width", [1000, 500])
-@pytest.mark.parametrize("page", [pytest.param("example_page", marks=pytest.mark.slow), "hostile_page"])
-def test_nothing_is_cut_in_a_narrow_window_without_a_bar_in_sight(browser, request, page, width):
-    with browser.window(width):
-        browser.open(request.getfixturevalue(page))
-        browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
-        cut, beyond, sideways = (browser.run(script) for script in (CUT, BEYOND, SIDEWAYS))
+@pytest.fixture(scope="module")
+def compared_page(written):
+    return written("compared", make_compared(60))
 
-    assert cut == beyond == []
-    assert [window for window in sideways if window[1] > 0.9 or window[2] != 0] == []
+
+@pytest.fixture(scope="module")
+def long_page(written):
+    return written("long", make_long(12))
+
+
+PAGES = (
+    "small_page",
+    "compared_page",
+    "hostile_page",
+    "long_page",
+    pytest.param("example_page", marks=pytest.mark.slow),
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_read_at_every_width(browser, request, page):
+    browser.open(request.getfixturevalue(page))
+
+    assert browser.unreadable() == []
+
+
+@pytest.mark.parametrize("page", ["small", "hostile"])
+def test_a_case_is_read_at_every_width(browser, request, page):
+    report = request.getfixturevalue(page)
+    nodeid = next(case["nodeid"] for case in report["cases"] if case["difference"])
+    browser.open_case(request.getfixturevalue(f"{page}_page"), nodeid)
+
+    assert browser.unreadable() == []
+
+
+def test_the_cases_have_columns_where_there_is_room_and_scores_with_their_names_where_there_is_none(
+    browser, compared_page
+):
+    names = "return getComputedStyle(document.querySelector('#table tbody .number'), '::before').content"
+    shown = {}
+    for width in WIDTHS:
+        with browser.window(width):
+            browser.open(compared_page)
+            head = browser.run("return getComputedStyle(document.querySelector('#table thead')).display")
+            shown[width] = head == "table-header-group", browser.run(names) == "none"
+
+    assert shown == {width: (width >= 1000, width >= 1000) for width in WIDTHS}
 
 
 @pytest.mark.parametrize("width", [1400, 500])
@@ -60,52 +67,18 @@ def test_charts_take_the_width_that_there_is(browser, small_page, width):
     assert right == pytest.approx(edge, abs=1)
 
 
-def test_every_column_of_the_cases_is_reached_in_a_window_of_five_hundred_pixels(browser, small_page):
-    last = "document.querySelector('#table th:last-child button')"
-    with browser.window(500):
-        browser.open(small_page)
-        browser.run("document.getElementById('table').scrollTo(10_000, 0)")
-        right = browser.run(f"return {last}.getBoundingClientRect().right")
-        edge = browser.run("return document.getElementById('table').getBoundingClientRect().right")
-
-    assert right <= edge <= 500
-
-
-@pytest.mark.parametrize("width", [641, 999, 1400])
-def test_texts_of_the_list_of_cases_have_room_and_lie_over_nothing(browser, small_page, width):
-    columns = "#table tbody tr > :nth-child(-n+3)"
-    with browser.window(width):
-        browser.open(small_page)
-        widths = browser.run(f"""
-            return [...document.querySelectorAll("{columns}")].map(cell =>
-              cell.clientWidth / parseFloat(getComputedStyle(cell).fontSize))""")
-        covered = browser.run("""
-            const boxes = [...document.querySelectorAll("#table tbody tr :is(a, .chip, .number, p, .clamped), .under")]
-              .filter(element => element.checkVisibility()).map(element => element.getBoundingClientRect());
-            return boxes.filter((one, place) => boxes.slice(place + 1).some(other =>
-              one.left < other.right - 1 && other.left < one.right - 1 &&
-              one.top < other.bottom - 1 && other.top < one.bottom - 1)).length""")
-
-    assert min(widths) > 10  # em, so more than 12 letters
-    assert covered == 0
-
-
-@pytest.mark.parametrize("width", [1000, 500])
-def test_nothing_of_a_case_is_cut_in_a_narrow_window(browser, small, small_page, width):
-    with browser.window(width):
-        browser.open_case(small_page, next(case["nodeid"] for case in small["cases"] if case["difference"]))
-        cut = browser.run(CUT)
-
-    assert cut == []
-
-
-def test_short_names_of_groups_are_not_broken_beside_many_metrics(browser, small_page):
-    with browser.window(1200):
-        browser.open(small_page)
-        lines = browser.run(
-            "return [...document.querySelectorAll('#groups tbody th a')]"
-            ".map(link => [link.textContent, link.getClientRects().length])"
+def test_a_printed_page_has_the_cases_and_no_controls(browser, compared_page):
+    browser.open(compared_page)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        controls = browser.run(
+            "return [...document.querySelectorAll('button, input, select')].filter(e => e.checkVisibility()"
+            " && !e.closest('thead')).length"
         )
+        rows = browser.run("return document.querySelectorAll('#table tbody tr').length")
+        ground = browser.run("return getComputedStyle(document.body).backgroundColor")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
-    assert ["regression", 1] in lines
-    assert [name for name, number in lines if number > 1] == []
+    assert (controls, ground) == (0, "rgb(255, 255, 255)")
+    assert rows

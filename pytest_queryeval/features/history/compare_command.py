@@ -37,9 +37,9 @@ from pytest_queryeval.features.history.leaderboard_blocks import (
 )
 from pytest_queryeval.reports import check_writable, write_files, write_whole
 from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
-from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
+from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, link, template
 from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
-from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table
+from pytest_queryeval.reports.sections import CHANGE_NOTE, by_increase, changes_table, increased_most
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.results.case_store import fit_in_memory
@@ -194,6 +194,8 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         metrics=other_metric_names(board["systems"]),
         metric_changes=changes_table(board["baseline"]) if "baseline" in board else None,
         change_note=CHANGE_NOTE,
+        increased=increased_most(board["baseline"]["causes"]) if "baseline" in board else None,
+        link=link,
         signed=signed,
         p_text=p_text,
         p_header=p_header(board),
@@ -232,6 +234,10 @@ def _packed(
         "outcome": [WORDS[name] for name in changes.values()],
         "why": [next(filter(None, texts), "") for texts in whys],
         "scores": scores,
+        "earlier": {},
+        "causes": {name: [*change.values()] for name, change in by_increase(board["baseline"]["causes"]).items()}
+        if "baseline" in board
+        else {},
         "worst": [],
         "views": {name: [places[nodeid] for nodeid in board["differing"][name]] for name in WORDS},
         "systems": names,

@@ -23,6 +23,7 @@ from pytest_queryeval.reports.sections import (
     gate_rows,
     group_metrics,
     groups_in_tables,
+    increased_most,
     interval_note,
     metrics_by_weight,
     metrics_table,
@@ -62,6 +63,7 @@ VIEWS = {
     "fixes": "Fixes",
     "ties": "Ties",
     "accidental": "Right by accident",
+    "reviewed": "Reviewed",
     "xpassed": "Passed unexpectedly",
     "xfailed": "Expected failures",
     "skipped": "Skipped",
@@ -217,6 +219,7 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
         "headline": line("".join(baseline_headline(baseline))),
         "number_of_cases": number_of_cases,
         "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
+        "increased": increased_most(baseline["causes"]),
         "metric_changes": changes_table(baseline),
         "metric_note": CHANGE_NOTE,
     }

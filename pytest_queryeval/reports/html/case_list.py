@@ -15,12 +15,12 @@ from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import EarlierCase, Report
 from pytest_queryeval.core.steps import CONTENT_CHARACTERS, shorten_step
 from pytest_queryeval.reports.blocks import metric_names
+from pytest_queryeval.reports.sections import by_increase
 from pytest_queryeval.reports.story import (
     VERDICTS,
     TableExcerpt,
     answer_of,
     challenge_text,
-    label_of,
     notes,
     problem_text,
     review_text,
@@ -28,7 +28,7 @@ from pytest_queryeval.reports.story import (
     shares_shown,
     steps_text,
 )
-from pytest_queryeval.results.aggregation import is_accidental
+from pytest_queryeval.results.aggregation import cause_labels, is_accidental
 from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.formatting import cut, excerpts
 
@@ -99,8 +99,9 @@ def case_columns(report: Report) -> dict[str, object]:
         "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
         "why": [cut(problem_text(case), TEXT_CHARACTERS) for case in cases],
-        "label": [label_of(case) for case in cases],
+        "labels": [_labels(case) for case in cases],
         "change": [_change(case) for case in cases],
+        "review": [cut(review_text(case), TEXT_CHARACTERS) for case in cases],
         "trials": [
             f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None
             for trials in (case["trials"] for case in cases)
@@ -112,8 +113,24 @@ def case_columns(report: Report) -> dict[str, object]:
             ]
             for name in metric_names(cases)
         },
+        **_before(report),
         "worst": [places[id(case)] for case in worst_cases],
         "views": views(report),
+    }
+
+
+def _before(report: Report) -> dict[str, object]:
+    """Return what the baseline had: the scores that cases have no longer, and how many cases each cause."""
+    if (baseline := report.get("baseline")) is None:
+        return {"earlier": {}, "causes": {}}
+    earlier = baseline.get("earlier_scores", {})
+    return {
+        "earlier": {
+            place: {name: round(score, SCORE_DIGITS) for name, score in earlier[case["nodeid"]].items()}
+            for place, case in enumerate(report["cases"])
+            if case["nodeid"] in earlier
+        },
+        "causes": {label: [*change.values()] for label, change in by_increase(baseline["causes"]).items()},
     }
 
 
@@ -128,6 +145,7 @@ def views(report: Report) -> dict[str, list[int]]:
         },
         "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
         "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
+        "reviewed": [place for place, case in enumerate(cases) if "review" in case],
     }
 
 
@@ -140,6 +158,12 @@ def _members(report: Report, name: str, plural: str) -> dict[str, object]:
     places = {value: place for place, value in enumerate(ordered)}
     members = [[places[value] for value in values_of_case] for values_of_case in values_of_cases]
     return {"plural": plural, "values": ordered, "members": members}
+
+
+def _labels(case: CaseReport) -> list[str]:
+    """Return the labels of a cause, or the kind of the failure; none where neither is known."""
+    error = case["predicted"]["error"] if case["predicted"] is not None else None
+    return cause_labels(case) or ([error["kind"]] if error is not None else [])
 
 
 def _change(case: CaseReport) -> list[str] | None:
@@ -235,7 +259,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         "details": with_exact_numbers(metric_details),
         "notes": [(note.name, note.text) for note in notes(case)],
         "needs": {score.metric: score.needs for score in scores(case) if score.needs},
-        "review": review_text(case),
+        "review": _untruncated_text(review_text(case)),
         "challenge": _challenge(case),
         "earlier": earlier,
     }

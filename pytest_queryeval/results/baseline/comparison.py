@@ -331,6 +331,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     difference = run_difference(before, after)
     flipped_nodeids = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
     earlier: dict[str, EarlierCase] = {}
+    earlier_scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
     unknown_cases = 0
     labels = Counter[str](), Counter[str]()
     pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
@@ -344,7 +345,10 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         for case, counts in zip((old, new), labels, strict=True):
             counts.update(cause_labels(case))
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"], *run_metrics)):
-            pairs[name].add(*compared_scores(name, old, new))
+            score_before, score_after = compared_scores(name, old, new)
+            pairs[name].add(score_before, score_after)
+            if score_before is not None and score_before != score_after and name in old["scores"]:
+                earlier_scores[new["nodeid"]][name] = score_before
         old_fields = old.get("field_scores", {})
         for name, score in new.get("field_scores", {}).items():
             if name in field_pairs or len(field_pairs) < MOST_COUNTED["fields"]:
@@ -383,6 +387,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "causes": dict(sorted(causes.items(), key=lambda cause: (-cause[1]["after"], -cause[1]["before"], cause[0]))),
         "changes": changes(difference),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped_nodeids},
+        "earlier_scores": dict(earlier_scores),
     }
     if fields := _field_changes(field_pairs):
         baseline["fields"] = fields

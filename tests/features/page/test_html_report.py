@@ -225,6 +225,41 @@ def test_of_the_same_score_and_reason_a_regression_comes_first():
     assert [after["cases"][place]["id"] for place in summaries["worst"]] == ["2", "0", "1"]
 
 
+def test_with_a_baseline_the_largest_drop_of_the_first_metric_comes_first_then_the_largest_sum():
+    """Of equal drops that whose cause increased most; what fell in no score comes last."""
+    labels = {"increased": "wrong-join-type", "equal": "wrong-value"}
+
+    def run(*, first, second, lower, **outcomes):
+        def found(name, score, f1, label=None):
+            cause = {"edits": [{"label": label, "clause": "", "change": ""}], "repaired_query": None} if label else None
+            scores = {"m": score, "f1": f1, "steps": 9.0}
+            return case(id=name, nodeid=name, outcome="failed", message="m", scores=scores, cause=cause)
+
+        return plain_report(
+            found("same", 0.0, 0.0),
+            found("sum", first, lower),
+            found("equal", first, second, labels["equal"]),
+            found("increased", first, second, outcomes.get("label")),
+            found("lower", 0.5 + first / 2, 0.0),
+            found("gain", 0.5 - first / 2, 0.0),
+        )
+
+    earlier = run(first=1.0, second=0.5, lower=1.0)
+    after = with_baseline(run(first=0.0, second=0.5, lower=0.25, label=labels["increased"]), earlier)
+    summaries, *_ = page_of(after).packed
+
+    assert [after["cases"][place]["id"] for place in summaries["worst"]] == [
+        *("sum", "increased", "equal", "lower", "same", "gain")
+    ]
+    assert after["baseline"]["earlier_scores"] == {
+        "sum": {"m": 1.0, "f1": 1.0},
+        "equal": {"m": 1.0},
+        "increased": {"m": 1.0},
+        "lower": {"m": 1.0},
+        "gain": {"m": 0.0},
+    }
+
+
 def test_errors_are_no_wrong_answers():
     edit = {"label": "syntax", "clause": "", "change": "a"}
     wrong = case(outcome="failed", cause={"edits": [edit], "repaired_query": None})

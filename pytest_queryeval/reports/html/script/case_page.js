@@ -23,17 +23,19 @@ function scoreTable(cases, place, details) {
     .filter(({ value, need }) => value !== null || need)
     .map((own) => ({ ...own, word: missed.has(own.name) ? "missed" : own.need && own.value !== null ? "met" : "" }))
     .sort((one, other) => ["missed", "met", ""].indexOf(one.word) - ["missed", "met", ""].indexOf(other.word));
+  const hasBefore = found.some(({ name }) => cases.before(name, place) !== undefined);
   const rows = found.map(({ name, value, need, word }) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, oneLine(name, 80)),
+      hasBefore && make("td", { class: "number" }, score(cases.before(name, place) ?? value)),
       make("td", { class: "number" }, score(value)),
       make("td", {}, need ?? ""),
       make("td", {}, word && make("span", { class: `chip ${word}` }, word)),
     ),
   );
-  const heads = ["metric", "score", "needs", "verdict"].map((name) => make("th", { scope: "col", class: name === "score" && "number" }, name));
+  const heads = ["metric", hasBefore && "before", "score", "needs", "verdict"].filter(Boolean).map((name) => make("th", { scope: "col", class: ["before", "score"].includes(name) && "number" }, name));
   return rows.length ? scrollable("Scores", table("Scores", [heads], make("tbody", {}, rows))) : null;
 }
 
@@ -87,13 +89,15 @@ function pane(title, named, found, tag, ...around) {
   };
 }
 
-// Two queries beside each other, with what only one of them has marked by its tag, and a button that lays both out.
+// Two queries beside each other, or one that is compared with a text that is shown elsewhere, with what only one of them
+// has marked by its tag, and a button that lays them out.
 // Everywhere `del`, which is red, marks what is wrong in a prediction, and `ins`, green, what gold has instead.
-function queries(kind, asked) {
-  const texts = asked.map(({ query }) => tokens(withoutMargins(query ?? ""), kind));
-  const bothThere = texts.length > 1 && texts.every((found) => found.length);
-  const isMarked = bothThere && markDifferences(...texts);
-  const panes = asked.map(({ title, named, tag, error, none, chips = [] }, at) => {
+function queries(kind, shownQueries, elsewhere) {
+  const texts = shownQueries.map(({ query }) => tokens(withoutMargins(query ?? ""), kind));
+  const compared = [texts[0], texts[1] ?? tokens(withoutMargins(elsewhere ?? ""), kind)];
+  const bothThere = compared.every((found) => found.length);
+  const isMarked = bothThere && markDifferences(...compared);
+  const panes = shownQueries.map(({ title, named, tag, error, none, chips = [] }, at) => {
     const above = [chips, failure(error)];
     if (!texts[at].length) return { side: [title, above, error ? null : make("p", { class: "quiet" }, none)] };
     return pane([title, ...chips], named, texts[at], tag, failure(error));
@@ -254,16 +258,15 @@ function predictionFacts(prediction) {
   return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...reason, ...metadata];
 }
 
-// What was predicted before, beside what is predicted now.
+// What was predicted before, compared with what is predicted now.
 function againstBaseline(kind, { earlier, predicted }, outcome) {
   if (!earlier) return null;
   const isSame = earlier.query !== null && earlier.query === predicted?.query;
   const isWorse = earlier.outcome === "passed" && outcome !== "passed";
-  const before = { title: "Earlier prediction", named: "the earlier prediction", tag: isWorse ? "ins" : "del", query: earlier.query, error: earlier.error, none: "an answer without a query", chips: [chip(earlier.outcome)] };
-  const now = { title: "Prediction of this run", named: "the prediction of this run", tag: isWorse ? "del" : "ins", query: isSame ? null : predicted?.query, error: isSame ? null : predicted?.error, none: isSame ? "the same query as before" : "an answer without a query", chips: [chip(outcome)] };
+  const before = { title: "Earlier prediction", named: "the earlier prediction", tag: isWorse ? "ins" : "del", query: isSame ? null : earlier.query, error: earlier.error, none: isSame ? "the same query as now" : "an answer without a query", chips: [chip(earlier.outcome)] };
   return [
     earlier.summary ? make("p", {}, make("span", { class: "quiet" }, "Before: "), earlier.summary) : null,
-    queries(kind, [before, now]),
+    queries(kind, [before], predicted?.query),
   ];
 }
 
@@ -281,10 +284,11 @@ function conversation(messages) {
   return make("dl", { class: "conversation" }, messages.map(({ role, content: said }) => make("div", {}, make("dt", {}, valueText(role)), make("dd", {}, valueText(said)))));
 }
 
-// What is wrong, what was asked, and where the case stands.
+// What was asked, what is wrong, and where the case stands.
 function overview(cases, place, details, headline) {
   const { list } = cases;
   const message = details.message ?? list.message[place];
+  const review = details.review ?? list.review[place];
   const thresholds = message.replace(headline, "").replace(/^[;\s]+|[:;\s]+$/g, "");  // the message has it, too
   const nodeid = make("span", {}, cases.nodeid(place));
   const about = [list.kind[place], list.difficulty[place], details.source, details.gold_source && `gold on ${details.gold_source}`, list.tags[place].join(", ")].filter(Boolean);
@@ -292,13 +296,13 @@ function overview(cases, place, details, headline) {
   return make(
     "div",
     { class: "overview" },
+    make("p", { class: "question" }, details.question ?? list.question[place]),
+    details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
+    conversation(details.conversation),
     headline
       ? make("div", { class: `reason ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline, details.predicted?.error?.kind))
       : null,
-    make("p", { class: "question" }, details.question ?? list.question[place]),
-    details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
-    details.review ? make("p", { class: "review" }, make("span", { class: "quiet" }, "Review of gold: "), details.review) : null,
-    conversation(details.conversation),
+    review ? make("p", { class: "review" }, make("span", { class: "quiet" }, "Review of gold: "), review) : null,
     make("p", { class: "place" }, [where, ...about].flatMap((text, at) => [at ? " · " : "", make("span", {}, text)]), " ", copyButton("the node id", nodeid, "Copy node id")),
   );
 }
@@ -310,9 +314,11 @@ function casePage(cases, place, details) {
   const notes = (kindOfNote) => (details.notes ?? []).filter(([own]) => own === kindOfNote).map(([, text]) => text);
   const difference = exact(details.difference ?? {});
   const { gold, predicted } = details;
+  const repaired = details.cause?.repaired_query;
   const terms = kind === "sparql" ? new Terms(gold?.query, predicted?.query) : undefined;
   const isText = kind === "json" || kind === "sdmx";
   const headline = (details.why ?? list.why[place]) || (details.message ?? list.message[place]);
+  const columns = (details.by_column ?? []).filter((line) => line !== headline);
   // A query that is not there says no more than the headline.
   const noGold = details.answerable === false ? "none: the question has no answer" : "none";
   const noAnswer = details.prediction?.missing ? "none: the file has no prediction" : details.prediction?.abstained ? "none: the system abstained" : null;
@@ -327,14 +333,14 @@ function casePage(cases, place, details) {
   const shown = gold || details.answerable === false ? asked : asked.slice(1);
   return [
     overview(cases, place, details, headline),
-    section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", details.by_column ? make("p", { class: "quiet" }, "gold → predicted") : null, bullets(details.by_column ?? []), differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms, details.places), bullets(details.not_shown ?? [])),
+    section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", columns.length ? make("p", { class: "quiet" }, "gold → predicted") : null, bullets(columns), differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms, details.places), bullets(details.not_shown ?? [])),
     section("Hints", bullets(notes("hint"))),
     section("Expectations that do not hold", bullets(notes("expected"))),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, shown))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
     isText ? null : section("Answers", answers(details, difference, terms)),
     section("Challenge", challenge(details.challenge, gold, predicted, terms)),
-    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
+    section("Repaired query", repaired && repaired !== gold?.query ? queries(kind, [{ title: "Repaired query", named: "the repaired query", tag: "ins", query: repaired }], predicted?.query) : null),
     section("Steps", timeline(details.prediction?.steps, details.prediction?.about_steps, kind, terms)),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),

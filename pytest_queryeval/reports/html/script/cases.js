@@ -1,12 +1,14 @@
 // The table of cases: packed lists, filters, order, pages. Its state is in the fragment of the address.
 
 const ROWS = 100;
+const GROUP_ROWS = 5; // of the cases of one cause, where they are grouped
 const SCORES_SHOWN = 4;
-const SYSTEMS_SHOWN = 6;
+const SYSTEMS_SHOWN = 5;
+const WIDEST = 5; // columns of scores beside texts
 const FAULTS = ["failed", "missed", "error"];
 const SHORTEST = 0.001; // seconds; if all predictions took less, as from a file, the page does not show the times
 const PREDICTION = "prediction seconds";
-const TEXT_COLUMNS = new Map([["id", "Case"], ["question", "Question"], ["why", "What is wrong"]]);
+const TEXT_COLUMNS = new Map([["question", "Question"], ["id", "Case"], ["why", "What is wrong"]]);
 const SCORE = /^score /; // prefix of the sort key of a metric that is named like another column
 
 async function unpacked(element) {
@@ -25,6 +27,8 @@ class Cases {
     this.isTimed = list.seconds.some((taken) => taken >= SHORTEST);
     this.order = [...new Set([...list.worst, ...list.id.keys()])];
     this.texts = list.id.map((_, place) => this.searched(place));
+    this.earlier = new Map(Object.entries(list.earlier));
+    this.causes = new Map(Object.entries(list.causes));
     this.views = new Map(Object.entries(list.views).map(([name, places]) => [name, new Set(places)]));
     this.first = document.querySelector("#filters [aria-current]").dataset.show;
     this.pieces = Array.from(document.querySelectorAll("script.packed"), (element) => ({ element, first: Number(element.dataset.first) }));
@@ -47,8 +51,8 @@ class Cases {
   }
 
   searched(place) {
-    const { question, message, why, tags } = this.list;
-    return [this.nodeid(place), question[place], message[place], why[place], ...tags[place]].join("\n").toLowerCase();
+    const { question, message, why, review, tags } = this.list;
+    return [this.nodeid(place), question[place], message[place], why[place], review[place], ...tags[place]].join("\n").toLowerCase();
   }
 
   async details(place) {
@@ -67,6 +71,27 @@ class Cases {
     return this.scores.get(name)?.[place];
   }
 
+  // The score that the baseline had, where it is another one.
+  before(name, place) {
+    const scores = this.earlier.get(String(place)) ?? {};
+    return Object.hasOwn(scores, name) ? scores[name] : undefined;
+  }
+
+  // The cause of a wrong answer; without one, how the case ended.
+  reason(place) {
+    const outcome = this.list.outcome[place];
+    return this.list.labels[place][0] ?? (outcome === "missed" ? "failed" : outcome);
+  }
+
+  // The places of each reason: with a baseline in its order, which begins with what increased most; the others by number.
+  byReason(places) {
+    const ranks = new Map([...this.causes.keys()].map((reason, rank) => [reason, rank - this.causes.size]));
+    const rank = (reason) => ranks.get(reason) ?? 0;
+    return [...Map.groupBy(places, (place) => this.reason(place))].sort(
+      ([one, { length }], [other, others]) => rank(one) - rank(other) || others.length - length,
+    );
+  }
+
   shows(view, place) {
     const outcome = this.list.outcome[place];
     if (view === "all") return true;
@@ -77,13 +102,13 @@ class Cases {
   matching(state) {
     const { q = "", show = this.first, label } = state;
     const chosen = this.groups.filter(([name]) => state[name]).map(([name, { values, members }]) => [members, values.indexOf(state[name])]);
-    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const { list } = this;
+    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const found = this.order.filter(
       (place) =>
         this.shows(show, place) &&
         chosen.every(([members, value]) => members[place].includes(value)) &&
-        (!label || list.label[place] === label) &&
+        (!label || list.labels[place].includes(label) || this.reason(place) === label) &&
         words.every((word) => this.texts[place].includes(word)),
     );
     return state.sort ? this.sorted(found, state.sort, state.order === "desc" ? -1 : 1) : found;
@@ -118,15 +143,21 @@ function filters(cases, change) {
     event.preventDefault();
     input.focus();
   });
+  const labels = unique(list.labels.flat()).sort();
+  const reasons = list.labels.some((_, place) => cases.reason(place) === "failed") ? [...labels, "failed"] : labels;
   const selects = [
     ...cases.groups.map(([name, { plural, values }]) => choice(name, plural, values, change)),
-    choice("label", "causes", unique(list.label).sort(), change),
+    choice("label", "causes", reasons, change, reasonWords),
   ].filter(Boolean);
   document.getElementById("choices").append(...selects);
+  const button = document.getElementById("by-cause");
+  button.hidden = reasons.length < 2;
+  button.addEventListener("click", () => change(button.ariaPressed === "true" ? { by: "" } : { by: "cause", label: "" }));
   input.form.addEventListener("submit", (event) => event.preventDefault());
   return (state) => {
     if (document.activeElement !== input) input.value = state.q ?? "";
     for (const select of selects) select.value = state[select.name] ?? "";
+    button.ariaPressed = String(state.by === "cause");
     for (const link of links) link.setAttribute("aria-current", link.dataset.show === (state.show ?? cases.first));
   };
 }
@@ -135,11 +166,15 @@ function unique(values) {
   return [...new Set(values)].filter((value) => value !== null && value !== undefined);
 }
 
-function choice(name, several, values, change) {
+function reasonWords(reason) {
+  return reason === "failed" ? "no cause found" : oneLine(reason.replaceAll("-", " "), 60);
+}
+
+function choice(name, several, values, change, words = (value) => oneLine(value, 60)) {
   if (values.length < 2) return null;
   const select = make("select", { name, "aria-label": name }, make("option", { value: "" }, `all ${several}`));
   for (const value of values) {
-    const option = make("option", {}, oneLine(value, 60));
+    const option = make("option", {}, words(value));
     option.value = value;
     select.append(option);
   }
@@ -147,8 +182,8 @@ function choice(name, several, values, change) {
   return select;
 }
 
-// The scores that have columns: those that the address names, else those that tell the rows apart, else the first; in a
-// comparison of systems those of the first ones.
+// The scores that have columns: those that the address names, else those that changed or tell the rows apart, else the
+// first; in a comparison of systems those of the first ones.
 function scoreColumns(cases, state, rows) {
   const known = [...cases.scores].map(([name, values]) => [name, unique(rows.map((place) => values[place]))]);
   const scored = known.filter(([, values]) => values.length);
@@ -157,7 +192,7 @@ function scoreColumns(cases, state, rows) {
     return known.map(([name]) => name).filter((name) => wanted.has(name));
   }
   if (cases.list.systems) return cases.list.systems.slice(0, SYSTEMS_SHOWN);
-  const telling = scored.filter(([, values]) => values.length > 1);
+  const telling = scored.filter(([name, values]) => values.length > 1 || rows.some((place) => cases.before(name, place) !== undefined));
   const names = (telling.length ? telling : scored).map(([name]) => name).slice(0, SCORES_SHOWN);
   const sorted = state.sort?.replace(SCORE, "");
   return names.includes(sorted) || !scored.some(([name]) => name === sorted) ? names : [sorted, ...names.slice(1)];
@@ -184,38 +219,56 @@ function breakable(text) {
   return text.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
 }
 
-function headCell(name, words, state, change, kind) {
-  const isSorted = state.sort === name;
-  const direction = isSorted ? (state.order === "desc" ? "descending" : "ascending") : null;
-  const button = make("button", { type: "button", "data-sort": name }, breakable(oneLine(words, 60)), make("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓" }[direction] ?? ""));
+// The head of a column, with a button for each of the values that sort it.
+function headCell(names, state, change, kind) {
+  const direction = names.some(([name]) => state.sort === name) ? (state.order === "desc" ? "descending" : "ascending") : null;
+  return make("th", { scope: "col", "aria-sort": direction, class: kind }, names.map(([name, words]) => sortButton(name, words, state.sort === name ? direction : null, change)));
+}
+
+function sortButton(name, words, direction, change) {
+  const button = make("button", { type: "button", "data-sort": name, "aria-pressed": direction ? "true" : null }, breakable(oneLine(words, 60)), make("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓" }[direction] ?? ""));
   button.addEventListener("click", () => {
     change({ sort: name, order: direction === "ascending" ? "desc" : "" });
     for (const other of document.querySelectorAll("#table thead button")) if (other.dataset.sort === button.dataset.sort) other.focus();
   });
-  return make("th", { scope: "col", "aria-sort": direction, class: kind }, button);
+  return button;
 }
 
-function caseRow(cases, place, scores, state, isWrong) {
+function caseRow(cases, place, scores, state, isWrong, isTimed) {
   const { list } = cases;
   const outcome = list.outcome[place];
-  const link = make("a", { href: cases.link(place, state), class: "clamped" }, oneLine(list.id[place], 80));
+  const id = oneLine(list.id[place], 300);
+  const question = oneLine(list.question[place], 300);
+  const link = make("a", { href: cases.link(place, state), class: question ? "clamped" : "clamped id" }, question || id);
   const about = [cases.hasKinds && list.kind[place], list.difficulty[place], list.trials[place]].filter(Boolean).map((text) => oneLine(text, 40)).join(" · ");
-  const label = list.label[place]?.replaceAll("-", " ");
+  const labels = list.labels[place].map((label) => make("span", { class: `chip ${outcome}` }, reasonWords(label)));
   const [clause, before, after] = list.change[place] ?? [];
   const change = list.change[place] && make("code", {}, [clause, before && make("del", {}, before), after && make("ins", {}, after)].filter(Boolean).flatMap((part) => [part, " "]));
   const row = make(
     "tr",
     {},
-    make("th", { scope: "row" }, link, make("span", { class: "sub" }, make("span", { class: `chip ${outcome}` }, outcome), about)),
-    make("td", {}, make("span", { class: "clamped" }, oneLine(list.question[place], 300))),
-    isWrong && make("td", {}, (label || change) && make("span", { class: "cause" }, label && make("span", { class: `chip ${outcome}` }, oneLine(label, 40)), change), make("span", { class: "clamped" }, oneLine(list.why[place], 300))),
-    scores.map((name) => make("td", { class: "number", "data-name": oneLine(name, 60) }, cases.score(name, place) === null ? "" : score(cases.score(name, place)))),
-    cases.isTimed && make("td", { class: "number", "data-name": "prediction" }, seconds(list.seconds[place])),
+    make("th", { scope: "row", class: "words" }, link, make("span", { class: "sub" }, make("span", { class: `chip ${outcome}` }, outcome), question && make("span", { class: "id" }, id), about)),
+    isWrong && make("td", { class: "words" }, (labels.length || change) && make("span", { class: "cause" }, labels, change), make("span", { class: "clamped" }, oneLine(list.why[place], 300)), list.review[place] && make("span", { class: "clamped review" }, make("span", { class: "quiet" }, "Review: "), oneLine(list.review[place], 300))),
+    scores.map((name) => make("td", { class: "number", "data-name": oneLine(name, 60) }, scoreChange(cases.before(name, place), cases.score(name, place)))),
+    isTimed && make("td", { class: "number", "data-name": "prediction" }, seconds(list.seconds[place])),
   );
   row.addEventListener("click", (event) => {
     if (!event.target.closest("a") && !getSelection().toString()) link.click();
   });
   return row;
+}
+
+function scoreChange(before, value) {
+  if (before !== undefined) return [make("span", { class: "quiet" }, `${score(before)} → `), score(value)];
+  return value === null ? "" : score(value);
+}
+
+// The first cases of a reason below its name.
+function groupRows([reason, places], cases, state, columns, row) {
+  const [before, after] = cases.causes.get(reason) ?? [];
+  const all = make("a", { href: fragment({ ...state, by: "", label: reason }) }, places.length === 1 ? "1 case" : `all ${number(places.length)} cases`);
+  const name = make("th", { scope: "rowgroup", colspan: columns }, make("strong", {}, reasonWords(reason)), " ", before === undefined ? null : make("span", { class: "quiet" }, `${number(before)} → ${number(after)}`), " ", all);
+  return make("tbody", {}, make("tr", { class: "group" }, name), places.slice(0, GROUP_ROWS).map(row));
 }
 
 function pager(found, page, change) {
@@ -232,25 +285,30 @@ function pager(found, page, change) {
   for (const button of nav.querySelectorAll("button:enabled")) if (focused === button.textContent) button.focus();
 }
 
-// The rows of a page in a table; `check` ticks the boxes of the scores that have columns.
+// The rows of a page in a table, or the first ones of each reason; `check` ticks the boxes of the scores that have columns.
 function showTable(cases, state, change, check) {
-  const found = cases.matching(state);
+  const matching = cases.matching(state);
+  const groups = state.by === "cause" ? cases.byReason(matching) : null;
+  const found = groups ? groups.flatMap(([, places]) => places) : matching;
   const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), Math.max(1, Math.ceil(found.length / ROWS)));
-  const rows = found.slice((page - 1) * ROWS, page * ROWS);
+  const rows = groups ? groups.flatMap(([, places]) => places.slice(0, GROUP_ROWS)) : found.slice((page - 1) * ROWS, page * ROWS);
   const scores = scoreColumns(cases, state, rows);
   check(scores);
-  const isWrong = rows.some((place) => cases.list.why[place] || cases.list.label[place]);
+  const isWrong = rows.some((place) => cases.list.why[place] || cases.list.labels[place].length || cases.list.review[place]);
+  const isTimed = cases.isTimed && rows.some((place) => cases.value(PREDICTION, place) !== null);
   const head = [
-    ...[...TEXT_COLUMNS].filter(([name]) => name !== "why" || isWrong).map(([name, words]) => headCell(name, words, state, change, name === "id" ? "case" : null)),
-    ...scores.map((name) => headCell(TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name, state, change, "number score")),
-    cases.isTimed && headCell(PREDICTION, "Prediction", state, change, "number took"),
+    headCell([...TEXT_COLUMNS].filter(([name]) => name !== "why"), state, change, "words"),
+    isWrong && headCell([...TEXT_COLUMNS].filter(([name]) => name === "why"), state, change, "words"),
+    ...scores.map((name) => headCell([[TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name]], state, change, "number")),
+    isTimed && headCell([[PREDICTION, "Prediction"]], state, change, "number"),
   ].filter(Boolean);
   const caption = make("caption", { class: "unseen" }, "Cases. The buttons in the first row sort them.");
-  const body = rows.map((place) => caseRow(cases, place, scores, state, isWrong));
-  const shownRows = rows.length ? make("table", {}, caption, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)) : make("p", { class: "nothing" }, cases.size ? "No case fits." : "There are no cases.");
+  const row = (place) => caseRow(cases, place, scores, state, isWrong, isTimed);
+  const bodies = groups ? groups.map((group) => groupRows(group, cases, state, head.flat().length, row)) : make("tbody", {}, rows.map(row));
+  const shownRows = rows.length ? make("table", { class: scores.length > WIDEST && "folded" }, caption, make("thead", {}, make("tr", {}, head)), bodies) : make("p", { class: "nothing" }, cases.size ? "No case fits." : "There are no cases.");
   document.getElementById("table").replaceChildren(shownRows);
   const few = found.length === cases.size ? "" : ` of ${number(cases.size)}`;
   document.getElementById("count").textContent = `${number(found.length)}${few} case${found.length === 1 && !few ? "" : "s"}`;
-  pager(found.length, page, change);
+  pager(groups ? 0 : found.length, page, change);
   return found;
 }

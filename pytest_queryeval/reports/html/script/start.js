@@ -1,6 +1,6 @@
 // The page comes to life: the table, and cases by their address.
 
-const FILTERS = ["q", "show", "label"];
+const FILTERS = ["q", "show", "label", "by"];
 
 function printing() {
   let opened = [];
