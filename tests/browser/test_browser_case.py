@@ -137,6 +137,7 @@ CASES = [
         side("SELECT 2", ["n"], [[4]]),
         fingerprint={
             "trials": 3,
+            "options": {},
             "compare": {},
             "thresholds": {"path_f1": {"min": 0.5, "max": None}, "json_equal": {"min": None, "max": 1}},
         },
