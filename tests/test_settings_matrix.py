@@ -79,7 +79,7 @@ COMPARE = SUITE["definitions"]["compare"]["properties"]
 LEVELS = {
     "folder": set(FOLDER["properties"]),
     "file": set(SUITE["properties"]),
-    "case": {*OF_CASES["else"]["properties"], *({"conversation"} & OF_CASES["then"]["properties"].keys())},
+    "case": {*OF_CASES["else"]["else"]["properties"], *({"conversation"} & OF_CASES["then"]["properties"].keys())},
 }
 
 

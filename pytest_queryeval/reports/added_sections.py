@@ -34,7 +34,11 @@ class ReportSection:
     """Where its data comes from, if not from the run."""
 
 
-SECTIONS: Registry[ReportSection] = Registry("report section", group="pytest_queryeval.sections", members={})
+SECTIONS: Registry[ReportSection] = Registry(
+    "report section",
+    group="pytest_queryeval.sections",
+    members={"schema-use": "pytest_queryeval.reports.schema_use:SCHEMA_USE"},
+)
 
 
 def added_sections(report: Report) -> Iterator[tuple[str, list[Block]]]:

@@ -350,24 +350,25 @@ class _Reader:
         for join in node.args.get("joins") or ():
             before = len(scope.items)
             self._from_item(join.this, scope, queries)
-            left, right = scope.items[:before], scope.items[before:]
+            names = {folded(column.name): self._place_of(column) for column in join.args.get("using") or ()}
             if join.method == "NATURAL":
-                sides = [[name for item in side for name in item.columns or ()] for side in (left, right)]
-                names = {*sides[0]} & {*sides[1]}
-                for item in scope.items:
-                    if item.columns is None and item.table is not None:
-                        self.add("joined", item.table, ALL, item.place)
-                        self._problem(f"NATURAL compares columns of {'.'.join(item.table)}, which are not known")
-                    elif item.columns is None:
-                        names |= {*sides[0], *sides[1]}
-            else:
-                names = {folded(column.name) for column in join.args.get("using") or ()}
-            for name in sorted(names):
+                names = dict.fromkeys(self._shared(scope.items[:before], scope.items[before:]), "")
+            for name, place in names.items():
                 for item in scope.items:
                     if item.table is not None and (item.columns is None or name in item.columns):
-                        self.add("joined", item.table, (item.columns or {}).get(name, name), item.place)
+                        self.add("joined", item.table, (item.columns or {}).get(name, name), place or item.place)
             rest = [value for name, value in join.args.items() if name not in ("this", "using")]
             self._walk(rest, scope, queries)
+
+    def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> list[str]:
+        """Return the columns that NATURAL may compare."""
+        sides = [{name for item in side for name in item.columns or ()} for side in (left, right)]
+        unknown = [item for item in (*left, *right) if item.columns is None]
+        for item in unknown:
+            if item.table is not None:
+                self.add("joined", item.table, ALL, item.place)
+                self._problem(f"NATURAL compares columns of {'.'.join(item.table)}, which are not known")
+        return sorted(sides[0] | sides[1] if unknown else sides[0] & sides[1])
 
     def _from_item(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
         """Read an item of FROM, and add it to the scope."""
