@@ -382,7 +382,7 @@ def test_every_option_is_read(pytestconfig, capsys):
     """The options of pytest and of all commands are attributes of what a module is given."""
     given, by_other_means = (
         {"arguments", "choices", "options", "option_values", "self"},
-        {"junit_gates", "junit_properties", "strength"},
+        {"from", "junit_gates", "junit_properties", "strength"},
     )
     attributes = [node for module in MODULES for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)]
     read = {it.attr for it in attributes if isinstance(it.ctx, ast.Load) and ast.unparse(it.value) in given}

@@ -1,5 +1,6 @@
 """Writes a first suite with its settings, a predictor to edit, a pytest.ini and a CI workflow, which pass at once.
 
+With --from FILE the suite is that of your own test set, whose fields and database are found; else it is an example.
 Files that exist are kept; where a folder has a suite of yours already, only what belongs around it is written.
 Without any option it asks, if it is run on a terminal.
 """
@@ -19,7 +20,8 @@ from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import configures_pytest
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError
+from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.suites import suites_below
@@ -107,12 +109,16 @@ class _Choices(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder, and what the suite is like."""
+    """Add the folder, what the suite is like, and which test set it is of."""
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder of the suite; default: ."
     )
     for name, choices in CHOICES.items():
         parser.add_argument(f"--{name}", choices=choices, help=f"{QUESTIONS[name]} Default: {choices[0]}")
+    own = "your test set: a table, JSON, YAML or TOML; its fields and the database next to it are found"
+    parser.add_argument("--from", dest="from_file", type=Path, metavar="FILE", help=own)
+    with suppress(MissingFeatureError):
+        feature("transfer.importers.command").add_reading_options(parser.add_argument_group("with --from"))
     parser.add_argument(
         "--force",
         action="store_true",
@@ -123,15 +129,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Result:
     """Write the files that are missing, and name all of them; raise `QueryEvalError` for one that cannot be written."""
     chosen_options = {name: getattr(arguments, name) for name in CHOICES}
+    is_own = arguments.from_file is not None
     is_interactive = (
         sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(chosen_options.values())
-    )
+    ) and not is_own
     choices = _Choices(
         **{name: chosen_options[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
     )
     if arguments.folder.is_file():
         raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
-    files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
+    _check_own(arguments)
+    around = _around(arguments.folder, choices.ci)  # first, since it refuses names of folders
+    own = feature("transfer.importers.starting").start(arguments, arguments.folder) if is_own else None
+    contents = around if is_own else _example(arguments.folder, choices) | around
+    files = {file_at(path).shown: text for path, text in contents.items()}
     command = shlex.join(["pytest", str(arguments.folder)])
     kept = [] if arguments.force else [path for path in files if os.path.lexists(path)]
     written = [path for path in files if path not in kept]
@@ -145,7 +156,23 @@ def run(arguments: argparse.Namespace) -> Result:
     system = next((paths_by_name[name] for name in (PREDICTOR, ANSWERS) if name in paths_by_name), None)
     todo = [f"then edit {paths_by_name[SUITE]} (your questions) and {system} (your system)"] if system else []
     data = {"files": [str(path) for path in written], "kept": [str(path) for path in kept], "run": command}
+    if own is not None:
+        return Result(status=own.status, lines=[*own.lines, *lines, f"run it: {command}"], data={**own.data, **data})
     return Result(status=OK, lines=[*lines, f"run it: {command}", *todo], data=data)
+
+
+def _check_own(arguments: argparse.Namespace) -> None:
+    """Raise `QueryEvalError` for options that go with `--from` alone, or not with it."""
+    options = {
+        "--source": "database",
+        **{f"--{name}": name for name in ("databases", "map", "records", "split", "delimiter", "sheet")},
+        "--header-row": "header_row",
+    }
+    stray = next((option for option, name in options.items() if getattr(arguments, name, None)), "")
+    if arguments.from_file is None and stray:
+        raise QueryEvalError(f"{stray} is about a test set of your own: add --from FILE")
+    if arguments.from_file is not None and arguments.predictor is not None:
+        raise QueryEvalError("--predictor is about the example: with --from, the first predictions are the golds")
 
 
 def _kept_line(path: Path, text: str, command: str) -> str:
@@ -170,8 +197,8 @@ def _ask(name: str) -> str:
             return answer
 
 
-def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
-    """Return the content of all files by their paths."""
+def _example(folder: Path, choices: _Choices) -> dict[Path, str]:
+    """Return the content of the suite and its settings by their paths; of schemas alone where other suites are."""
     starter = {path.name: path.read_text(encoding="utf-8") for path in sorted((STARTER / choices.kind).iterdir())}
     answers = starter.pop(ANSWERS)
     files = {SUITE: schema_comment("suite") + starter.pop(SUITE), **starter}
@@ -189,22 +216,27 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         ]
         files[PREDICTOR] = text.format(answers="\n".join(["{", *lines, "}"]))
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
-    contents = {folder / name: text for name, text in files.items()}
+    return {folder / name: text for name, text in files.items()}
+
+
+def _around(folder: Path, ci: str) -> dict[Path, str]:
+    """Return the content of a pytest.ini, if pytest has no settings yet, and of a workflow by their paths."""
+    contents: dict[Path, str] = {}
     # The root is the repository that holds the folder, else the current folder if that holds it.
     start, current_folder = folder.resolve(), Path.cwd()
     repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
     root = repository or (current_folder if start.is_relative_to(current_folder) else start)
     if not any(configures_pytest(path) for path in (start, *start.parents) if path.is_relative_to(root)):
         contents[root / "pytest.ini"] = _PYTEST_INI
-    if choices.ci != "none":
+    if ci != "none":
         name = str(start.relative_to(root))
         if not _CI_FOLDER.fullmatch(name):
             raise QueryEvalError(
                 f"'{name}': init also writes a CI workflow, for which a folder's name may have only letters, digits, "
                 "dots, _ and -: rename it, or add --ci none"
             )
-        path = root / CI_FILES[choices.ci]
-        contents[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))
+        path = root / CI_FILES[ci]
+        contents[path] = _workflow(path, name, (STARTER / f"{ci}.yml").read_text(encoding="utf-8"))
     return contents
 
 

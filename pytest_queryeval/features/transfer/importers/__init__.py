@@ -126,6 +126,8 @@ class Import:
     cases: Iterable[ImportedCase | SkippedRecord]
     has_predictions: bool = False
     """Whether cases come with predictions."""
+    predictions: str = "predictions.jsonl"
+    """The name of their file."""
     source: Path | None = None
     """The file that messages name."""
     warnings: Sequence[str] = ()

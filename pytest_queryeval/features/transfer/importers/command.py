@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from io import BufferedWriter
@@ -48,7 +48,7 @@ MAX_YAML_BYTES = MAX_JSONL_LINE  # as JSON lines: indented, they can be several 
 MAX_SUITE_BYTES = MAX_JSONL_BYTES // 4
 MAX_ID = 200
 MAX_NAME = 60
-SETTINGS, PREDICTIONS, PREDICTOR = "queryeval.yaml", "predictions.jsonl", "predict.py"
+SETTINGS, PREDICTOR = "queryeval.yaml", "predict.py"
 PREDICTOR_TEXT = '''"""The predictor of the suites in this folder."""
 
 
@@ -68,11 +68,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, default=Path("suites"), metavar="DIR", help="the folder of the suites (suites)"
     )
     parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions in the form of the format")
+    parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, where the format does not say it")
+    add_reading_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the first cases and write nothing")
+    parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where the cases are in the source, and where their databases are."""
     databases = parser.add_mutually_exclusive_group()
     of_each = "the folder with the database of each case, as DB/DB.sqlite or DB.sqlite"
     databases.add_argument("--databases", type=Path, metavar="DIR", help=of_each)
     databases.add_argument("--source", dest="database", metavar="SOURCE", help="the source of all cases: a path or URL")
-    parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, where the format does not say it")
     parser.add_argument(
         "--language", default=DEFAULT_LANGUAGE, metavar="CODE", help="the language of the questions (en)"
     )
@@ -88,8 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sheet", metavar="NAME", help=sheet)
     header = "the row of a table that holds the headers, where a title stands above it"
     parser.add_argument("--header-row", type=_row, metavar="N", help=header)
-    parser.add_argument("--dry-run", action="store_true", help="print the first cases and write nothing")
-    parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -118,27 +123,13 @@ def _row(text: str) -> int:
     return int(text)
 
 
-def run(arguments: argparse.Namespace) -> Result:
-    """Write the suites; status 1 if something of the source is in none of them.
+def run(arguments: argparse.Namespace, change: Callable[[Import], Import] = lambda imported: imported) -> Result:
+    """Write the suites of what is read and changed; status 1 if something of the source is in none of them.
 
     Raise `QueryEvalError` for a source that cannot be read and files that would be overwritten.
     """
-    request = ImportRequest(
-        source=arguments.source,
-        output=Path(os.path.realpath(arguments.output)),
-        predictions=arguments.predictions,
-        databases=arguments.databases,
-        database=arguments.database,
-        kind=arguments.kind,
-        language=arguments.language,
-        columns=dict(arguments.map),
-        records=arguments.records,
-        split=arguments.split,
-        delimiter=arguments.delimiter,
-        sheet=arguments.sheet,
-        header_row=arguments.header_row,
-    )
-    imported = IMPORTERS[arguments.format](request)
+    request = request_of(arguments)
+    imported = change(IMPORTERS[arguments.format](request))
     imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)
     is_dry = arguments.dry_run
     written_suites = write_suites(imported, request.output, force=arguments.force, is_dry=is_dry)
@@ -177,6 +168,25 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
+def request_of(arguments: argparse.Namespace) -> ImportRequest:
+    """Return the arguments as importers read them."""
+    return ImportRequest(
+        source=arguments.source,
+        output=Path(os.path.realpath(arguments.output)),
+        predictions=arguments.predictions,
+        databases=arguments.databases,
+        database=arguments.database,
+        kind=arguments.kind,
+        language=arguments.language,
+        columns=dict(arguments.map),
+        records=arguments.records,
+        split=arguments.split,
+        delimiter=arguments.delimiter,
+        sheet=arguments.sheet,
+        header_row=arguments.header_row,
+    )
+
+
 def _with_progress(cases: Iterable[ImportedCase | SkippedRecord]) -> Iterator[ImportedCase | SkippedRecord]:
     """Yield the cases, and write from time to time how many were read."""
     for number, case in enumerate(cases):
@@ -208,7 +218,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool, is_dry: bool = 
     staging = Path(tempfile.mkdtemp()) / "suites" if is_dry else unfinished_path(folder)
     try:
         suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
-        file_names = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
+        file_names = {SETTINGS, imported.predictions} if imported.has_predictions else {SETTINGS}
         there = sorted(folder.iterdir()) if folder.exists() else []
         earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
         if earlier_files and not force and not is_dry:
@@ -243,7 +253,7 @@ def _exists_error(path: Path) -> QueryEvalError:
 def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
     written_suites, ids = WrittenSuites(), _Ids()
     with ExitStack() as stack:
-        files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
+        files = _Files(folder, name, stack, predictions=imported.predictions if imported.has_predictions else "")
         for case in imported.cases:
             if isinstance(case, SkippedRecord):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], case.reason))
@@ -260,7 +270,7 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
                 problem = f"no case could be imported, such as '{id_}': {reason}"
             raise QueryEvalError(f"{imported.source or imported.name}: {problem}")
         written_suites.suites = files.finish()
-    predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
+    predictor = imported.predictions if imported.has_predictions else f"{PREDICTOR}:predict"
     _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
     if not imported.has_predictions:
         (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
@@ -306,14 +316,14 @@ def _problem(case: ImportedCase) -> str | None:
 class _Files:
     """The suites and predictions of an import: one file of YAML for a few cases, else files of JSON lines."""
 
-    def __init__(self, folder: Path, name: str, stack: ExitStack, *, has_predictions: bool) -> None:
+    def __init__(self, folder: Path, name: str, stack: ExitStack, *, predictions: str) -> None:
         self._folder = folder
         self._name = name
         self._stack = stack
         self._few: list[dict[str, JsonValue]] | None = []
         self._suites: list[BufferedWriter] = []
         self._bytes = 0
-        self._predictions = stack.enter_context((folder / PREDICTIONS).open("xb")) if has_predictions else None
+        self._predictions = stack.enter_context((folder / predictions).open("xb")) if predictions else None
         self._predictions_bytes = 0
 
     def add(self, case: ImportedCase, new_id: str) -> str | None:

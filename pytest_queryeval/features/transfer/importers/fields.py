@@ -258,11 +258,7 @@ def _rank(key: str, name: str, found: Sequence[JsonValue]) -> int | None:
     for rank, group in enumerate(_GROUPS[key]):
         if _plain_name(leaf) in group:
             return rank
-        if (
-            path
-            and _plain_name(path[-1]) in group
-            and (leaf in _TEXT_LEAVES or (key == "gold" and _is_query(found[0])))
-        ):
+        if path and _plain_name(path[-1]) in group and (leaf in _TEXT_LEAVES or (key == "gold" and is_query(found[0]))):
             return rank
     return None
 
@@ -290,19 +286,20 @@ def _as_list(value: JsonValue) -> list[JsonValue]:
 
 def _kind_of(golds: Sequence[JsonValue]) -> str | None:
     texts = [text for gold in golds for text in _as_list(gold) if isinstance(text, str) and text.strip()]
-    queries = [text for text in texts if _is_query(text)]
+    queries = [text for text in texts if is_query(text)]
     if len(queries) * 2 < len(texts) or not queries:
         return None
     return "sparql" if sum(bool(_ONLY_SPARQL.search(text)) for text in queries) * 2 > len(queries) else "sql"
 
 
-def _is_query(value: JsonValue) -> bool:
+def is_query(value: JsonValue) -> bool:
+    """Return whether a value is a text that begins like a query, or a list of such texts."""
     texts = _as_list(value)
     return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0]))
 
 
 def _is_question(value: JsonValue) -> bool:
-    return (isinstance(value, str) and not _is_query(value)) or messages_of(value) is not None
+    return (isinstance(value, str) and not is_query(value)) or messages_of(value) is not None
 
 
 def _is_anything(value: JsonValue) -> bool:
@@ -315,7 +312,7 @@ def _is_text(value: JsonValue) -> bool:
 
 _TESTS: Mapping[str, Callable[[JsonValue], bool]] = {
     "question": _is_question,
-    "gold": _is_query,
+    "gold": is_query,
     **dict.fromkeys(("id", "source", "difficulty", "evidence", "skip"), _is_text),
     "tags": lambda value: all(isinstance(tag, str) for tag in _as_list(value)),
     "kind": lambda value: value in KINDS.names(),

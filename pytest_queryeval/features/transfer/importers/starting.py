@@ -1,0 +1,277 @@
+"""Suites of a test set of any form, for `init --from`: its format, its fields and its database are found.
+
+A test set without predictions gets its right answers as predictions, so that the first run passes; the output says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.files import write_atomically
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.tables import is_table, open_table
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.features.transfer.importers import IMPORTERS, Import, ImportedCase, SkippedRecord, command
+from pytest_queryeval.features.transfer.importers.fields import NOTHING, guess_fields, is_query, value_at
+from pytest_queryeval.features.transfer.importers.reading import SAMPLE, Record, read_records, read_value
+from pytest_queryeval.features.transfer.importers.records import FOLDERS
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors.answer import ABSTAINED
+from pytest_queryeval.suites.sources import ENGINE_OF_SUFFIX
+
+GOLDS = "golds.jsonl"
+TABLE, RECORDS = "table", "jsonl"
+MAX_NAMES = 5  # of databases in a message
+MAX_HEADER_ROW = 10  # that is looked for where the first row is no header
+SQL, JSON = "sql", "json"
+_OTHER_GOLDS = {"gold_any", "gold_table", "answerable"}
+_QUESTION_WORDS = 3  # from which on a text may be a question
+_REPLAYED = f"""\
+# {GOLDS} has the right answers themselves, so that the first run passes. To test your system, write its call into
+# {command.PREDICTOR}, and `predictor: {command.PREDICTOR}:predict` above.
+"""
+_GATES = """\
+# What all cases must reach together. Set it to what your system reaches today, and raise it as that improves.
+gates:
+- metric: pass_rate
+  min: 1.0
+"""
+
+
+def start(arguments: argparse.Namespace, folder: Path) -> Result:
+    """Write the suites of the test set `arguments.from_file` into a folder by a command of `import`, which is shown.
+
+    Raise `QueryEvalError` for a test set that cannot be read, or whose database is not found, and for files that exist.
+    """
+    path: Path = arguments.from_file
+    stated = {
+        "--databases": arguments.databases,
+        "--source": arguments.database,
+        "--kind": arguments.kind,
+        "--records": arguments.records,
+        "--split": arguments.split,
+        "--delimiter": arguments.delimiter or _delimiter(path),
+        "--sheet": arguments.sheet,
+        "--header-row": arguments.header_row,
+    }
+    words = [TABLE if is_table(path) else _format(path), str(path), "-o", str(folder)]
+    words += chain(*((option, str(value)) for option, value in stated.items() if value))
+    words += chain(*(("--map", f"{key}={name}") for key, name in arguments.map))
+    words += _columns(words)
+    words += _source(words)
+    predicted = Counter[str]()
+    result = command.run(_parsed(words, force=arguments.force), partial(_with_golds, predicted=predicted))
+    settings = folder / command.SETTINGS
+    text = settings.read_text(encoding="utf-8")
+    write_atomically(folder / command.PREDICTOR, command.PREDICTOR_TEXT.encode(), keep_existing=True)
+    if predicted["entries"]:
+        text += _REPLAYED
+    else:
+        (folder / GOLDS).unlink()
+        text = text.replace(f"predictor: {GOLDS}", f"predictor: {command.PREDICTOR}:predict")
+    write_atomically(settings, f"{text}{'' if 'gates:' in text else _GATES}".encode())
+    return replace(
+        result,
+        lines=[f"queryeval import {shlex.join(words)}", *result.lines, *_predictions_lines(predicted, folder)],
+        data={**result.data, "import": words, "predicted": dict(predicted)},
+    )
+
+
+def _parsed(words: Sequence[str], *, force: bool = False) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args([*words, *(["--force"] if force else [])])
+
+
+def _delimiter(path: Path) -> str:
+    """Return what separates the cells of a file that is called CSV if that is no comma; else nothing."""
+    if path.suffix.lower() != ".csv":
+        return ""
+    with open_table(file_at(path)) as table:
+        return table.likely_delimiter
+
+
+def _format(path: Path) -> str:
+    """Return the format of what is no table."""
+    if path.is_dir() or path.suffix.lower() in ENGINE_OF_SUFFIX:
+        return "spider" if path.is_dir() else "w3c-sparql"
+    if path.suffix.lower() in (".json", ".yaml", ".yml"):
+        value = read_value(file_at(path))
+        if isinstance(value, dict) and (name := next((name for name, has in _DOCUMENTS.items() if has(value)), "")):
+            return name
+    first = next((record.fields for record in read_records(path) if isinstance(record, Record)), {})
+    if "instance_id" in first and path.stem.startswith("spider2"):
+        return "spider2"
+    return next((name for name, names in _OF_RECORDS.items() if names <= first.keys()), RECORDS)
+
+
+def _asks_in(form: type) -> Callable[[Mapping[str, JsonValue]], bool]:
+    """Return a test whether the text of the first question has its languages in a collection of this form."""
+
+    def test(value: Mapping[str, JsonValue]) -> bool:
+        questions = value.get("questions")
+        first = questions[0] if isinstance(questions, list) and questions else None
+        return isinstance(first, dict) and isinstance(first.get("question"), form)
+
+    return test
+
+
+# What the value of a file is, and which fields its first record has, by format.
+_DOCUMENTS: Mapping[str, Callable[[Mapping[str, JsonValue]], bool]] = {
+    "genie": lambda value: bool(value.keys() & {"serialized_space", "benchmarks"}),
+    "cortex": lambda value: "verified_queries" in value,
+    "promptfoo": lambda value: (
+        "tests" in value and not value.keys().isdisjoint(("prompts", "providers", "defaultTest"))
+    ),
+    "qald": _asks_in(list),
+    "text2sparql": _asks_in(dict),
+}
+_OF_RECORDS = {
+    "bird": {"db_id", "question", "SQL", "evidence"},
+    "spider": {"db_id", "question", "query", "query_toks"},
+}
+
+
+def _columns(words: Sequence[str]) -> list[str]:
+    """Return options for what values tell and names do not: the fields of queries and questions, the kind, the header.
+
+    Raise `QueryEvalError` for fields that have equal right to a key.
+    """
+    arguments = _parsed(words)
+    if arguments.format not in (TABLE, RECORDS):
+        return []
+    options = _told_by_values(arguments)
+    for row in range(2, MAX_HEADER_ROW + 1) if arguments.format == TABLE and options is None else ():
+        with suppress(QueryEvalError):  # of a row that is no header
+            below = ["--header-row", str(row)]
+            if (options := _told_by_values(_parsed([*words, *below]))) is not None:
+                return [*below, *options]
+    return options or []
+
+
+def _told_by_values(arguments: argparse.Namespace) -> list[str] | None:
+    """Return the options; None where no field has right answers."""
+    sample = _sample(arguments)
+    fields = guess_fields(sample, dict(arguments.map), arguments.kind)
+    known = {key: field.name for key, field in fields.by_key.items()}
+    golds = [
+        value for record in sample if (value := value_at(record, known.get("gold", ""))) not in (NOTHING, "", None)
+    ]
+    is_json = fields.kind is None and bool(golds) and all(map(_is_document, golds))
+    if fields.kind is None and not is_json:
+        known.pop("gold", None)
+    texts = {name: [record[name] for record in sample if record.get(name)] for name in sample[0]} if sample else {}
+    tests: tuple[tuple[str, Callable[[JsonValue], bool]], ...] = (
+        ("gold", is_query),
+        ("question", lambda text: str(text).rstrip().endswith("?")),
+        ("question", lambda text: isinstance(text, str) and len(text.split()) >= _QUESTION_WORDS),
+    )
+    found: dict[str, str] = {}
+    for key, is_fit in tests:
+        if key in known or key in found or (key == "gold" and known.keys() & _OTHER_GOLDS):
+            continue
+        taken = {*known.values(), *found.values()}
+        names = [name for name, values in texts.items() if name not in taken and values and all(map(is_fit, values))]
+        if len(names) == 1:
+            found[key] = names[0]
+    if not (known.keys() | found.keys()) & {"gold", *_OTHER_GOLDS}:
+        return None
+    kind = JSON if is_json else SQL if fields.kind is None and "gold" not in found else ""
+    return [*chain(*(("--map", f"{key}={name}") for key, name in found.items())), *(["--kind", kind] if kind else [])]
+
+
+def _is_document(value: JsonValue) -> bool:
+    """Return whether a right answer is an object, or a list of objects, also as a text of JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.lstrip("[ \n").startswith("{")
+
+
+def _sample(arguments: argparse.Namespace) -> list[Mapping[str, JsonValue]]:
+    """Return the first records of a table, or of another file."""
+    if arguments.format != TABLE:
+        records = islice(read_records(arguments.source, arguments.records), SAMPLE)
+        return [record.fields for record in records if isinstance(record, Record)]
+    settings = {"sheet": arguments.sheet, "delimiter": arguments.delimiter, "header_row": arguments.header_row}
+    with open_table(file_at(arguments.source), **settings) as table:
+        return [{name: row.text(name) for name in table.places} for row in islice(table.rows(), SAMPLE)]
+
+
+def _source(words: Sequence[str]) -> list[str]:
+    """Return the option that names the databases of queries, by the files next to the test set; raise if it is open."""
+    arguments = _parsed(words)
+    imported = IMPORTERS[arguments.format](command.request_of(arguments))
+    kind, folder = imported.settings.get("kind"), arguments.source.parent
+    is_stated = arguments.databases is not None or arguments.database is not None
+    if is_stated or imported.reading is None or not isinstance(kind, str) or not KINDS[kind].has_queries:
+        return []
+    is_named = "source" in imported.reading.fields.by_key
+    if is_named and any((folder / name).is_dir() for name in FOLDERS):
+        return []
+    engines = {name for name in ENGINES.available() if ENGINES[name].kind in (None, kind)}
+    suffixes = {suffix for suffix, engine in ENGINE_OF_SUFFIX.items() if engine in engines}
+    files = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in suffixes and path.is_file()]
+    if len(files) == 1:
+        return ["--source", str(files[0])]
+    if files and is_named:
+        return ["--databases", str(folder)]
+    if files:
+        options = " or ".join(f"--source {shlex.quote(str(path))}" for path in files[:MAX_NAMES])
+        raise QueryEvalError(
+            f"{arguments.source}: its queries could run on several files next to it: choose one, {options}"
+        )
+    places = f"next to it is no file of a database ({', '.join(sorted(suffixes))})"
+    raise QueryEvalError(f"{arguments.source}: {places}: say where its queries run, --source FILE or --source URL")
+
+
+def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
+    """Return an import whose cases without a prediction have their right answer as one, and count both."""
+
+    def cases() -> Iterator[ImportedCase | SkippedRecord]:
+        for case in imported.cases:
+            if isinstance(case, SkippedRecord) or any(key.startswith("predicted") for key in case.keys):
+                predicted["stated"] += isinstance(case, ImportedCase)
+                yield case
+                continue
+            predicted["gold"] += 1
+            stored = {f"predicted{key[4:]}": case.keys[key] for key in ("gold_table", "gold_file") if key in case.keys}
+            entry = {} if stored else _entry(case.keys)
+            predicted["entries"] += bool(entry)
+            yield replace(case, keys={**case.keys, **stored}, predictions=[entry] if entry else [])
+
+    return replace(imported, cases=cases(), has_predictions=True, predictions=GOLDS)
+
+
+def _entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the right answer of a case as the entry of a file of predictions."""
+    golds, turns = keys.get("gold_any"), keys.get("conversation")
+    gold = golds[0] if isinstance(golds, list) else keys.get("gold")
+    if isinstance(turns, list) and isinstance(turns[-1], dict):
+        gold = turns[-1].get("target")
+    if gold is None:
+        return {ABSTAINED: True}
+    return {"predicted": gold if isinstance(gold, str) else json.dumps(gold, ensure_ascii=False)}
+
+
+def _predictions_lines(predicted: Counter[str], folder: Path) -> Iterator[str]:
+    total = predicted["gold"] + predicted["stated"]
+    if predicted["gold"]:
+        remedy = f"write the call of your system into {folder / command.PREDICTOR}"
+        setting = f"`predictor: {command.PREDICTOR}:predict` into {folder / command.SETTINGS}"
+        yield (
+            f"predictions: {predicted['gold']:,} of {total:,} are the right answers themselves, so that the first run "
+            f"passes and shows nothing about your system: {remedy}, and {setting}"
+        )
+    if predicted["stated"]:
+        yield f"predictions: {predicted['stated']:,} of {total:,} are those that the test set states"
