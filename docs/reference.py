@@ -26,7 +26,7 @@ from pytest_queryeval.suites.metric_keys import gate_keys
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12
 OF_SOURCES = "`version` may name the state of the data."
-OF_PREDICTORS = "Beside it stand the [settings of calls](../how-to/system.md#how-calls-are-made)."
+OF_PREDICTORS = "Beside it stand the [settings of calls](../how-to/system.md#calls-retries-trials)."
 TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "null": ""}
 
 
