@@ -171,12 +171,9 @@ def answer_text(text: str) -> tuple[str, str] | Failure:
         start, end = span
         text = _blanked(text[:start]) + text[start:end]
         notes.append(REASONED)
-    # A fence without anything behind it closes a block that the prompt has opened.
-    blocks = [
-        block
-        for block in code_blocks(text[start:])
-        if block.is_closed or block.content.strip() or not _OPENING.search(text)
-    ]
+    blocks = list(code_blocks(text[start:]))
+    if len(blocks) == 1 and not (blocks[0].info or blocks[0].content.strip()) and _OPENING.search(text):
+        blocks = []  # the fence closes a block that the prompt has opened
     lines_before = text.count("\n", 0, start)
     where = " behind its reasoning" * bool(start)
     if len(blocks) > 1 or text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
