@@ -228,7 +228,7 @@ class _Reader:
             (exp.Column, self._column),
             (exp.Star, self._all_columns),
             (exp.Columns, self._covered),
-            (exp.PositionalColumn, self._by_position),
+            ((exp.PositionalColumn, exp.Parameter), self._by_position),
             ((exp.Table, exp.Lateral), self._unexpected),
             ((exp.DataType, exp.Hint), self._nothing),
             (exp.In, self._in),
@@ -437,7 +437,7 @@ class _Reader:
         self._walk([value for name, value in node.args.items() if name not in read_already], scope, queries)
         if not isinstance(node.this, exp.Identifier):
             for function in node.args.get("rows_from") or ():
-                self._function(function.this, scope, queries)
+                self._function(function.this if isinstance(function, exp.Table) else function, scope, queries)
             if node.this is not None:
                 self._function(node.this, scope, queries)
             self._add_item(node, None, scope)
@@ -536,6 +536,9 @@ class _Reader:
             self._star(star, scope.items, scope, queries)
 
     def _by_position(self, node: exp.Expr, scope: _Scope, _: Mapping[str, _Query]) -> None:
+        """Read `#2` of DuckDB or `$2` of Snowflake; other parameters are values."""
+        if isinstance(node, exp.Parameter) and self._dialect != "snowflake":
+            return
         self._read_rows(scope.items, node)
 
     def _unexpected(self, node: exp.Expr, *_: object) -> None:
@@ -545,12 +548,16 @@ class _Reader:
         pass
 
     def _in(self, node: exp.In, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+        """Read IN, behind which SQLite and ClickHouse allow the name of a table."""
         name = node.args.get("field")
-        if self._dialect not in QUOTES_TEXTS or not isinstance(name, exp.Column):
+        if not isinstance(name, exp.Column) or self._dialect not in (*QUOTES_TEXTS, "clickhouse"):
             self._parts(node, scope, queries)
             return
         self._walk(node.this, scope, queries)
-        self._table_in(name, queries)
+        owners = self._resolved(name, scope)[0] if self._dialect == "clickhouse" else []
+        self._add_columns(owners, name)
+        if not owners or name.name.lower() in self._tables:
+            self._table_in(name, queries)
 
     def _comprehension(self, node: exp.Comprehension, scope: _Scope, queries: Mapping[str, _Query]) -> None:
         names = frozenset(self._key(name) for name in node.expression.find_all(exp.Identifier))
