@@ -216,11 +216,12 @@ def _names_by_role(
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
         roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
-        best, pair = 0.0, ("", "")
+        best, pair = 0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
             for predicted_name in (name for name in predicted_names if name not in same_names):
                 common_roles = roles[predicted_name] & gold_roles[gold_name]
-                score = common_roles.total() + SAME_NAME * (predicted_name == gold_name)
+                has_same_name = predicted_name == gold_name and not gold_name.startswith(NODE)
+                score = common_roles.total() + SAME_NAME * has_same_name
                 least = 2 if gold_name.startswith(NODE) and not predicted_name.startswith(NODE) else 0
                 if score > best and score >= least:
                     best, pair = score, (gold_name, predicted_name)
@@ -228,21 +229,6 @@ def _names_by_role(
             break
         names[pair[0]] = pair[1]
     return names
-
-
-def classes(tree: Node) -> defaultdict[str, list[str]]:
-    """Return the classes of each variable, by `a` alone or with rdfs:subClassOf*."""
-    triples = [node for node in walk(tree) if isinstance(node, Triple)]
-    classes_above = defaultdict[str, list[str]](list)
-    for triple in triples:
-        if _CLASS_PATH[2] in triple.path:
-            classes_above[triple.subject].append(triple.object)
-    classes_of = defaultdict[str, list[str]](list)
-    for triple in triples:
-        if triple.path[0] == "a":
-            names = classes_above.get(triple.object, ()) if is_variable(triple.object) else [triple.object]
-            classes_of[triple.subject] += names
-    return classes_of
 
 
 def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, islice
@@ -67,9 +67,7 @@ MOST_TRIED_OF_MANY = 6  # of more than MAX_PAIRED edits, of which two are hardly
 class SparqlEdits:
     """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one.
 
-    `first_edits` were made in predicted before. `unknown` are terms that the source does not have, and `find_empty`
-    returns the triple patterns, or pairs, without which a query would not have to be empty: a query that needs one of
-    them is not tried.
+    `first_edits` were made in predicted before. `unknown` are terms that the source does not have.
     """
 
     def __init__(
@@ -82,11 +80,9 @@ class SparqlEdits:
         by_columns: bool = True,
         first_edits: Sequence[CausingEdit] = (),
         unknown: Collection[str] = (),
-        find_empty: Callable[[Select], Sequence[Empty]] = lambda _: (),
     ) -> None:
         self.first_edits = first_edits
         self._unknown = unknown
-        self._find_empty = find_empty
         self._needs_width = needs_width
         self._tree = predicted
         self._gold = with_names_of(gold, predicted, by_columns=by_columns)
@@ -97,11 +93,6 @@ class SparqlEdits:
         self._edits = Differences(predicted, self._gold, self._lines).edits()
         self._trees: dict[tuple[int, ...], Select | None] = {}
         self._texts: dict[tuple[int, ...], str | None] = {}
-
-    @cached_property
-    def empty(self) -> Sequence[Empty]:
-        """The triple patterns, or pairs, of predicted that have no solution, though the source has their terms."""
-        return self._find_empty(readable(self._tree, self._lines.names))
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
@@ -118,36 +109,18 @@ class SparqlEdits:
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
 
-        Those after which the query would still be empty are left out. Those that make another number of columns than
-        gold has come last, if they can be right at all.
+        Those that make another number of columns than gold has come last, if they can be right at all.
         """
         numbers = range(len(self._edits))
-        remaining = {chosen: self._why_empty(chosen) for chosen in ((), *zip(numbers))}
-        paired = numbers if remaining[()] else numbers[:MAX_PAIRED]
-        candidates = [*([()] if self.first_edits else []), *zip(numbers), *combinations(paired, 2)]
+        candidates = [*([()] if self.first_edits else []), *zip(numbers), *combinations(numbers[:MAX_PAIRED], 2)]
         ranked = []
         for place, chosen in enumerate(candidates):
-            if set.intersection(remaining[()], *(remaining[number,] for number in chosen)):
-                continue
             tree, size = self._edited(chosen), sum(self._edits[number].size for number in chosen)
             is_other_width = tree is not None and self._extra_columns(tree) != 0
             if not (is_other_width and self._needs_width):
                 ranked.append((is_other_width, len(chosen), size, place, chosen))
         most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
         yield from islice((chosen for *_, chosen in sorted(ranked) if self.applied(chosen) is not None), most)
-
-    def _why_empty(self, numbers: Sequence[int]) -> set[object]:
-        """Return what predicted has to match after these edits, though it cannot: unknown terms and empty patterns."""
-        tree = self._edited(numbers)
-        if tree is None or tree.where is None or not (self._unknown or self.empty):
-            return set()
-        where = readable(tree, self._lines.names).where or Group(())
-
-        def reasons(element: Element) -> list[object]:
-            return [*unknown_in(element, self._unknown), *(empty for empty in self.empty if empty == (element,))]
-
-        pairs = (empty for empty in self.empty if len(empty) > 1 and {*empty} <= {*where.elements})
-        return {*why_empty(where, reasons), *pairs}
 
     def _extra_columns(self, tree: Select) -> int:
         """Return how many columns more than gold a query has; 0 where one of them returns all variables."""
@@ -208,9 +181,14 @@ class SparqlEdits:
         ]
         return Cause(edits=(replace(edit, change=": ".join(filter(None, (edit.change, found_by)))), *columns))
 
-    def why_nothing(self, unknown: Sequence[CausingEdit]) -> Cause | None:
+    @property
+    def predicted(self) -> Select:
+        """The predicted query, as a query can be written."""
+        return readable(self._tree, self._lines.names)
+
+    def why_nothing(self, unknown: Sequence[CausingEdit], empty_patterns: Sequence[Empty]) -> Cause | None:
         """Return why predicted finds nothing, and what it lacks once that is repaired; None if that is not known."""
-        found = [*unknown, *(self._empty_edit(empty) for empty in self.empty)][:MAX_TERMS]
+        found = [*unknown, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
         only_gold = self._only_gold()
         missing = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
         cut_or_ordered = ("ORDER", "LIMIT") if self._gold.order or self._gold.limit or self._tree.limit else ()
@@ -258,9 +236,6 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     required = [term for term in unknown_terms if term.is_required]
     finds_nothing = _finds_nothing(predicted.answer) and not _finds_nothing(gold.answer)
 
-    def find_empty(tree: Select) -> list[Empty]:
-        return empty_patterns(tree, unknown, source_terms) if finds_nothing and source_terms is not None else []
-
     unknown = [term.term for term in required if not term.is_of_gold] if finds_nothing else []
     edits = sparql_edits(
         query,
@@ -269,7 +244,6 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         by_columns=_have_same_sorts(predicted.answer, gold.answer),
         replaced=[term for term in required if term.is_of_gold],
         unknown=unknown,
-        find_empty=find_empty,
         prefixes=prefixes,
     )
     other_words = in_other_words(with_prefixes(query, prefixes))
@@ -288,7 +262,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         found = cause
         if found is None and finds_nothing:
             changes = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in required]
-            found = edits.why_nothing(changes)
+            empty = empty_patterns(edits.predicted, unknown, source_terms) if source_terms is not None else []
+            found = edits.why_nothing(changes, empty)
         if found is not None or (shared := edits.shared_patterns) is None:
             return found
         return replace(shared, unknown_terms=tuple(term.text for term in unknown_terms))
@@ -365,14 +340,13 @@ def sparql_edits(
     by_columns: bool = True,
     replaced: Sequence[UnknownTerm] = (),
     unknown: Collection[str] = (),
-    find_empty: Callable[[Select], Sequence[Empty]] = lambda _: (),
     prefixes: Mapping[str, str] = MappingProxyType({}),
 ) -> SparqlEdits | None:
     """Return the edits from a predicted query to gold; None if one cannot be read, or they are very long.
 
     With `needs_width`, a right answer has as many columns as gold's; without `by_columns`, columns in the same place
     may be of other variables. The `replaced` terms of predicted become their nearest ones before. `prefixes` are those
-    of the source; `unknown` and `find_empty` are those of `SparqlEdits`.
+    of the source; `unknown` are terms that it does not have.
 
     >>> edits = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
     >>> edits.edits
@@ -399,7 +373,6 @@ def sparql_edits(
         by_columns=by_columns,
         first_edits=[*syntax_edits, *term_edits],
         unknown=unknown,
-        find_empty=find_empty,
     )
 
 
