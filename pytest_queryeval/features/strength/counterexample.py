@@ -23,7 +23,7 @@ Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
 MAX_DATABASES = 120  # that a search tries, attempts to leave rows out of one included
 SECONDS = 5.0  # for a query on a small database, and for both queries on those that are tried at once
-FIRST_BATCHES = (2, 3, 3)  # small databases that are tried at once, before all others: they tell most queries apart
+FIRST_BATCH = 2  # small databases that are tried before all others: they tell most queries apart
 
 
 class SearchResult(NamedTuple):
@@ -114,7 +114,7 @@ def is_refuted(
     trials = _PairRunner(case, gold, predicted, session, databases)
     random = Random(SEED)  # noqa: S311 - no secret depends on it
     candidates = databases.candidates((gold, predicted), random, count, plain_first=False)
-    for size in (*FIRST_BATCHES, count):
+    for size in (FIRST_BATCH, count):
         batch = [*islice(candidates, size)]
         differing = (state for state, pair in zip(batch, trials.differences(batch), strict=False) if pair)
         if (state := next(differing, None)) is not None:

@@ -116,7 +116,6 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
     if predicted is None or gold is None:
         return
     yield from _pairs_of_lists(parts.common_queries(predicted), parts.common_queries(gold))
-    gold = parts.counted_query(predicted, gold) or gold
     if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
         yield predicted, gold
         for clause in _CLAUSES:

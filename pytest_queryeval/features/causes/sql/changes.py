@@ -122,14 +122,6 @@ def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
     _wrap(query, type(gold)(**arguments))
 
 
-def count_rows(query: exp.Expr, *, gold: exp.Expr) -> None:
-    """Put a query in the place of the one whose rows gold counts, and gold in its own place."""
-    outer = gold.copy()
-    query.replace(outer)
-    counted = outer.args["from_"].this
-    counted.replace(exp.Subquery(this=query, alias=counted.args.get("alias")))
-
-
 def keep_argument(operation: exp.Expr, *, name: str) -> None:
     """Put the first or the second query of a set operation, `this` or `expression`, in its place."""
     operation.replace(operation.args[name])

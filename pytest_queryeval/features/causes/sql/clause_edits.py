@@ -50,11 +50,7 @@ class ClauseEdits:
             return
         for query, gold_query in zip(parts.common_queries(predicted), parts.common_queries(gold), strict=False):
             self._queries(query, gold_query, clause="FROM")
-        if (counted := parts.counted_query(predicted, gold)) is not None:
-            step = predicted, partial(changes.count_rows, gold=gold)
-            self._add("nesting", "SELECT", (None, "COUNT(*) FROM (…)"), predicted, step)
-            self._queries(predicted, counted)
-        elif isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
+        if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
             self.pairs.append((predicted, gold))
             self._from(predicted, gold)
             self._conditions("where", predicted, gold)

@@ -22,7 +22,6 @@ _MIRRORED: Mapping[type[exp.Expr], type[exp.Binary]] = {
     exp.NEQ: exp.NEQ,
 }
 _LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
-_COUNTING = {"expressions", "from_"}  # the clauses of a query that counts the rows of another one
 _OPERATORS = {"eq": "=", "neq": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=": ">", "IS": "IS NOT"}
 
@@ -99,24 +98,6 @@ def query_within(node: exp.Expr | None) -> exp.Expr | None:
     while isinstance(node, exp.Subquery | exp.Paren | exp.CTE):
         node = node.this
     return node if isinstance(node, exp.Query) else None
-
-
-def counted_query(predicted: exp.Expr, gold: exp.Expr) -> exp.Expr | None:
-    """Return the query whose rows gold counts, and no more than that, where predicted returns rows itself; else None.
-
-    >>> from sqlglot import parse_one
-    >>> gold = parse_one("SELECT count(*) FROM (SELECT a FROM t UNION SELECT a FROM u)")
-    >>> counted_query(parse_one("SELECT a FROM t"), gold).sql()
-    'SELECT a FROM t UNION SELECT a FROM u'
-    >>> counted_query(parse_one("SELECT count(a) FROM t"), gold)
-    """
-    if not isinstance(gold, exp.Select) or {name for name, value in gold.args.items() if value} != _COUNTING:
-        return None
-    item = gold.expressions[0].unalias()
-    is_count = len(gold.expressions) == 1 and isinstance(item, exp.Count) and isinstance(item.this, exp.Star)
-    has_rows = not isinstance(predicted, exp.Select) or bool(predicted.args.get("group"))
-    has_rows = has_rows or not any(item.find(exp.AggFunc) for item in predicted.expressions)
-    return query_within(gold.args["from_"].this) if is_count and has_rows else None
 
 
 def nested_select(condition: exp.Expr) -> exp.Select | None:
