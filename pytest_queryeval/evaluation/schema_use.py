@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.metric import SchemaUse
 from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.scope import Scope
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation.session import LOOKUP_ROWS, LOOKUP_SECONDS, Session
 from pytest_queryeval.languages import KINDS
 
@@ -26,6 +26,19 @@ _OWN_FUNCTIONS = {
         SELECT proname FROM pg_proc JOIN pg_language ON pg_language.oid = prolang
         JOIN pg_namespace ON pg_namespace.oid = pronamespace
         WHERE lanname NOT IN ('c', 'internal') AND nspname NOT IN ('pg_catalog', 'information_schema')
+    """,
+    "mysql": "SELECT routine_name FROM information_schema.routines WHERE routine_schema = database()",
+}
+# Views with their schemas and queries, of databases whose tables are listed without their definitions.
+_OWN_VIEWS = {
+    "postgres": """
+        SELECT schemaname, viewname, definition FROM pg_views
+        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
+        UNION ALL SELECT schemaname, matviewname, definition FROM pg_matviews
+    """,
+    "mysql": """
+        SELECT table_schema, table_name, view_definition FROM information_schema.views
+        WHERE table_schema = database()
     """,
 }
 
@@ -68,24 +81,29 @@ def unknown_scope_names(scope: Scope, case: Case, session: Session) -> list[str]
 
 
 def _views(source: Source, case: Case, session: Session) -> Views:
-    from pytest_queryeval.languages.sql.reads import Views, folded, view_queries
+    from pytest_queryeval.languages.sql.reads import Views, folded, listed_views, view_queries
 
     dialect = case.settings.dialect
 
     def find() -> Views:
-        listing = _lookup(_OWN_FUNCTIONS[dialect], case, session) if dialect in _OWN_FUNCTIONS else None
-        functions = frozenset(folded(str(name)) for (name,) in (listing.rows if listing else ()))
-        return Views(view_queries(session.list_ddl(source) or "", dialect), functions)
+        functions = frozenset(folded(str(name)) for (name,) in _lookup(_OWN_FUNCTIONS, dialect, case, session))
+        views = [(str(of), str(name), str(query)) for of, name, query in _lookup(_OWN_VIEWS, dialect, case, session)]
+        ddl = "" if dialect in _OWN_VIEWS else session.list_ddl(source) or ""
+        return Views({**view_queries(ddl, dialect), **listed_views(views, dialect)}, functions)
 
     return session.cached(("views", source.key, dialect), find)
 
 
-def _lookup(query: str, case: Case, session: Session) -> Table | None:
+def _lookup(queries: Mapping[str, str], dialect: str, case: Case, session: Session) -> Sequence[Row]:
+    if dialect not in queries:
+        return ()
+    query = QueryOrAnswer(query=queries[dialect])
     settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
-    execution = session.execute(QueryOrAnswer(query=query), replace(case, settings=settings), is_derived=True)
+    execution = session.execute(query, replace(case, settings=settings), is_derived=True)
     if execution.table is None:
-        raise QueryEvalError(f"the source does not list its functions: {execution.error and execution.error.message}")
-    return execution.table
+        problem = "no table" if execution.error is None else execution.error.message
+        raise QueryEvalError(f"the source does not list its views and functions: {problem}")
+    return execution.table.rows
 
 
 def _record(query: str, source: Source, case: Case, session: Session) -> Sequence[Recorded] | None:

@@ -123,6 +123,23 @@ def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
     return queries
 
 
+def listed_views(views: Iterable[tuple[str, str, str]], dialect: str) -> dict[TableName, exp.Query | None]:
+    """Return the queries of views by name, from their schemas, names and definitions.
+
+    What is in the schema of a view needs no schema in its definition.
+    """
+    queries: dict[TableName, exp.Query | None] = {}
+    for schema, name, definition in views:
+        tree = parse_query(definition.strip().rstrip(";"), dialect).whole_tree
+        query = tree.copy() if isinstance(tree, exp.Query) else None
+        for named in query.find_all(exp.Table, exp.Column) if query is not None else ():
+            if named.args.get("db") is not None and named.args["db"].name == schema:
+                named.set("db", None)
+        is_default = dialect in _TABLES_ONLY
+        queries[table_name([(name, True)] if is_default else [(schema, True), (name, True)], dialect)] = query
+    return queries
+
+
 def _view_name(text: str, dialect: str) -> exp.Table:
     match = _VIEW.search(text)
     return exp.to_table(match[1] if match else "", dialect=dialect)
