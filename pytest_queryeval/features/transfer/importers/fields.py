@@ -70,6 +70,7 @@ _ONLY_SPARQL = re.compile(
     re.IGNORECASE,
 )
 _WORDS = {"sql": _ANY_SQL, "sparql": _ANY_SPARQL}
+_HEAD = 2_000  # characters of a query that say what it is: patterns on a whole one could take quadratic time
 _SELECT = re.compile(r"\bselect\b", re.IGNORECASE)
 _JSON = StrictJson(allow_nan=True)
 NOTHING: JsonValue = {}  # what `value_at` returns for a field that a record does not have, told by `is`
@@ -113,7 +114,9 @@ def fixed_fields(kind: str, **names: str) -> Fields:
 
 def value_at(record: Record, name: str) -> JsonValue:
     """Return the value of a field by its name, which may be dotted; `NOTHING` if there is none."""
-    value: JsonValue = dict(record) if not isinstance(record, dict) else record
+    if name in record:
+        return record[name]
+    value: JsonValue = dict(record) if "." in name else {}
     rest = name
     while True:
         if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= MAX_JSON_TEXT:
@@ -138,7 +141,7 @@ def value_at(record: Record, name: str) -> JsonValue:
 
 def is_no_query(text: str, kind: str) -> bool:
     """Return whether a text is plainly no query, such as `54` or `null`; never for a kind other than sql and sparql."""
-    return kind in _WORDS and not _WORDS[kind].match(text) and not _SELECT.search(text)
+    return kind in _WORDS and not _WORDS[kind].match(text[:_HEAD]) and not _SELECT.search(text)
 
 
 def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
@@ -289,13 +292,13 @@ def _kind_of(golds: Sequence[JsonValue]) -> str | None:
     queries = [text for text in texts if is_query(text)]
     if len(queries) * 2 < len(texts) or not queries:
         return None
-    return "sparql" if sum(bool(_ONLY_SPARQL.search(text)) for text in queries) * 2 > len(queries) else "sql"
+    return "sparql" if sum(bool(_ONLY_SPARQL.match(text[:_HEAD])) for text in queries) * 2 > len(queries) else "sql"
 
 
 def is_query(value: JsonValue) -> bool:
     """Return whether a value is a text that begins like a query, or a list of such texts."""
     texts = _as_list(value)
-    return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0]))
+    return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0][:_HEAD]))
 
 
 def _is_question(value: JsonValue) -> bool:

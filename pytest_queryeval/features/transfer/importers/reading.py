@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 import tomllib
@@ -10,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, File, file_at
-from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
+from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson, refuse_duplicates, syntax_problem
 from pytest_queryeval.documents.tables import Table, is_table, open_table
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
@@ -32,7 +33,24 @@ LIST_DEPTH = 2  # of the list of records below keys
 SAMPLE = 100  # records that say where the fields are
 JSONL_SUFFIXES = (".jsonl", ".ndjson")
 Items: TypeAlias = "Iterable[tuple[str, JsonValue | CaseError]]"  # by their places
-_JSON = StrictJson()
+
+
+class _Doubtful(dict[str, JsonValue]):
+    """An object that has a key twice, of which either value could be meant."""
+
+    problem = ""
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    try:
+        return refuse_duplicates(pairs)
+    except DuplicateKeyError as error:
+        doubtful = _Doubtful(pairs)
+        doubtful.problem = f"not JSON: {error}"
+        return doubtful
+
+
+_JSON = StrictJson(read_object=_read_object, allow_nan=True)  # `check_size` refuses records, and no whole file
 
 
 class RecordError(Exception):
@@ -190,7 +208,11 @@ def numbered_records(items: list[JsonValue], word: str) -> Iterator[Record]:
 
 
 def check_size(value: object, level: int = 0) -> None:
-    """Raise ValueError for a value that is nested too deeply for the loader, or holds too large a number."""
+    """Raise ValueError for what the loader refuses: too many levels, too large a number, NaN, and a key twice."""
+    if isinstance(value, _Doubtful):
+        raise ValueError(value.problem)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not JSON: a number is NaN or infinite: write null")
     if level > MAX_LEVELS:
         raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
     if isinstance(value, dict | list):
