@@ -31,8 +31,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "question",
         """natural_language_question natural_language_query natural_language natural_query nl_question nl_query nlq nl
         nl_prompt user_question user_query user_input utterance question_text corrected_question challenge_text""",
-        "messages conversation conversations",
-        "prompt input query request instruction text task",
+        "messages input_messages conversation conversations",
+        "prompt input inputs query request instruction message text task",
     ),
     "evidence": ("evidence", "hint", "external_knowledge", "commonsense_knowledge", "instructions"),
     "difficulty": ("difficulty", "hardness"),
@@ -46,7 +46,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "sql sparql sql_query sparql_query",
         "query",
         """solution answer expected_output expected_answer expected_response expected ground_truth reference output
-        completion response label target""",
+        outputs expectations completion response label target""",
     ),
     **{key: (key,) for key in ("kind", "gold_any", "gold_table", "predicted", "skip", "allow_empty", "answerable")},
 }

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Reading, SkippedRecord
+from pytest_queryeval.features.transfer.importers.fields import fixed_fields
 from pytest_queryeval.features.transfer.importers.golds import gold_value
 from pytest_queryeval.features.transfer.importers.reading import (
     JSONL_SUFFIXES,
+    Record,
     RecordError,
     metadata_fields,
+    numbered_records,
     read_records,
     read_value,
 )
-from pytest_queryeval.features.transfer.importers.records import Databases, cases_of, check_request, read_predictions
+from pytest_queryeval.features.transfer.importers.records import Databases, check_request, import_cases
 from pytest_queryeval.text.formatting import one_line
 
 JSON = "json"
@@ -30,45 +34,43 @@ _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
 def import_promptfoo(request: ImportRequest) -> Import:
     """Return a case for each test with an `equals` assert; other asserts are named as skipped."""
     check_request(request, columns=("question", "evidence", "metadata"))
-    file = file_at(request.source)
     configuration: JsonValue  # or the list of its tests alone
     if request.source.suffix.lower() in JSONL_SUFFIXES:
         records = read_records(request.source)
         configuration = [None if isinstance(test, SkippedRecord) else dict(test.fields) for test in records]
     else:
-        configuration = read_value(file)
+        configuration = read_value(file_at(request.source))
     if isinstance(configuration, list):
         configuration = {"tests": configuration}
     if not isinstance(configuration, dict):
-        raise file.problem("is not a configuration: expected `tests`")
+        raise file_at(request.source).problem("is not a configuration: expected `tests`")
     tests, default = configuration.get("tests"), configuration.get("defaultTest")
     if not isinstance(tests, list):
         problem = "has no list of `tests`: tests in another file are imported from that file"
         raise QueryEvalError(f"{request.source}: {problem}")
     kind = request.kind or JSON
-    databases = Databases(request, request.source, {"kind": kind})
-    predictions = read_predictions(request.predictions)
+    skipped_asserts: list[SkippedRecord] = []
 
-    def read_cases() -> Iterator[ImportedCase | SkippedRecord]:
-        skipped_asserts: list[SkippedRecord] = []
+    def adapt(record: Record) -> Record:
+        test = _Test(tests[record.position], default)
+        keys = {**test.described(request.columns), "gold": test.gold(kind)}
+        reasons = test.skipped_asserts()
+        skipped_asserts.extend(SkippedRecord(record.id(""), reason) for reason in reasons)
+        return replace(record, fields={}, keys=keys)
 
-        def read_case(id_: str, numbered_test: tuple[int, JsonValue]) -> ImportedCase:
-            databases.check_shared(kind)
-            test = _Test(numbered_test[1], default)
-            keys = {**test.described(request.columns), "gold": test.gold(kind)}
-            skipped_asserts.extend(SkippedRecord(id_, reason) for reason in test.skipped_asserts())
-            return ImportedCase(id=id_, keys=keys)
+    reading = Reading(numbered_records(tests, "test"), fixed_fields(kind))
+    imported = import_cases(request, reading, Databases(request, request.source, {"kind": kind}), adapt=adapt)
+    return replace(imported, cases=_each_with(skipped_asserts, imported.cases), warnings=[])
 
-        numbered_tests = enumerate(tests, start=1)
-        for case in cases_of(numbered_tests, lambda numbered: f"test-{numbered[0]}", read_case, predictions):
-            yield case
-            yield from skipped_asserts
-            skipped_asserts.clear()
 
-    has_predictions = request.predictions is not None
-    return Import(
-        name=request.source.stem, settings=databases.settings, cases=read_cases(), has_predictions=has_predictions
-    )
+def _each_with(
+    more: list[SkippedRecord], cases: Iterable[ImportedCase | SkippedRecord]
+) -> Iterator[ImportedCase | SkippedRecord]:
+    """Yield each case, and what its making has added to a list."""
+    for case in cases:
+        yield case
+        yield from more
+        more.clear()
 
 
 class _Test:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.groups import as_marker, as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Abstention
@@ -158,7 +158,7 @@ def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases
     keys = {"question": question, **({} if kind == fields.kind else {"kind": kind}), **keys}
     if _flag(record, fields.name("answerable")) is False:
         keys["answerable"] = False
-    elif "gold_file" not in record.keys:
+    elif not record.keys.keys() & {"gold", "gold_file"}:
         keys |= _golds(record, kind, fields, request)
     predicted = record.value(fields.name("predicted"))
     if predicted is not None and predicted is not NOTHING and request.predictions is None:
@@ -349,40 +349,35 @@ def import_records(
     predictions: Predictions | None = None,
     name: str = "",
 ) -> Import:
-    """Return the import whose cases are those of `cases_of`.
+    """Return the import with a case for each record, or why there is none, as `case_of` raises it.
 
-    The default predictions are those that the request names; the default name is that of its source.
+    `case_of` raises `RecordError` or `CaseError`. The default predictions are those that the request names; the default
+    name is that of its source.
     """
-    if predictions is None:
-        predictions = read_predictions(request.predictions)
+    of_cases = read_predictions(request.predictions) if predictions is None else predictions
+
+    def cases() -> Iterator[ImportedCase | SkippedRecord]:
+        for position, record in enumerate(records):
+            if isinstance(record, SkippedRecord):
+                yield record
+                continue
+            id_ = id_of(record)
+            try:
+                case = case_of(id_, record)
+            except (RecordError, CaseError) as error:
+                of_cases.of(position, id_, "")
+                yield SkippedRecord(id_, error.problem if isinstance(error, CaseError) else str(error))
+            else:
+                found = of_cases.of(position, id_, str(case.keys.get("question", "")))
+                yield replace(case, predictions=found or case.predictions)
+        yield from of_cases.unused()
+
     return Import(
         name=name or request.source.stem,
         settings=settings,
-        cases=cases_of(records, id_of, case_of, predictions),
+        cases=cases(),
         has_predictions=request.predictions is not None,
     )
-
-
-def cases_of(
-    records: Iterable[RecordT | SkippedRecord],
-    id_of: Callable[[RecordT], str],
-    case_of: Callable[[str, RecordT], ImportedCase],
-    predictions: Predictions,
-) -> Iterator[ImportedCase | SkippedRecord]:
-    """Yield a case for each record with its predictions, or why there is none: `case_of` raises `RecordError`."""
-    for position, record in enumerate(records):
-        if isinstance(record, SkippedRecord):
-            yield record
-            continue
-        id_ = id_of(record)
-        try:
-            case = case_of(id_, record)
-        except RecordError as error:
-            predictions.of(position, id_, "")
-            yield SkippedRecord(id_, str(error))
-        else:
-            yield replace(case, predictions=predictions.of(position, id_, str(case.keys.get("question", ""))))
-    yield from predictions.unused()
 
 
 def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:

@@ -6,15 +6,22 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, SkippedRecord
 from pytest_queryeval.features.transfer.importers.reading import Record, RecordError, read_records
-from pytest_queryeval.features.transfer.importers.records import Databases, check_request, relative
+from pytest_queryeval.features.transfer.importers.records import (
+    Databases,
+    Predictions,
+    check_request,
+    import_records,
+    relative,
+)
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 
@@ -31,24 +38,20 @@ def import_spider2(request: ImportRequest) -> Import:
     """Return a case for each question with results, of which any is right; predictions are a folder of files by id."""
     check_request(request, kind="sql")
     read = _Reader(request)
+    imported = import_records(
+        request,
+        read_records(request.source),
+        lambda record: record.id("instance_id"),
+        read.case,
+        settings=read.databases.settings,
+        predictions=Predictions("id", {}),
+    )
 
     def cases() -> Iterator[ImportedCase | SkippedRecord]:
-        for record in read_records(request.source):
-            if isinstance(record, SkippedRecord):
-                yield record
-                continue
-            id_ = record.text("instance_id") or record.place
-            try:
-                yield read.case(record, id_)
-            except RecordError as error:
-                yield SkippedRecord(id_, str(error))
-            except CaseError as error:
-                yield SkippedRecord(id_, error.problem)
+        yield from imported.cases
         yield from (SkippedRecord(name, "a prediction whose id is that of no case") for name in read.unused_predictions)
 
-    has_predictions = request.predictions is not None
-    settings = read.databases.settings
-    return Import(name=request.source.stem, settings=settings, cases=cases(), has_predictions=has_predictions)
+    return replace(imported, cases=cases())
 
 
 class _Reader:
@@ -76,7 +79,7 @@ class _Reader:
         self._predictions = {} if request.predictions is None else _files(request.predictions, ".sql", ".csv")
         self.unused_predictions = dict.fromkeys(self._predictions)
 
-    def case(self, record: Record, id_: str) -> ImportedCase:
+    def case(self, id_: str, record: Record) -> ImportedCase:
         """Return a case; raise `RecordError` or `CaseError` if there is none."""
         names = (f"{id_}.csv", f"{id_}.sql")
         stored, query = map(self._predictions.get, names)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
@@ -57,9 +57,8 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
     def case_of(id_: str, test: _Test) -> ImportedCase:
         try:
             keys, files = _case(test, root)
-        except (RecordError, CaseError, ValueError, OSError, SyntaxError) as error:
-            reason = one_line(error.problem if isinstance(error, CaseError) else str(error))
-            raise RecordError(reason) from error
+        except (ValueError, OSError, SyntaxError) as error:
+            raise RecordError(one_line(str(error))) from error
         if request.predictions is not None:
             del keys["predicted"]
         return ImportedCase(id=id_, keys=keys, files=files)
