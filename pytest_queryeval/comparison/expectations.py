@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -19,7 +21,7 @@ from pytest_queryeval.comparison.canonical import (
 )
 from pytest_queryeval.comparison.difference_texts import shown_cell
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
-from pytest_queryeval.comparison.quantities import DAY, Temporal, is_close
+from pytest_queryeval.comparison.quantities import DAY, Temporal, as_float, widest_tolerance
 from pytest_queryeval.core.case_report import ExpectationReport
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.expectation import Expectation, Rule
@@ -30,6 +32,7 @@ CELL_CHARACTERS = 40  # of a cell in a message
 TEXT_CHARACTERS = 400  # of an expectation, and of what is wrong
 MAX_MATCHED = 1_000  # characters of a value that a pattern is matched with, for which some take cubic time
 MAX_NAMED = 3  # rows and columns in a message
+_NUMBERS = (int, float, Decimal)
 NO_ROWS = "the answer has no rows"
 _POSITION = re.compile(r"[0-9]{1,6}")
 Numbered: TypeAlias = Sequence[tuple[int, Hashable]]  # values that are not NULL, with the positions of their rows
@@ -69,7 +72,8 @@ def check_expectations(
 def precedes(x: Cell, y: Cell, policy: Policy) -> bool:
     """Return whether a value comes before another one: a smaller number, an earlier time, or a text before another."""
     x_value, y_value = (canonical_value(cell, _ordering(policy)) for cell in (x, y))
-    return _order(x_value, y_value, policy) == -1
+    order = _order(_quantity(x_value, policy), _quantity(y_value, policy))
+    return order == -1 and not is_equal(x_value, y_value, policy)
 
 
 def _ordering(policy: Policy) -> Policy:
@@ -230,23 +234,60 @@ def _missing_rows(answer: _Answer, rows: list[Row]) -> Iterator[Row]:
     if named is None and policy.columns == "by_name":
         policy = replace(policy, columns="positional")
     stated = Table(columns=(named or answer.predicted).columns[:needed], rows=rows)
-    pair = TablePair(stated, answer.predicted, policy)
-    alignment = pair.alignment
-    if alignment is None:
-        raise _UnresolvedError("the answer lacks a column of gold")
-    for position in pair.unpaired(alignment.columns).gold:
-        yield rows[position]
+    candidates = replace(answer.predicted, rows=_candidates(answer, rows, policy))
+    pair = TablePair(stated, candidates, policy)
+    alignment = pair.alignment if candidates.rows else None
+    missing = range(len(rows)) if alignment is None else pair.unpaired(alignment.columns).gold
+    yield from (rows[position] for position in missing)
+
+
+def _candidates(answer: _Answer, rows: Sequence[Row], policy: Policy) -> list[Row]:
+    """Return the rows of the answer that may be equal to one of these, equal ones at most as often as needed."""
+    found: dict[int, None] = {}
+    loosest, is_fixed = policy.loosest(), policy.columns == "positional" or answer.predicted.is_graph
+    for row in rows:
+        positions: Sequence[int] = range(len(answer.rows))
+        for place, cell in enumerate(row):
+            is_same = _equals(canonical_value(cell, policy), loosest)
+            if is_fixed:
+                positions = [position for position in positions if is_same(answer.rows[position][place])]
+            else:
+                positions = [position for position in positions if any(map(is_same, answer.rows[position]))]
+        found.update(dict.fromkeys(positions))
+    times: Counter[tuple[Hashable, ...]] = Counter()
+    candidates: list[Row] = []
+    for position in sorted(found):
+        times[answer.rows[position]] += 1
+        if times[answer.rows[position]] <= len(rows):
+            candidates.append(answer.predicted.rows[position])
+    return candidates
 
 
 def _occurs(answer: _Answer, row: Mapping[str, Cell]) -> bool:
     """Return whether a row of the answer has these cells."""
     columns = [answer.column(name) for name in row]
     wanted = [canonical_value(cell, column.policy) for cell, column in zip(row.values(), columns, strict=True)]
-    tests = [
-        (column.place, _remembered(partial(is_equal, value, policy=column.policy)))
-        for value, column in zip(wanted, columns, strict=True)
-    ]
+    tests = [(column.place, _equals(value, column.policy)) for value, column in zip(wanted, columns, strict=True)]
     return any(all(test(values[place]) for place, test in tests) for values in answer.rows)
+
+
+def _equals(wanted: Hashable, policy: Policy) -> Callable[[Hashable], bool]:
+    """Return whether canonical values are equal to one, a test that is quick for most of those that are not."""
+    quantity = _quantity(wanted, policy)
+    if not is_comparable(quantity):
+        return lambda value: bool(value == wanted)  # others are equal only if they are the same
+    is_number = isinstance(quantity, _NUMBERS)
+    number = as_float(quantity) if isinstance(quantity, _NUMBERS) else 0.0
+    reach = widest_tolerance(policy).reach(number) if is_number and math.isfinite(number) else math.inf
+
+    def test(value: Hashable) -> bool:
+        if is_number and (value is None or type(value) is str):
+            return False
+        if is_number and isinstance(value, _NUMBERS) and abs(as_float(value) - number) > reach:
+            return False
+        return is_equal(wanted, value, policy)
+
+    return _remembered(test)
 
 
 def _remembered(test: Callable[[Hashable], bool]) -> Callable[[Hashable], bool]:
@@ -266,15 +307,15 @@ def _limit(answer: _Answer, expectation: Expectation, *, wrong: int) -> str:
     column = answer.column(expectation.column)
     policy = _ordering(column.policy)
     limit = canonical_value(expectation.value, policy)
+    quantity = _quantity(limit, policy)
     orders: dict[Hashable, int | None] = {}
     for _, value in (numbered := answer.values(column.place)):
         if value not in orders:
-            orders[value] = _order(_dated(value), limit, policy)
-    unordered = [number for number, value in numbered if orders[value] is None]
+            order = _order(_quantity(_dated(value), policy), quantity)
+            orders[value] = 0 if order == wrong and is_equal(_dated(value), limit, policy) else order
     beyond = [number for number, value in numbered if orders[value] in (None, wrong)]
-    why = (
-        f", which cannot be compared with {answer.cell(expectation.value)}" if beyond and beyond[0] in unordered else ""
-    )
+    is_unordered = bool(beyond) and orders[answer.rows[beyond[0]][column.place]] is None
+    why = f", which cannot be compared with {answer.cell(expectation.value)}" if is_unordered else ""
     return _no_values(numbered) or answer.breaks(expectation, column, beyond, why)
 
 
@@ -293,7 +334,9 @@ def _no_values(numbered: Numbered) -> str:
 def _in(answer: _Answer, expectation: Expectation) -> str:
     column = answer.column(expectation.column)
     allowed = [canonical_value(cell, column.policy) for cell in expectation.value]
-    is_allowed = _remembered(lambda value: any(is_equal(value, item, column.policy) for item in allowed))
+    same = frozenset(allowed)
+    near = [item for item in allowed if is_comparable(read_text(item, column.policy))]  # others equal only the same
+    is_allowed = _remembered(lambda value: value in same or any(is_equal(value, item, column.policy) for item in near))
     numbered = answer.values(column.place)
     others = [number for number, value in numbered if not is_allowed(value)]
     return _no_values(numbered) or answer.breaks(expectation, column, others)
@@ -339,12 +382,16 @@ def _text(cell: Cell, policy: Policy) -> str:
     return " ".join(text.split()) if policy.whitespace == "ignore" else text
 
 
-def _order(x: Hashable, y: Hashable, policy: Policy) -> int | None:
-    """Return -1, 0 or 1 if a canonical value is before, equal to or behind another one; None without an order."""
-    x, y = read_text(x, policy), read_text(y, policy)
-    x, y = (quantity_of(value) if is_comparable(value) else value for value in (x, y))
-    if isinstance(x, int | float | Decimal) and isinstance(y, int | float | Decimal):
-        return 0 if is_close(x, y, policy) else _sign(x, y)
+def _quantity(value: Hashable, policy: Policy) -> Hashable:
+    """Return the number, the point in time or the list that a canonical value is or spells; else the value."""
+    value = read_text(value, policy)
+    return quantity_of(value) if is_comparable(value) else value
+
+
+def _order(x: Hashable, y: Hashable) -> int | None:
+    """Return -1, 0 or 1 if a quantity or a text is before, at or behind another one; None without an order."""
+    if isinstance(x, _NUMBERS) and isinstance(y, _NUMBERS):
+        return _sign(x, y)
     if isinstance(x, Temporal) and isinstance(y, Temporal):
         return _temporal_order(x, y)
     if isinstance(x, str) and isinstance(y, str):
