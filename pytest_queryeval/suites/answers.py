@@ -177,6 +177,9 @@ def _message(node: Node) -> Message:
     turn_entries = entries(node)
     for name in GOLD_FORMS.keys() & turn_entries.keys():
         raise turn_entries[name].problem(f"a turn has no '{name}': its gold is the `{TARGET}`")
+    if EXPECT in turn_entries:
+        remedy = f"write it next to `{CONVERSATION}`, for all turns with a `{TARGET}`"
+        raise turn_entries[EXPECT].problem(f"a turn has no '{EXPECT}': {remedy}")
     for name, entry in turn_entries.items():
         _check_spelling("key", name, TURN_KEYS, entry)
     content = _content(node)

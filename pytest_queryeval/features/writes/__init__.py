@@ -75,6 +75,9 @@ def with_write_sources(writes: Writes | None, case: Case) -> Case:
             "a gold that is an answer does not work with `writes`: write a statement under `gold`, or remove `writes`"
         )
         raise CaseError(case.location, f"case '{case.id}': {problem}")
+    if case.expectations:
+        problem = "`expect` is about answers, and with `writes` changes are compared: remove one of the two"
+        raise CaseError(case.expectations[0].location or case.location, f"case '{case.id}': {problem}")
     write_source, gold_source = (
         source and replace(source, writes=True) for source in (settings.source, settings.gold_source)
     )

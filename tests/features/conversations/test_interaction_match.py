@@ -230,6 +230,10 @@ def test_conversations_of_sparql_are_cases_as_well(bikes):
         ("{role: user, target: SELECT 1}", "a turn needs a `role` and a `content`: add `content`"),
         ("{role: assistant, gold: SELECT 1}", "a turn has no 'gold': its gold is the `target`"),
         (
+            "{role: assistant, target: SELECT 1, expect: {rows: 1}}",
+            "a turn has no 'expect': write it next to `conversation`, for all turns with a `target`",
+        ),
+        (
             "{role: user, content: q}, {role: assistant, content: a, targte: SELECT 1}",
             "unknown key 'targte' of a turn: did you mean 'target'?",
         ),
