@@ -376,3 +376,19 @@ def test_axe_finds_no_fault_in_the_case_in_light_or_dark(axe, opened, id_):
     assert browser.faults(axe, "#case") == browser.low_contrasts(axe) == []
     with browser.in_the_dark():
         assert browser.low_contrasts(axe) == []
+
+
+def test_a_case_without_a_gold_shows_what_does_not_hold_and_no_place_for_a_gold(browser, written):
+    case = next(case for case in make_report(60)["cases"] if case["kind"] == "sql" and case["predicted"]["columns"])
+    expected = [
+        {"name": "rows", "expected": "2", "holds": False, "found": "the answer has 3 rows"},
+        {"name": "columns", "expected": "2", "holds": True, "found": ""},
+    ]
+    case |= {"gold": None, "difference": None, "cause": None, "details": {"expectations": expected}}
+    browser.open_case(written("without-gold", plain_report(case)), case["nodeid"])
+
+    text = browser.run("return document.getElementById('case').innerText")
+
+    assert "Expectations that do not hold\nrows: 2 — the answer has 3 rows" in text
+    assert "Predicted query" in text
+    assert "gold" not in text.lower()
