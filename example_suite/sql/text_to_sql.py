@@ -17,6 +17,9 @@ ANSWERS = {
     "Which stations have no bike right now?": """
         SELECT name FROM station WHERE station_id NOT IN (SELECT station_id FROM bike WHERE station_id IS NOT NULL)""",
     "Which bikes were bought before 2020?": "SELECT bike_id FROM bike WHERE bought_on < '2020'",
+    # Any riders with a plan are right: the case has no gold.
+    "Which riders could we ask about their plan? Name a few, with the plan.": """
+        SELECT rider_id, plan FROM rider WHERE plan IS NOT NULL ORDER BY joined_on LIMIT 3""",
     # Right, though it returns another trip than gold: two trips of 45 minutes tie for the second place.
     "What are the two longest trips?": "SELECT trip_id FROM trip ORDER BY minutes DESC, trip_id DESC LIMIT 2",
     # Right, though days with equally many trips stand in another order than in gold.
