@@ -91,7 +91,7 @@ def _labelled(name: str, values: Sequence[Node]) -> list[tuple[str, Node]]:
     texts = [(text(value), value.plain) for value in values]
     if twice := next((value for value, times in Counter(texts).items() if times > 1), None):
         raise values[texts.index(twice)].problem(f"{name} has the value '{twice[0]}' twice: remove one")
-    labels = [NOT_IN_IDS.sub("-", text(value).strip()) for value in values]
+    labels = [NOT_IN_IDS.sub(" ", text(value)).strip().replace(" ", "-") for value in values]
     times = Counter(labels)
     return [
         (
