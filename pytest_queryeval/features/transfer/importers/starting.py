@@ -23,7 +23,14 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import is_table, open_table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.transfer.importers import IMPORTERS, Import, ImportedCase, SkippedRecord, command
+from pytest_queryeval.features.transfer.importers import (
+    DEFAULT_LANGUAGE,
+    IMPORTERS,
+    Import,
+    ImportedCase,
+    SkippedRecord,
+    command,
+)
 from pytest_queryeval.features.transfer.importers.fields import NOTHING, guess_fields, is_query, value_at
 from pytest_queryeval.features.transfer.importers.reading import SAMPLE, Record, read_records, read_value
 from pytest_queryeval.features.transfer.importers.records import FOLDERS
@@ -60,6 +67,7 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
         "--databases": arguments.databases,
         "--source": arguments.database,
         "--kind": arguments.kind,
+        "--language": arguments.language if arguments.language != DEFAULT_LANGUAGE else None,
         "--records": arguments.records,
         "--split": arguments.split,
         "--delimiter": arguments.delimiter or _delimiter(path),
