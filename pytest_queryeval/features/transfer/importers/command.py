@@ -320,9 +320,9 @@ class _Files:
         self._folder = folder
         self._name = name
         self._stack = stack
-        self._few: list[dict[str, JsonValue]] | None = []
         self._suites: list[BufferedWriter] = []
-        self._bytes = 0
+        self._bytes = 0  # of the last one
+        self._count = 0
         self._predictions = stack.enter_context((folder / predictions).open("xb")) if predictions else None
         self._predictions_bytes = 0
 
@@ -350,32 +350,7 @@ class _Files:
         for name, content in case.files.items():
             (self._folder / name).parent.mkdir(exist_ok=True)
             (self._folder / name).write_bytes(content)
-        if self._few is None:
-            self._add_line(line)
-            return None
-        self._few.append(keys)
-        self._bytes += len(line)
-        if len(self._few) > MAX_YAML_CASES or self._bytes > MAX_YAML_BYTES:
-            self._use_lines(self._few)
-        return None
-
-    def finish(self) -> list[str]:
-        """Write what is left, and return the names of all suites."""
-        if self._few is not None:
-            path = self._folder / f"{self._name}.queryeval.yaml"
-            _write_yaml(path, "suite", {"cases": list[JsonValue](self._few)})
-            if path.stat().st_size <= MAX_LOADED_BYTES:
-                return [path.name]
-            path.unlink()
-            self._use_lines(self._few)
-        return [Path(suite.name).name for suite in self._suites]
-
-    def _use_lines(self, few: Iterable[Mapping[str, JsonValue]]) -> None:
-        self._few = None
-        for keys in few:
-            self._add_line(_json_line(keys))
-
-    def _add_line(self, line: bytes) -> None:
+        self._count += 1
         if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:
             for full in self._suites[-1:]:
                 full.close()
@@ -384,6 +359,21 @@ class _Files:
             self._bytes = 0
         self._suites[-1].write(line)
         self._bytes += len(line)
+        return None
+
+    def finish(self) -> list[str]:
+        """Write a few cases as YAML instead, and return the names of all suites."""
+        for suite in self._suites:
+            suite.close()
+        lines = [Path(suite.name) for suite in self._suites]
+        if len(lines) == 1 and self._count <= MAX_YAML_CASES and self._bytes <= MAX_YAML_BYTES:
+            path = self._folder / f"{self._name}.queryeval.yaml"
+            cases: list[JsonValue] = [json.loads(line) for line in lines[0].read_bytes().splitlines()]
+            _write_yaml(path, "suite", {"cases": cases})
+            unread = lines[0] if path.stat().st_size <= MAX_LOADED_BYTES else path
+            unread.unlink()
+            lines = [path for path in (path, *lines) if path != unread]
+        return [path.name for path in lines]
 
 
 def _json_line(value: Mapping[str, JsonValue]) -> bytes:
