@@ -782,9 +782,8 @@ class _Reader:
                 constant = _constant(other)
                 if constant is None or not isinstance(column, exp.Column) or len(column.parts) > 2:
                     continue
-                alias = scope.aliases.get(self._key(column.this)) if isinstance(column.this, exp.Identifier) else None
-                if alias is not None and not column.table and not isinstance(alias, exp.Column):
-                    continue  # which some databases prefer to a column
+                if self._prefers_alias(column, scope):
+                    continue
                 owners, _ = self._resolved(column, _Scope(None, scope.items))
                 if len(owners) == 1:
                     item, name = owners[0]
@@ -792,6 +791,13 @@ class _Reader:
         for item in scope.items:
             if item.table is not None and id(item) in filters:
                 self.reads[item.read] = self.reads[item.read]._replace(filters=frozenset(filters[id(item)]))
+
+    def _prefers_alias(self, column: exp.Column, scope: _Scope) -> bool:
+        """Return whether a name may stand for another selected expression, as ClickHouse reads it before columns."""
+        if column.table or self._dialect not in ("", "clickhouse"):
+            return False
+        selected = scope.aliases.get(name_key(column.name, self._dialect, quoted=False))
+        return selected is not None and not (isinstance(selected, exp.Column) and selected.name == column.name)
 
     def _key(self, identifier: exp.Expr, *, is_table: bool = False) -> str:
         quoted = bool(identifier.args.get("quoted"))
