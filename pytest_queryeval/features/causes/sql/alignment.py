@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import product
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -19,7 +19,6 @@ from pytest_queryeval.languages.sql.columns import Columns, Names
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line_with_end
 
-MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
 MAX_LINE = 200  # characters
 MAX_SHOWN = 20  # lines of each query
 Remarks: TypeAlias = Mapping[tuple[str, str], str]
@@ -142,8 +141,12 @@ def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]
     """Return the name that each source of a gold SELECT gets: that of its partner, else one that is not taken."""
     aliases_by_table, gold_aliases_by_table = _aliases_by_table(predicted), _aliases_by_table(gold)
     partners: dict[str, str] = {}
-    for table, aliases in gold_aliases_by_table.items():
-        partners |= _best_match(aliases, aliases_by_table.get(table, []), predicted, gold)
+    uses, gold_uses = _uses(predicted), _uses(gold)
+    for table, gold_aliases in gold_aliases_by_table.items():
+        aliases = aliases_by_table.get(table, [])
+        partners |= best_pairs(
+            gold_aliases, aliases, lambda gold_alias, alias: len(gold_uses[gold_alias] & uses[alias])
+        )
     names: dict[int, str] = {}
     predicted_sources, gold_sources = sources(predicted), sources(gold)
     used_names = {*predicted_sources}
@@ -166,32 +169,13 @@ def _aliases_by_table(select: exp.Expr) -> dict[str, list[str]]:
     return aliases
 
 
-def _best_match(
-    gold_aliases: Sequence[str], aliases: Sequence[str], predicted: exp.Select, gold: exp.Select
-) -> dict[str, str]:
-    """Return the aliases of predicted for those of gold, all of one table, by the conditions that then agree."""
-    if len(gold_aliases) == len(aliases) == 1 or max(len(gold_aliases), len(aliases)) > MAX_SAME_TABLE:
-        return dict(zip(gold_aliases, aliases, strict=False))
-    uses, gold_uses = _uses(predicted), _uses(gold)
-    padded = [*aliases, *[""] * (len(gold_aliases) - len(aliases))]
-
-    def agreement(order: Sequence[str]) -> int:
-        renamed = dict(zip(gold_aliases, order, strict=False))
-        return len({(renamed.get(alias, alias), use) for alias, use in gold_uses} & uses)
-
-    best = max(permutations(padded, len(gold_aliases)), key=agreement, default=())
-    return {gold_alias: alias for gold_alias, alias in zip(gold_aliases, best, strict=False) if alias}
-
-
-def _uses(select: exp.Select) -> set[tuple[str, str]]:
-    """Return how each source is used: its alias, with the clause and the expression around a column of it."""
-    uses = set()
+def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
+    """Return how each source is used, by its alias: the clauses and the expressions around its columns."""
+    uses: defaultdict[str, set[str]] = defaultdict(set)
     for clause in _CLAUSES:
-        for part in parts.clause_nodes(select, clause):
-            for column in part.find_all(exp.Column):
-                literal = column.parent.find(exp.Literal) if isinstance(column.parent, exp.Binary) else None
-                use = f"{clause} {column.name.lower()} {literal.name if literal else ''}"
-                uses.add((column.table.lower(), use))
+        for column in (column for part in parts.clause_nodes(select, clause) for column in part.find_all(exp.Column)):
+            literal = column.parent.find(exp.Literal) if isinstance(column.parent, exp.Binary) else None
+            uses[column.table.lower()].add(f"{clause} {column.name.lower()} {literal.name if literal else ''}")
     return uses
 
 

@@ -106,15 +106,14 @@ class ClauseEdits:
             change: tuple[Side, Side] = (old, new) if is_nested else (old.name, new.name)
             label: CauseLabel = "nesting" if is_nested else "wrong-table"
             self._add(label, "FROM", change, predicted, replace_step(old, new), *steps)
-        for aliases in _together_and_alone(missing):
-            change = None, tuple(_joined_table(gold_tables[alias], gold) for alias in aliases)
-            step: Step = predicted, partial(changes.add_sources, gold=gold, aliases=aliases)
+        if missing:
+            change = None, tuple(_joined_table(gold_tables[alias], gold) for alias in missing)
+            step: Step = predicted, partial(changes.add_sources, gold=gold, aliases=missing)
             self._add("missing-join", "FROM", change, predicted, step, extent=Size.CLAUSE if extra else Size.PART)
-        for aliases in _together_and_alone(extra):
-            if len(aliases) < len(tables):
-                change = tuple(tables[alias] for alias in aliases), None
-                step = predicted, partial(changes.drop_sources, aliases=aliases)
-                self._add("extra-join", "FROM", change, predicted, step, extent=Size.CLAUSE if missing else Size.PART)
+        if extra and len(extra) < len(tables):
+            change = tuple(tables[alias] for alias in extra), None
+            step = predicted, partial(changes.drop_sources, aliases=extra)
+            self._add("extra-join", "FROM", change, predicted, step, extent=Size.CLAUSE if missing else Size.PART)
         for alias, source in tables.items():
             self._queries(query_within(source), query_within(gold_tables.get(alias)), clause="FROM")
         self._joins(predicted, gold)
@@ -341,15 +340,6 @@ def _joined_table(table: exp.Expr, gold: exp.Select) -> Side:
     join = next(iter(joins.values())) if len(joins) == 1 else joins.get(table.alias_or_name.lower())
     condition = None if join is None else parts.join_condition(join)
     return table if condition is None or parts.is_join_condition(condition) else [table, "ON", condition]
-
-
-def _together_and_alone(aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    """Return all aliases together, where there are any, then each alone.
-
-    >>> [*_together_and_alone(["a", "b"])], [*_together_and_alone(["a"])]
-    ([('a', 'b'), ('a',), ('b',)], [('a',)])
-    """
-    return dict.fromkeys((tuple(aliases), *zip(aliases))) if aliases else ()
 
 
 def _differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) -> tuple[Side, Side]:
