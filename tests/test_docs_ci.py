@@ -39,7 +39,7 @@ EVERY_COMMAND = [
     *(line for job in (JOB, STARTERS["gitlab"]["queries"]) for line in (*job["before_script"], *job["script"])),
 ]
 REPORTS = {f"report.{suffix}" for suffix in ("json", "md", "csv", "codequality", "html", "xlsx")} | {"junit.xml"}
-SETTINGS, RECORD, NEW_GOLDS = "# queries/queryeval.yaml\n", "record=recorded\n", "baseline.json\n"
+SETTINGS, RECORD, NEW_GOLDS = "# queries/queryeval.yaml\n", "record=recorded\n", "=baseline.json\n"
 CASES = range(12)
 GOOD = """
 def predict(case):
@@ -65,9 +65,9 @@ def predict(case):
 
 
 def block(language, part):
-    """The block of the page on gating that has a part; the last one where several have."""
+    """The block of the page on gating that has a part; the first one where several have."""
     blocks = [text for text in re.findall(rf"^```{language}\n(.*?)^```$", GATING, re.M | re.S) if part in text]
-    return blocks[-1]
+    return blocks[0]
 
 
 def make_project(folder):

@@ -21,8 +21,9 @@ ACTION = yaml.safe_load(ACTION_FILE.read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 (HOOK,) = yaml.safe_load(HOOKS_FILE.read_text(encoding="utf-8"))
 DOCS = ROOT / "docs"
-PAGE = page_of("github-action")
-WORKFLOW, HOOK_CONFIGURATION = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = page_of("ci")
+WORKFLOW = (DOCS / "ci/github-action.yml").read_text(encoding="utf-8")
+(HOOK_CONFIGURATION,) = re.findall(r"^```yaml\n(# \.pre-commit.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOW_STEPS = {step["name"]: step for step in yaml.safe_load(WORKFLOW)["jobs"]["queries"]["steps"] if "name" in step}
 INPUT = re.compile(r"\$\{\{ inputs\.([a-z-]+) \}\}")
 BY_EVENT = re.compile(r"\$\{\{ github\.event_name == '(\w+)' && '([^']*)' \|\| '([^']*)' \}\}")
@@ -143,16 +144,10 @@ def test_the_schema_of_actions_objects_to_a_step_without_a_shell(tmp_path):
     assert "action.yml" in schema_objections("github-actions", tmp_path / "action.yml")
 
 
-def test_workflows_of_the_documentation_are_valid_by_the_schema_of_workflows(tmp_path):
-    pages = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
-    starter = ROOT / "pytest_queryeval/features/starter/files/github.yml"
-    files = [DOCS / "ci/github-actions.yml", starter]
-    for name, page in pages.items():
-        for text in re.findall(r"^```yaml\n(# \.github/.*?)^```$", page, re.MULTILINE | re.DOTALL):
-            files.append(tmp_path / f"{name}.yml")
-            files[-1].write_text(text, encoding="utf-8")
+def test_workflows_of_the_documentation_are_valid_by_the_schema_of_workflows():
+    names = ("github-actions", "github-action", "agent")
+    files = [ROOT / "pytest_queryeval/features/starter/files/github.yml", *(DOCS / f"ci/{name}.yml" for name in names)]
 
-    assert {path.stem for path in files} >= {"github-action", "agents-in-ci", "github-actions", "github"}
     assert schema_objections("github-workflows", *files) == ""
 
 
@@ -167,7 +162,7 @@ def test_inputs_reach_scripts_by_variables_only(step):
 
 def test_each_input_is_used_and_on_the_page_with_its_default():
     used = {name for step in STEPS.values() for text in map(str, (step["env"], step)) for name in INPUT.findall(text)}
-    rows = re.findall(r"^\| `([a-z-]+)` \|(?: `([^`]+)`)? \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z-]+)` \|(?: `([^`]+)`)? \|", PAGE.partition("## The GitHub action")[2], re.MULTILINE)
 
     assert dict(rows) == {name: setting["default"] for name, setting in ACTION["inputs"].items()}
     assert used == set(ACTION["inputs"])

@@ -6,12 +6,14 @@ import shlex
 
 import pytest
 import yaml
+from documentation import DOCS
 from documentation import page as page_of
 
 pytestmark = pytest.mark.feature("abstention", "ci", "excel", "page", "recording")
 
-PAGE = page_of("agents-in-ci")
-FILES = ("agent.py", "queries/queryeval.yaml", "pytest.ini", ".github/workflows/agent.yml")
+PAGE = page_of("ci").partition("## An agent\n")[2]
+WORKFLOW = (DOCS / "ci/agent.yml").read_text(encoding="utf-8")
+FILES = ("agent.py", "queries/queryeval.yaml", "pytest.ini")
 # Wrong about some numbers in each trial, and about each fourth one in the first; it knows that there is no weather.
 MY_AGENT = r"""
 import os, re
@@ -48,7 +50,7 @@ def command(text):
     return shlex.split(line)
 
 
-STEPS = {step.get("name"): step for step in yaml.safe_load(block(FILES[3]))["jobs"]["queries"]["steps"]}
+STEPS = {step.get("name"): step for step in yaml.safe_load(WORKFLOW)["jobs"]["queries"]["steps"]}
 EVALUATE = command(STEPS["Evaluate"]["run"])
 (BASELINE,) = re.findall(r"--queryeval-baseline=\S+(?=;)", STEPS["Evaluate"]["run"])
 
@@ -56,7 +58,7 @@ EVALUATE = command(STEPS["Evaluate"]["run"])
 @pytest.fixture
 def folder(write, monkeypatch, pytester):
     """The files of the page, with a suite of 20 questions that have an answer and 5 that have none."""
-    for name in FILES[:3]:
+    for name in FILES:
         write(name, block(name))
     write("my_agent.py", MY_AGENT)
     write("queries/s.sql", "CREATE TABLE t (a);")
@@ -118,7 +120,7 @@ def test_a_worse_agent_is_told_by_the_baseline(evaluate, folder, monkeypatch):
 
 
 def test_a_run_without_a_baseline_stops_once_its_gates_are_decided(evaluate):
-    status, verdict, report = evaluate(*command(PAGE.partition("## A quick answer first")[2]))
+    status, verdict, report = evaluate(*command(PAGE.partition("A draft can be judged")[2]))
 
     assert status == 0
     assert "decided after" in verdict

@@ -92,10 +92,10 @@ def invalid_label(message: str) -> CauseLabel:
     >>> invalid_label("1st ORDER BY term out of range - should be between 1 and 2")
     'invalid'
     """
+    if (label := name_label(message)) is not None:
+        return label
     first_line = message.partition("\nLINE ")[0]  # the query follows it
-    return name_label(message) or next(
-        (label for label, error in _ERRORS.items() if error.search(first_line)), "invalid"
-    )
+    return next((label for label, error in _ERRORS.items() if error.search(first_line)), "invalid")
 
 
 def nearest_name(query: str, message: str, schema: Schema) -> str:
