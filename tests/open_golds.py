@@ -241,6 +241,15 @@ def sorts(engine, table, random):
             for it in map(by_key, groups_of(rows))
         ],
     )
+    yield (
+        every,
+        f"SELECT i, row_number() {window} AS r, nth_value(i, {n}) {whole} AS f FROM {table}",
+        lambda rows: [
+            (row[0], at, dict(enumerate(row[0] for row in it)).get(n - 1))
+            for it in map(by_key, groups_of(rows))
+            for at, row in enumerate(it, 1)
+        ],
+    )
     name, total = random.choice([("sum", sum), ("min", min), ("max", max)])
     yield (
         every,

@@ -216,3 +216,16 @@ def test_the_note_of_a_rejected_answer_says_what_to_do_in_the_words_of_gold(tmp_
     assert "(max_by(name, pay); list(pay) without ORDER BY); 1 of its other answers was tried" in note
     assert "predicted may be right nevertheless" in note
     assert "`gold_any`" in note
+
+
+def test_a_wrong_answer_differs_from_the_nearest_one_that_gold_may_give(tmp_path):
+    (tmp_path / "s.sql").write_text(STAFF)
+    ranks = "SELECT dept, name, row_number() OVER (PARTITION BY dept ORDER BY pay DESC) AS r FROM emp"
+    answer = {"predicted_table": {"columns": ["dept", "name"], "rows": [["A", "Bob"], ["B", "Zed"]]}}
+    case = {"id": "a", "question": "q", "gold": f"SELECT dept, name FROM ({ranks}) AS t WHERE r = 1", **answer}
+    suite = {"kind": "sql", "source": {"sqlite": {"script": "s.sql"}}, "cases": [case]}
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps(suite))
+
+    report = evaluate(load_cases(tmp_path / "s.queryeval.yaml"), cause="off")
+
+    assert report["cases"][0]["difference"]["summary"] == "name differs in 1 of 2 rows: Di → Zed (dept B)"

@@ -571,6 +571,8 @@ class Trial:
     scoring_seconds: float = 0.0
     challenge: ChallengeReport | None = None
     """Whether other data tells the predicted query from gold; None if the answer is wrong, or nobody asked."""
+    nearest_answer: Table | None = None
+    """Another answer that gold leaves open, if the wrong answer is nearer to it."""
     field_scores: Mapping[str, float] = field(default_factory=dict)
     """Which share of each part of gold is right, where answers of the kind have named parts."""
 

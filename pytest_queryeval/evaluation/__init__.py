@@ -269,6 +269,7 @@ def _score(
         details=best.details,
         depends_on_tie=best.depends_on_tie,
         challenge=best.challenge,
+        nearest_answer=best.nearest_answer,
         field_scores={} if gold_answer is None else kind.field_scores(gold_answer, best.predicted.answer, case),
         scoring_seconds=perf_counter() - began,
         passed=not violations and predicted.error is None if case.settings.thresholds else None,

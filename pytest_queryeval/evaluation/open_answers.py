@@ -120,6 +120,17 @@ def likely_alignments(gold: Table, predicted: Table, policy: Policy) -> list[Map
     return [by_rows, by_position] if 2 * best.matched >= len(gold.rows) else [by_position, by_rows]
 
 
+def is_nearer(one: Table, other: Table, predicted: Table, alignment: Mapping[int, int]) -> bool:
+    """Return whether predicted has more rows of one answer of gold than of another one."""
+    columns = [*alignment]
+    wanted = Counter(tuple([row[alignment[column]] for column in columns]) for row in predicted.rows)
+    shared = [
+        (Counter(tuple([row[column] for column in columns]) for row in table.rows) & wanted).total()
+        for table in (one, other)
+    ]
+    return shared[0] > shared[1]
+
+
 def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Table:
     """Return the answer to a `GuidedQuery` with its collections in the order of predicted, where that has such a row.
 

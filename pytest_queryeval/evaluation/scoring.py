@@ -33,6 +33,7 @@ from pytest_queryeval.evaluation.open_answers import (
     depends_on_tie,
     has_columns_of,
     is_cut,
+    is_nearer,
     likely_alignments,
     may_be_equal,
     resolve_row_order,
@@ -63,7 +64,8 @@ class Scoring:
 
     `details` are those of the case in report.json, and `reasons` say why metrics gave None, if they gave a reason.
     `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie. `challenge`
-    is what came of challenging predicted, once a metric has asked for it.
+    is what came of challenging predicted, once a metric has asked for it. `nearest_answer` is another answer that gold
+    leaves open, if predicted is wrong and nearer to it.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Scoring:
         self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
         self.challenge: ChallengeReport | None = None
+        self.nearest_answer: Table | None = None
         self._case = case
         self._gold_case = case.on_gold_source
         gold, self.predicted = self._convert_to_form_of(predicted, gold), self._convert_to_form_of(gold, predicted)
@@ -309,7 +312,7 @@ class Scoring:
         query = KINDS[settings.kind].open_query(gold.query, self._gold_case, self._schema)
         if query is None or not may_be_equal(query, answer, predicted, settings.policy):
             return None
-        choices, number = "; ".join(query.choices), 0
+        choices, number, nearest = "; ".join(query.choices), 0, answer
         may_be_cut = query.fixed_columns is None or is_cut(answer)
         for guided in query.guided(answer, predicted, likely_alignments(answer, predicted, settings.policy)):
             if number >= (MAX_TRIES if self._is_gold_local else 1):
@@ -322,16 +325,21 @@ class Scoring:
                 self.depends_on_tie = True
                 self.details["choice"] = choices
                 self._note([DEPENDS_ON_CHOICE.format(choices=choices)])
+                self.nearest_answer = None
                 return table
+            if not settings.policy.gold_columns and is_nearer(table, nearest, predicted, guided.alignment):
+                self.nearest_answer = nearest = table
             own_rows = project(answer, settings.policy.gold_columns).rows
             if query.fixed_columns is not None and Counter(table.rows) == Counter(own_rows):
                 break  # the choice makes no difference, or none that predicted asks for
-        if number:
-            tried = (
-                "were tried" if number > 1 else "was tried" if self._is_gold_local else "was tried, as on any server"
-            )
-            self._note([NO_ANSWER.format(choices=choices, number=number, tried=tried)])
+        self._note_tries(choices, number)
         return None
+
+    def _note_tries(self, choices: str, number: int) -> None:
+        """Note that none of the answers of gold that were tried is the predicted one."""
+        tried = "were tried" if number > 1 else "was tried" if self._is_gold_local else "was tried, as on any server"
+        if number:
+            self._note([NO_ANSWER.format(choices=choices, number=number, tried=tried)])
 
     @property
     def _is_gold_local(self) -> bool:

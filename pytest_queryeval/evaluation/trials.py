@@ -129,7 +129,8 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
     """
     scores, violations, fails = verdict_of(case, trials)
     shown_trial = _shown(trials)
-    gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
+    gold = shown_trial.nearest_answer or shown_trial.gold.answer
+    predicted, difference = shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
     return CaseResult(

@@ -277,6 +277,11 @@ class OpenSqlQuery:
         self._collections = dict(self._read_collections())
         self._readable = [self._read_by(choice) for choice in self._choices]
         self._orders = [_order_of(choice) for choice in self._choices]
+        self._nested_orders = {
+            order
+            for order, choice in zip(self._orders, self._choices, strict=True)
+            if isinstance(call_within(choice.node), exp.NthValue)
+        }
         self._first_places: dict[object, int] = {}  # by the order; 1 for orders that have values of windows, too
         for order, first in zip(self._orders, map(self._first_place, self._choices), strict=True):
             self._first_places[order] = min(first, self._first_places.get(order, first))
@@ -645,11 +650,12 @@ class OpenSqlQuery:
             elif choice.kind in ("aggregate", "collection"):
                 _sort_arguments(node, keys)
             elif keys and self._first_places[order] > 1:
-                _sort_rotated(node, keys, self._first_places[order])
+                _sort_rotated(node, keys, self._first_places[order], is_nested=order in self._nested_orders)
             else:
                 _append(node, keys)
-        for select in list(tree.find_all(exp.Select)):
-            nest_windows(select)
+        if any(choice.kind == "window" for choice in self._choices):
+            for select in list(tree.find_all(exp.Select)):
+                nest_windows(select)
         return tree.sql(dialect=self._dialect, copy=False)
 
 
@@ -909,10 +915,11 @@ def _peers() -> exp.WindowSpec:
     return exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end="CURRENT ROW")
 
 
-def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int) -> None:
+def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int, *, is_nested: bool) -> None:
     """Sort by further keys the rows that tie of a LIMIT or a window, from the place `first` on.
 
     The keys decide which rows that tie are at this place and behind it. The rows that are left take the places before.
+    With `is_nested`, windows within the sort keys of a window will be nested.
     """
     own_keys = _own_keys(node)
     if own_keys is None:
@@ -924,7 +931,7 @@ def _sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int) -> None:
     shift = exp.Case(default=exp.Literal.number(0)).when(rank < first, exp.Literal.number(first) - rank.copy())
     number = _over(exp.RowNumber(), [*own_keys, *keys], partition)
     place = exp.paren(number - rank.copy() + shift) % number_of_ties
-    if isinstance(node, exp.Window) and isinstance(call_within(node), exp.RowNumber):
+    if isinstance(node, exp.Window) and not is_nested:
         node.replace(exp.paren(rank + place))
     else:
         _append(node, [exp.Ordered(this=place)])
