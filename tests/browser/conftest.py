@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser.chromium import MISSING, started
-from report_maker import make_report
+from report_maker import make_compared, make_report
 
 from pytest_queryeval.features.page import render_html
 
@@ -55,6 +55,12 @@ def large():
 @pytest.fixture(scope="session")
 def large_page(written, large):
     return written("large", large)
+
+
+@pytest.fixture(scope="session")
+def compared_page(written):
+    """The page of a run with a baseline."""
+    return written("compared", make_compared(60))
 
 
 @pytest.fixture(scope="session")

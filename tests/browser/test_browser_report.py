@@ -214,7 +214,7 @@ def test_no_column_of_scores_is_empty(browser, small_page, show):
 
 def test_filters_show_regressions_and_fixes(browser, written):
     report = make_compared(60)
-    browser.open(written("compared", report))
+    browser.open(written("flips", report))
     ids = {case["nodeid"]: case["id"] for case in report["cases"]}
 
     assert browser.texts(IDS) == [ids[nodeid] for nodeid in report["baseline"]["regressions"]]
@@ -394,9 +394,17 @@ def test_the_button_changes_the_colours(browser, small_page):
     assert again == before
 
 
-@pytest.mark.parametrize("name", ["small_page", "hostile_page", EXAMPLE_PAGE])
-def test_axe_finds_no_serious_fault_in_a_page_nor_low_contrast_in_light_or_dark(browser, axe, request, name):
-    browser.open(request.getfixturevalue(name), "#show=missed")  # few rows, since axe looks at each of them
+@pytest.mark.parametrize(
+    ("name", "fragment"),  # few rows, since axe looks at each of them
+    [
+        ("small_page", "#show=missed"),
+        ("hostile_page", "#show=missed"),
+        ("compared_page", "#show=failed&by=cause"),
+        pytest.param("example_page", "#show=missed", marks=pytest.mark.slow),
+    ],
+)
+def test_axe_finds_no_serious_fault_in_a_page_nor_low_contrast_in_light_or_dark(browser, axe, request, name, fragment):
+    browser.open(request.getfixturevalue(name), fragment)
     browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
 
     assert browser.texts(IDS)

@@ -2,12 +2,7 @@
 
 import pytest
 from browser.chromium import WIDTHS
-from report_maker import make_compared, make_long
-
-
-@pytest.fixture(scope="module")
-def compared_page(written):
-    return written("compared", make_compared(60))
+from report_maker import make_long
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +33,18 @@ def test_a_case_is_read_at_every_width(browser, request, page):
     browser.open_case(request.getfixturevalue(f"{page}_page"), nodeid)
 
     assert browser.unreadable() == []
+
+
+def test_more_scores_than_columns_have_room_for_stand_below_the_texts(browser, small_page):
+    browser.open(small_page)
+    names = browser.run(
+        "return Array.from(document.querySelectorAll('#columns label'), label => label.textContent.trim())"
+    )
+    browser.open(small_page, f"#show=all&scores={','.join(names)}")
+
+    assert len(names) > 5
+    assert browser.unreadable() == []
+    assert browser.run("return getComputedStyle(document.querySelector('#table thead')).display") == "block"
 
 
 def test_the_cases_have_columns_where_there_is_room_and_scores_with_their_names_where_there_is_none(
