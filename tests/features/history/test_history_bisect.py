@@ -1,4 +1,4 @@
-"""`git bisect run` as docs/how-to/history.md has it finds the commit that made a suite worse."""
+"""`git bisect run` as docs/how-to/compare-versions.md has it finds the commit that made a suite worse."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from documentation import page as page_of
 
 pytestmark = pytest.mark.process
 
-PAGE = page_of("history")
+PAGE = page_of("compare-versions")
 RUNS = re.findall(r"^git bisect run .*$", PAGE, re.MULTILINE)
 RECORDING = re.search(r"^pytest .* --queryeval-record=\.\./recorded", PAGE, re.MULTILINE).group()
 SUITE = """\
