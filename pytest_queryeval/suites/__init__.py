@@ -6,10 +6,9 @@ import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import UNANSWERABLE_CRITERIA, Case
@@ -151,10 +150,9 @@ def load_suite(
     for folder in chain:
         shared = inherit_values(shared, folder.values, is_folder=True)
     problems = Problems()
-    read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
-    gated = metrics_of_gates(chain)
-    content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction, gated=gated)
-    cases, values, findings = content or ([], {}, ())
+    reader = CaseReader(shared, problems, require_prediction=require_prediction, gated=metrics_of_gates(chain))
+    problems.attempt(_read_lines if path.name.endswith(".jsonl") else _read_document, file, reader)
+    cases, values = reader.cases, reader.shared
     if not cases and not problems:
         problems.append(file.problem("it has no cases: add one"))
     if check_predictors:
@@ -166,7 +164,7 @@ def load_suite(
         for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
-    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values, findings=tuple(findings))
+    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values, findings=tuple(reader.findings))
     for name in values if check_files else ():
         problems.attempt(KEYS[name].check_files, values[name])
     problems.raise_any()
@@ -226,32 +224,16 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".")
 
 
-class SuiteContent(NamedTuple):
-    """The cases of a file, the values of keys that apply to it, and what was found in the tables that it names."""
-
-    cases: list[Case]
-    values: Values
-    findings: Iterable[Finding]
-
-
-def _jsonl_cases(
-    file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> SuiteContent:
-    """Return what a file contains."""
-    reader = CaseReader(shared, problems, require_prediction=require_prediction, gated=gated)
-    cases: list[Case] = []
+def _read_lines(file: File, reader: CaseReader) -> None:
     for node in read_jsonl(file):
         if isinstance(node, CaseError):
-            problems.append(node)
+            reader.problems.append(node)
         else:
-            cases += reader.read(node)
-    return SuiteContent(cases, shared, reader.findings)
+            reader.read(node)
 
 
-def _yaml_cases(
-    file: File, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str]
-) -> SuiteContent:
-    """Return what a file contains."""
+def _read_document(file: File, reader: CaseReader) -> None:
+    problems = reader.problems
     document = read_yaml(file)
     problems.extend(document.problems)
     top = document.root
@@ -275,23 +257,20 @@ def _yaml_cases(
     values = read_keys(top, "file", problems)
     if "cases" not in values:
         raise top.problem("a suite needs `cases`: add a list of them")
-    settings = inherit_values(shared, values)
-    reader = CaseReader(settings, problems, require_prediction=require_prediction, gated=gated)
-    predictor = settings.get("predictor")
+    reader.begin(inherit_values(reader.shared, values))
+    predictor = reader.shared.get("predictor")
     has_predictor = predictor is not None and predictor.kind != "inline"
-    cases: list[Case] = []
     try:
         for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
-            cases += reader.read(node, values["cases"])
+            reader.read(node, values["cases"])
     except (CaseError, SuiteError) as error:
         problems.keep(error)
     if len(reader.kinds) == 1:
-        shared_settings = dict.fromkeys(case.settings for case in cases)
+        shared_settings = dict.fromkeys(case.settings for case in reader.cases)
         requested = {name for case_settings in shared_settings for name in case_settings.requested_metrics}
-        computed = None if problems else requested.union(gated)
+        computed = None if problems else requested.union(reader.gated)
         criteria = {*reader.criteria, *UNANSWERABLE_CRITERIA} if "answer" in reader.criteria else None
         check_effects(top, values, KINDS[reader.kinds.pop()], problems, criteria=criteria, computed=computed)
-    return SuiteContent(cases, settings, reader.findings)
 
 
 def _as_case_file(file: File) -> str:

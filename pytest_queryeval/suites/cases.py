@@ -52,43 +52,49 @@ _PLAIN_HEADER = re.compile(r"[^\W\d][\w ()/.-]*")  # that YAML reads without quo
 class CaseReader:
     """A reader of the cases of one suite file, which inherit the values `shared`.
 
-    Problems are added to `problems`. If it has some from the start, they may be why settings are missing, so missing
-    settings are not reported. `gated` are the metrics that gates above the file name.
+    Problems are added to `problems`. `gated` are the metrics that gates above the file name.
 
-    `kinds` are the names of the kinds of the cases read so far, `criteria` by what their answers are judged, and
-    `findings` what was found in their tables.
+    `cases` are those read so far, `kinds` are the names of their kinds, `criteria` by what their answers are judged,
+    and `findings` what was found in their tables.
     """
 
     def __init__(
         self, shared: Values, problems: Problems, *, require_prediction: bool, gated: Collection[str] = ()
     ) -> None:
+        self.shared = shared
+        self.problems = problems
+        self.gated = gated
+        self.cases: list[Case] = []
         self.kinds: set[str] = set()
         self.criteria: set[Criterion] = set()
         self.findings: dict[Finding, None] = {}
-        self._gated = gated
-        self._shared = shared
         self._shared_settings: dict[frozenset[Criterion], SuiteSettings] = {}
-        self._problems = problems
-        self._is_broken = bool(problems)
+        self._is_broken = False
         self._require_prediction = require_prediction
         self._ids: dict[str, Location] = {}
 
-    def read(self, node: Node, cases: Node | None = None) -> list[Case]:
-        """Return the cases of a node: one for each combination of its parameters, and each turn of a conversation.
+    def begin(self, shared: Values) -> None:
+        """Let cases inherit these values.
 
-        There are none if it has a problem.
+        After a problem, which may be why settings are missing, no missing one is reported.
+        """
+        self.shared, self._is_broken = shared, bool(self.problems)
+
+    def read(self, node: Node, cases: Node | None = None) -> None:
+        """Read the cases of a node: one for each combination of its parameters, and each turn of a conversation.
 
         A case that is a row of a table is located at `cases`, where the suite names the table.
         """
         if isinstance(node.file, TableFile) and node.file.unread:
             self._find_unread_columns(node.file)
-        combinations = self._problems.attempt(parametrized, node) or []
+        combinations = self.problems.attempt(parametrized, node) or []
         if combinations != [node] and isinstance(node.value, dict) and "id" in node.value:
-            self._check_id(str(node.value["id"].value), node, self._problems)
-        return [case for combination in combinations for case in self._read_turns(combination, cases)]
+            self._check_id(str(node.value["id"].value), node, self.problems)
+        for combination in combinations:
+            self.cases += self._read_turns(combination, cases)
 
     def _read_turns(self, node: Node, cases: Node | None) -> list[Case]:
-        nodes = self._problems.attempt(split_turns, node) or ()
+        nodes = self.problems.attempt(split_turns, node) or ()
         read_cases = [case for case_node in nodes if (case := self._read_case(case_node, cases))]
         if len(read_cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
             return read_cases
@@ -104,20 +110,20 @@ class CaseReader:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
-            self._problems.extend(problems)
+            self.problems.extend(problems)
             return None
         self._check_id(values.get("id"), node, problems)
         suite_settings = None
         criteria = self._criteria(values, node)
         if not (problems or self._is_broken):
             suite_settings = problems.attempt(self._settings, values, node, criteria)
-        name = suite_settings.settings.kind if suite_settings else values.get("kind", self._shared.get("kind"))
+        name = suite_settings.settings.kind if suite_settings else values.get("kind", self.shared.get("kind"))
         kind = KINDS[name] if name else None
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
             self.criteria |= criteria
-            computed = {*suite_settings.settings.requested_metrics, *self._gated} if suite_settings else None
+            computed = {*suite_settings.settings.requested_metrics, *self.gated} if suite_settings else None
             check_effects(node, values, kind, problems, criteria=criteria, computed=computed)
             # A gold under a misspelt key is reported once, as an unknown key.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
@@ -137,16 +143,16 @@ class CaseReader:
                 checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
                     return checked
-        self._problems.extend(problems)
+        self.problems.extend(problems)
         return None
 
     def _criteria(self, values: Values, node: Node) -> frozenset[Criterion]:
         """Return by what an answer to a case is judged; by its gold if nothing else is stated."""
-        name = values.get("kind", self._shared.get("kind"))
+        name = values.get("kind", self.shared.get("kind"))
         uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
-        expects = uses_expect and expects_anything({**self._shared.get(EXPECT, {}), **values.get(EXPECT, {})})
+        expects = uses_expect and expects_anything({**self.shared.get(EXPECT, {}), **values.get(EXPECT, {})})
         has_gold = not expects or bool(entries(node).keys() & GOLD_FORMS.keys())
-        has_scope = "scope" in {**self._shared, **values} and (name is None or KEYS["scope"].used_by(KINDS[name]))
+        has_scope = "scope" in {**self.shared, **values} and (name is None or KEYS["scope"].used_by(KINDS[name]))
         answerable = values.get("answerable", True)
         return criteria_of(answerable=answerable, has_gold=has_gold, expects=expects, has_scope=has_scope)
 
@@ -159,7 +165,7 @@ class CaseReader:
         inheritable = {
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
         }
-        shared = self._shared if "answer" in criteria else unanswerable_values(self._shared)
+        shared = self.shared if "answer" in criteria else unanswerable_values(self.shared)
         if inheritable:
             return self._resolved(inherit_values(shared, inheritable), node, criteria)
         if criteria not in self._shared_settings:
@@ -179,7 +185,7 @@ class CaseReader:
             message = f"column '{header}' is not read: name it under `metadata`, or move the cases to YAML for `{key}`"
             if key in COLUMNS:
                 message = f"column '{header}' is not read: did you mean '{key}'? Write columns: {{{key}: {header}}}"
-            silenced = self._shared.get("check", {}).get(UNREAD_COLUMN, "")
+            silenced = self.shared.get("check", {}).get(UNREAD_COLUMN, "")
             finding = Finding(rule=UNREAD_COLUMN, location=file.location(), message=message, silenced=silenced)
             self.findings[finding] = None
 
