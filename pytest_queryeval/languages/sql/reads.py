@@ -26,6 +26,7 @@ ALL = "*"
 _VIEW = re.compile(r"\bVIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:\w+|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\.)+)", re.IGNORECASE)
 _CAPITALS = re.compile("[A-Z]+")
 _SMALL = re.compile("[a-z]+")
+_WITHOUT_ROWS = frozenset(("sqlite", "mysql"))  # dialects in which a name is never a whole row
 _DEFAULT_SCHEMAS = {"sqlite": "main", "duckdb": "main", "postgres": "public", "tsql": "dbo"}
 # Dialects in which case matters for tables, but not for columns.
 _TABLES_ONLY = frozenset(("mysql", "bigquery", "doris", "starrocks", "singlestore"))
@@ -653,8 +654,13 @@ class _Reader:
         keys = [self._key(part, is_table=True) for part in qualifiers]
         if not qualifiers:
             return self._find(folded(column.name), scope, self._key(column.this))
-        items = self._items(keys, scope)
-        owners, is_known = self._find_in(items, folded(column.name))
+        items: list[_Item] = []
+        owners: _Owners = []
+        is_known = False
+        for items in self._items_outward(keys, scope):
+            owners, is_known = self._find_in(items, folded(column.name))
+            if is_known:  # else some databases look further out
+                break
         owners += self._fields_before(folded(parts[0].name), scope, items)
         if not is_known or len(parts) > 2:
             # A field of a column: a.b, or of a table's column: a.b.c
@@ -667,6 +673,10 @@ class _Reader:
 
     def _items(self, qualifiers: list[str], scope: _Scope | None) -> list[_Item]:
         """Return the items that a name before a column refers to, of the nearest SELECT that has such items."""
+        return next(self._items_outward(qualifiers, scope), [])
+
+    def _items_outward(self, qualifiers: list[str], scope: _Scope | None) -> Iterator[list[_Item]]:
+        """Yield the items that a name before a column may refer to, of each SELECT that has such items."""
         while scope is not None and qualifiers:
             items = [item for item in scope.items if item.alias == qualifiers[-1]]
             if len(qualifiers) > 1:
@@ -674,9 +684,8 @@ class _Reader:
                 name = tuple(qualifiers[1:] if qualifiers[0] == default else qualifiers)
                 items = [item for item in items if not item.is_renamed and item.table in (name, None)]
             if items:
-                return items
+                yield items
             scope = scope.outer
-        return []
 
     def _fields_before(self, name: str, scope: _Scope | None, items: list[_Item]) -> _Owners:
         """Return the columns of a name whose fields databases prefer to a table further out of the same name."""
@@ -711,7 +720,7 @@ class _Reader:
                 return owners, True
             if name in self._hidden and (tables := [item for item in scope.items if item.table is not None]):
                 return [*owners, *((item, name) for item in tables)], True
-            rows = [item for item in scope.items if item.alias == key]
+            rows = [item for item in scope.items if item.alias == key and self._dialect not in _WITHOUT_ROWS]
             owners += [(item, ALL) for item in rows]
             is_known = is_known or bool(open_items or rows) or key in scope.aliases or name in scope.aliases
             scope = scope.outer
