@@ -67,9 +67,10 @@ def occur(rows, answer, policy):
         return False
     orders = permutations(range(width), len(rows[0])) if policy.columns == "any" else [range(len(rows[0]))]
     oracle = Oracle(answer, answer, policy)
-    stated = oracle.distinct(rows) if policy.duplicates == "ignore" else rows
+    as_set = oracle.distinct if policy.duplicates == "ignore" else list
+    stated = as_set(rows)
     return any(
-        oracle.matched(stated, [tuple(row[place] for place in order) for row in answer.rows]) == len(stated)
+        oracle.matched(stated, as_set(tuple(row[place] for place in order) for row in answer.rows)) == len(stated)
         for order in orders
     )
 
@@ -120,7 +121,7 @@ def expected_answers(draw):
     least = st.none() | st.integers(0, 4)
     stated = [
         ("rows", draw(st.tuples(least, least)), ""),
-        ("columns", draw(st.integers(1, 3) | st.permutations(names).map(tuple)), ""),
+        ("columns", draw(st.integers(1, 3) | st.lists(st.sampled_from(names), min_size=1, unique=True).map(tuple)), ""),
         ("contains", tuple(draw(st.lists(whole | some, min_size=1, max_size=2))), ""),
     ]
     for name, (_, limits) in zip(names, sorts, strict=True):
