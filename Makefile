@@ -86,8 +86,7 @@ test-engines: $(TEST)/.installed $(DBT)/.installed $(FAKESNOW)/.installed $(MLFL
 		tests/test_sql_engines.py tests/test_comparison_order.py tests/features/scale/test_spark.py tests/features/mlflow \
 		tests/features/sparql_endpoint/test_virtuoso.py \
 		$(patsubst %,tests/features/database_servers/test_%.py,clickhouse snowflake warehouses)
-	PATH="$$PATH:$(CURDIR)/$(DBT)/bin" $(TEST)/bin/python -m pytest -rs tests/features/dbt/test_real_dbt.py \
-		tests/test_walkthroughs.py -k "dbt"
+	PATH="$$PATH:$(CURDIR)/$(DBT)/bin" $(TEST)/bin/python -m pytest -rs tests/features/dbt/test_real_dbt.py
 
 test-oldest: $(OLDEST)/.installed compiled
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \

@@ -33,7 +33,7 @@ SETTINGS = """<yandex>
 <default_profile>default</default_profile><default_database>default</default_database>
 <mark_cache_size>100000000</mark_cache_size>
 </yandex>"""
-# The recipe of docs/sqlalchemy.md: `readonly = 1` lets nothing be changed, not even a setting.
+# The recipe of docs/reference/sql.md: `readonly = 1` lets nothing be changed, not even a setting.
 # Joins are those of standard SQL.
 USERS = """<yandex><quotas><default/></quotas>
 <profiles><default/>

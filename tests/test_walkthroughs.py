@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,6 @@ pytestmark = [
         "causes",
         "ci",
         "command_predictor",
-        "dbt",
         "duckdb",
         "evaluate",
         "excel",
@@ -71,15 +69,10 @@ def walkthroughs():
     pages = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     files = re.compile(FILE, STEP.flags)
     return [
-        pytest.param(text, id=name, marks=[*([pytest.mark.slow] * name.startswith("tutorials/")), needs_program(text)])
+        pytest.param(text, id=name, marks=[pytest.mark.slow] * name.startswith("tutorials/"))
         for name, text in pages.items()
         if files.search(text)
     ]
-
-
-def needs_program(page):
-    """The mark of a page that runs `dbt`, which `make test-engines` installs."""
-    return pytest.mark.skipif("&& dbt " in page and shutil.which("dbt") is None, reason="dbt is not installed")
 
 
 def significant(text):

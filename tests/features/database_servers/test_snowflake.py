@@ -1,4 +1,4 @@
-"""Snowflake by its own driver, on fakesnow: what docs/sqlalchemy.md says of it, as far as fakesnow shows it."""
+"""Snowflake by its own driver, on fakesnow: what docs/reference/sql.md says of it, as far as fakesnow shows it."""
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal

@@ -29,7 +29,7 @@ from pytest_queryeval.testing import EngineContract, open_engine
 
 pytestmark = pytest.mark.process
 
-DOCS = page_of("duckdb")
+DOCS = page_of("sql").partition("## DuckDB\n")[2].partition("\n## ")[0]
 CONCERTS = """
     create table concerts (id integer primary key, city varchar, price double);
     insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);

@@ -17,7 +17,7 @@ from suites import case, enter, problem
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.engines import ENGINES
 
-DOCS = page_of("http")
+DOCS = page_of("sql").partition("## SQL over HTTP\n")[2].partition("\n## ")[0]
 SCRIPT = """
 CREATE TABLE concert (id INTEGER, title TEXT, price REAL, seats INTEGER);
 INSERT INTO concert VALUES (1, 'Frühling', 12.5, 300), (2, 'It''s "over"', NULL, 40), (3, '{query} $.rows', 0.1, NULL),
