@@ -91,6 +91,8 @@ def import_spider(request: ImportRequest) -> Import:
 
     def adapt(record: Record) -> Record:
         name = record.text("db_id")
+        if not name and record.fields.get("query") == "":
+            raise RecordError("its line is empty")
         if database_names is not None and name not in database_names:
             raise RecordError(f"{TABLES} has no schema of the database '{one_line(name)}'")
         return record
