@@ -128,7 +128,7 @@ def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
 
 
 def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse):
-    page = page_of("stopping")
+    page = page_of("large-runs").partition("## Stop when decided")[2]
     settings = page.split("```yaml\n")[1].split("```")[0]
     numbers(400, wrong=40)
     write("queries/queryeval.yaml", f"kind: json\npredictor: app.py:predict\n{settings}")
