@@ -110,7 +110,7 @@ def test_every_key_of_the_policy_is_documented_with_its_default(name):
 
 @pytest.mark.parametrize("engine", ["rdf", "endpoint"])
 def test_every_setting_of_a_sparql_source_is_documented(engine):
-    text = page_of("sparql").partition(f": `{engine}`")[2].partition("\n###")[0]
+    text = page_of("sparql").partition(f": `{engine}`")[2].partition("\n## ")[0]
     settings = ENGINES[engine].settings
 
     assert [name for name in settings if f"`{name}`" not in text] == []

@@ -11,7 +11,6 @@ import pytest
 from http_services import serving
 from mlflow_service import TrackingService
 from otlp_collector import Collector
-from servers import rdflib_endpoint
 
 pytestmark = [
     pytest.mark.process,
@@ -31,7 +30,6 @@ pytestmark = [
         "page",
         "recording",
         "review",
-        "sparql_endpoint",
         "starter",
         "strength",
         "transfer",
@@ -55,7 +53,6 @@ def address(service):
 
 # What a page asks, by the variable that has its address.
 SERVERS = {
-    "GRAPH_URL": rdflib_endpoint,
     "MLFLOW_TRACKING_URI": lambda: address(TrackingService()),
     "OTEL_EXPORTER_OTLP_ENDPOINT": lambda: address(Collector()),
 }
@@ -128,7 +125,6 @@ def test_a_page_shows_what_its_commands_print(page, tmp_path, monkeypatch):
         for variable, server in SERVERS.items():
             if f"${{{variable}}}" in page:
                 monkeypatch.setenv(variable, servers.enter_context(server()))
-        monkeypatch.setenv("GRAPH_TOKEN", "0000")
         for step in STEP.finditer(page):
             if step["name"]:
                 (tmp_path / step["name"]).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What an endpoint is sent, and what its answers mean, by docs/endpoint-answers.md."""
+"""What an endpoint is sent, and what its answers mean, by the table in answers.md."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from pytest_queryeval.testing import open_engine
 
 pytestmark = pytest.mark.process
 
-PAGE = Path(__file__).parents[3] / "docs" / "endpoint-answers.md"
+PAGE = Path(__file__).parent / "answers.md"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
@@ -270,13 +270,13 @@ def test_answers_that_the_server_cut_and_says_so_are_none(hosts, headers, kind, 
     assert message in execution.error.message if kind else len(execution.answer.rows) == 2
 
 
-def test_the_page_has_forty_situations_of_all_profiles():
+def test_the_table_has_forty_situations_of_all_profiles():
     assert len(ROWS) >= 40
     assert {service.split(",")[0].lower() for service, *_ in ROWS} == {*PROFILES, "another"}
 
 
 @pytest.mark.parametrize(("service", "answer", "probe", "outcome", "count"), ROWS, ids=map(str, range(len(ROWS))))
-def test_the_outcome_of_an_answer_is_that_of_the_page(hosts, service, answer, probe, outcome, count):
+def test_the_outcome_of_an_answer_is_that_of_the_table(hosts, service, answer, probe, outcome, count):
     behaviour = behaves(service, answer)
     with FaultServer(unless_probed(behaviour) if probe == "answered" else behaviour) as server:
         profile = re.search(r"`profile: (\w+)`", service)
