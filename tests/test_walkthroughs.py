@@ -18,6 +18,7 @@ pytestmark = [
         "abstention",
         "audit",
         "causes",
+        "challenge",
         "ci",
         "command_predictor",
         "duckdb",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from challenged_pairs import answers_of, challenges_of, database, without_search
+from documentation import page as page_of
 from filled_databases import filled, seeded
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from pytest_queryeval import METRICS
 from pytest_queryeval.core.table import Policy, Table
 
 FILE = yaml.safe_load((Path(__file__).parent / "pairs.yaml").read_text(encoding="utf-8"))
-PAGE = (Path(__file__).parents[3] / "docs" / "challenge.md").read_text(encoding="utf-8")
+PAGE = page_of("strength")
 ONE_WAY = ("order-without-effect", "finer-order")  # a rule that lets a prediction sort more than gold
 POLICY = Policy(row_order="ignore")
 ENGINES = ("sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")))

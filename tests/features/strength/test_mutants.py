@@ -12,6 +12,7 @@ from zlib import crc32
 import pytest
 import sqlglot
 import yaml
+from documentation import page as page_of
 from filled_databases import filled, seeded
 from golden_files import compare_golden
 from hypothesis import given
@@ -27,7 +28,7 @@ from pytest_queryeval.features.strength import MAX_MUTANTS, MUTATORS
 
 FILE = yaml.safe_load((Path(__file__).parent / "mutants.yaml").read_text(encoding="utf-8"))
 SQL, SPARQL = FILE["sql"], FILE["sparql"]
-PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
+PAGE = page_of("strength")
 GOLDS_OF_SQL = [*SQL["golds"], *SQL["limited"]]
 WORD = re.compile(r"'[^']*'|\"[^\"]*\"|<[^<>\s]+>|[\w:]+|[^\s\w(),.]+")
 NO_GROUPS = "HAVING clause on a non-aggregate query"  # if GROUP BY is dropped
@@ -135,7 +136,7 @@ def test_all_mutants_of_sparql_are_as_they_were():
 
 
 def test_the_page_names_every_operator():
-    named = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## Operators")[2].partition("## Options")[0]))
+    named = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## Operators")[2].partition("## What next")[0]))
 
     assert {one.operator for gold in SQL["golds"] for one in of_sql(gold)} <= named
 

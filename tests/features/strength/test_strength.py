@@ -1,8 +1,6 @@
 """`queryeval strength`: planted weak cases are found, with what would pass, and no others."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from report_maker import report_of
@@ -12,7 +10,6 @@ from suites import write
 from pytest_queryeval.cli import main
 from pytest_queryeval.features.strength import MUTATORS, Mutant
 
-PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
 SCRIPT = """
 CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, country TEXT);
 INSERT INTO singer VALUES (1, 'Ann', 20, 'FR'), (2, 'Bob', 30, 'US'), (3, 'Cy', 30, 'FR'), (4, 'Di', 41, 'UK');
@@ -179,20 +176,6 @@ def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(strength, mo
     _, report = strength("  - {id: a, gold: SELECT 1, timeout: 0.05}\n")
 
     assert report["summary"]["operators"] == {"value": {"killed": 3, "equivalent": 0, "survivors": 0}}
-
-
-def test_the_example_of_the_page_is_what_the_command_prints(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    suite, script, output = (
-        re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
-        for language in ("yaml", "sql", "console")
-    )
-    write(suite, "suites/shop.queryeval.yaml")
-    write(script, "suites/shop.sql")
-
-    assert main(["strength", "suites"]) == 0
-
-    assert f"$ queryeval strength suites\n{capsys.readouterr().out}" == output
 
 
 FRIENDS = """

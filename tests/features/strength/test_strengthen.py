@@ -17,7 +17,6 @@ from suites import write
 
 from pytest_queryeval.cli import main
 
-PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
 MAX_ROWS, MAX_TRIPLES = 12, 50
 DDL = """
 CREATE TABLE concert (
@@ -379,20 +378,3 @@ def test_a_signal_ends_the_command_and_leaves_no_copy_of_a_database(working_fold
     assert message.endswith("queryeval: interrupted\n")
     assert "Traceback" not in message
     assert not list(temporary.iterdir())
-
-
-def test_the_example_of_the_page_about_graphs(capsys):
-    section = PAGE.partition("## Graphs that tell them apart")[2]
-    text, graph, output = (
-        re.search(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
-        for language in ("yaml", "turtle", "console")
-    )
-    write(text, "suites/firms.queryeval.yaml")
-    write(graph, "suites/firms.ttl")
-
-    assert main(["strength", "suites"]) == 0
-    assert main(["strengthen", "suites", "-o", "suites/variants"]) == 0
-
-    printed = capsys.readouterr().out.splitlines()
-    lines = [line for line in output.splitlines() if not line.startswith(("$", "…"))]
-    assert lines == [line for line in printed if line in lines]
