@@ -241,6 +241,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "answerable": Example(False, ANSWERED),
     "expect": Example({"rows": 9}),
+    "parametrize": Example(
+        {"year": [2023, 2024]}, ByKind({kind: {**WRONG[kind], "question": "{year}"} for kind in GOLDS})
+    ),
     "gold": Example(ByKind(GOLDS), ANSWERED),
     "gold_any": Example(
         ByKind({kind: [answers["gold"], answers["predicted"]] for kind, answers in WRONG.items()}),
