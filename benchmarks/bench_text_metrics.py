@@ -1,7 +1,7 @@
 """The text metrics on 3 x 1034 real predictions: how fast, and how often right.
 
 Needs QUERYEVAL_CONFORMANCE. Prints, per set, the CPU time of each metric with golds read for the first time and again, and
-the table of verdicts against execution that docs/reference/sql.md shows; then the CPU time of the features of all golds, whose
+the table of verdicts against execution that docs/developers/benchmarks.md shows; then the CPU time of the features of all golds, whose
 difficulty is known. With QUERYEVAL_SPIDER, a folder that holds the published
 `evaluation.py` and `process_sql.py`, also their time on the same pairs.
 """
