@@ -1,4 +1,4 @@
-"""The generated pages of the documentation: keys, metrics, options, commands."""
+"""The generated pages of the documentation: keys, options, commands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from pytest_queryeval.core.gates import GATE_RULES
 from pytest_queryeval.core.shapes import SettingValidator, Shape, shape_of
 from pytest_queryeval.documents.values import Reader
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.plugin.options import JUNIT_SETTINGS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
@@ -26,14 +24,14 @@ from pytest_queryeval.suites.metric_keys import gate_keys
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12
 OF_SOURCES = "`version` may name the state of the data."
-OF_PREDICTORS = "Beside it stand the [settings of calls](../how-to/system.md#calls-retries-trials)."
+OF_PREDICTORS = "Next to it are the [settings of calls](../how-to/system.md#calls-retries-trials)."
 TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "null": ""}
 
 
 def write_reference(folder: Path) -> None:
     """Write all pages into `folder`, which is made."""
     folder.mkdir(exist_ok=True)
-    for name, page in {"keys": keys(), "metrics": metrics(), "options": options(), "commands": commands()}.items():
+    for name, page in {"keys": keys(), "options": options(), "commands": commands()}.items():
         (folder / f"{name}.md").write_text(page, encoding="utf-8")
 
 
@@ -51,17 +49,17 @@ def keys() -> str:
     )
     parts = [
         (
-            "# All keys\n\nGenerated from the definitions by which suites are read, as are the [schemas for "
-            "editors](../editors.md); [suites.md](../reference/suites.md) explains them, and how levels are combined."
+            "# All keys\n\nFor everybody who writes suites: each key and setting, with its values. "
+            "[Suites](../reference/suites.md) says how files and levels work together."
         ),
         _table(("key", "where", "value", "meaning", "inheritance"), rows),
-        "## `compare`\n\n[equality.md](../background/equality.md) explains them.",
+        "## `compare`\n\n[Equality](../background/equality.md) explains them.",
         _described_keys(
             {name: key.read for name, key in COMPARE.items()}, {name: key.description for name, key in COMPARE.items()}
         ),
-        "## `gates`\n\n[suites.md](../reference/suites.md#gates) explains them.",
+        "## `gates`\n\n[Gates](../reference/suites.md#gates) explains them.",
         *_gates(),
-        "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",
+        "## `cases` in a table\n\n[Test set](../how-to/test-set.md) explains them.",
         _described_keys(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS),
     ]
     for title, registry, also in (("Source", ENGINES, OF_SOURCES), ("Predictor", PREDICTORS, OF_PREDICTORS)):
@@ -131,36 +129,12 @@ def _values(shape: Shape) -> str:
     return "any value"
 
 
-def metrics() -> str:
-    """Return the page of all metrics: the docstring of each, and the facts that suites need."""
-    parts = [
-        "# All metrics\n\nGenerated from the metrics themselves; [metrics.md](../reference/metrics.md) compares them.\n"
-    ]
-    for name in METRICS.names():
-        metric = METRICS[name]
-        kinds = [kind for kind in KINDS.names() if metric.applies_to(kind, KINDS[kind].answer_type)]
-        highest = "any number" if metric.max_score is None else f"{metric.max_score:g}"
-        facts = [f"- kinds: {', '.join(kinds)}", f"- highest score: {highest}; {metric.better} is better"]
-        if metric.options:
-            facts.append(f"- options: {', '.join(f'`{option}`' for option in sorted(metric.options))}")
-        if metric.extra:
-            facts.append(f"- extra: `{metric.extra}`")
-        parts.append(f"## `{name}`\n\n{_prose(metric.function)}\n\n" + "\n".join(facts) + "\n")
-    return "\n".join(parts)
-
-
-def _prose(function: object) -> str:
-    """Return the docstring without its doctests, which become blocks of code."""
-    blocks = (inspect.getdoc(function) or "").split("\n\n")
-    return "\n\n".join(f"```pycon\n{block}\n```" if block.startswith(">>>") else block for block in blocks)
-
-
 def options() -> str:
     """Return the page of all options of runs, from the declarations by which both commands read them."""
     introduction = (
-        "# Options of runs\n\nGenerated from the declarations by which `pytest` and "
-        "[`queryeval evaluate`](../how-to/large-runs.md) read them. Settings are those of `pytest.ini`, or of "
-        "`[tool.pytest.ini_options]` in `pyproject.toml`; they hold where the option is not given."
+        "# Options of runs\n\nFor everybody who runs suites with `pytest` or "
+        "[`queryeval evaluate`](../how-to/large-runs.md). Settings are those of `pytest.ini`, or of "
+        "`[tool.pytest.ini_options]` in `pyproject.toml`. If an option is given, it replaces the setting."
     )
     header = ("`pytest`", "setting of `pytest`", "`queryeval evaluate`", "meaning")
     rows = [*map(_option_row, OPTIONS), *(("", f"`{name}`", "", text) for name, (_, text) in JUNIT_SETTINGS.items())]
@@ -179,7 +153,7 @@ def _option_row(option: Option) -> tuple[str, ...]:
 
 def commands() -> str:
     """Return the page of the console script's commands: the help of each."""
-    parts = ["# Commands\n"]
+    parts = ["# Commands\n\nFor everybody who works in a terminal: the help of each command.\n"]
     for arguments in ([], *([name] for name in cli.COMMANDS)):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):

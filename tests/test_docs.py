@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
 from documentation import page as page_of
 from editor_schemas import schema
 
+from pytest_queryeval import score_pairs
 from pytest_queryeval.cli import COMMANDS, main
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.groups import GROUPS
@@ -80,15 +82,49 @@ def test_every_key_of_gates_is_documented(key):
     assert re.search(rf"\b{key}:", section)
 
 
-def test_every_metric_is_documented_with_formula_and_empty_case():
-    documented = rows("metrics")
+def cards():
+    """What the page of metrics has below each heading, by the heading."""
+    return dict(re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGES["metrics"], re.MULTILINE))
 
-    assert [name for name in METRICS.names() if name not in documented or not all(documented[name])] == []
+
+def test_every_metric_has_a_card_or_a_row_with_formula_and_empty_case():
+    described = {name for names in cards() for name in names.split(", ")}
+    tabulated = PAGES["metrics"].partition("\n## Metrics and ")[0]
+    described |= {name for names, _ in ROW.findall(tabulated) for name in re.findall(r"\w+", names)}
+
+    assert described & {*METRICS.names()} == {*METRICS.names()}
+    for text in cards().values():
+        assert re.findall(r"^- (Formula|Example|Not for|Empty)\b", text, re.MULTILINE)[:1] == ["Formula"]
+        assert all(f"\n- {part}" in text for part in ("Example", "Not for: ", "Empty: "))
 
 
 def test_no_metric_is_documented_that_does_not_exist():
     for name in rows("metrics"):
         assert name in METRICS
+
+
+def examples_of_metrics():
+    """The examples of cards that show gold and predicted as rows, queries or JSON, with the score."""
+    for names, text in cards().items():
+        for of, gold, pairs in re.findall(
+            r"^- Example(?: of `(.+?)`)?: gold `([^`]+)`:((?: .+\n)+)", text, re.MULTILINE
+        ):
+            for predicted, score in re.findall(r"`([^`]+)`\s([\d.]*\d)", pairs):
+                yield of or names.partition(",")[0], gold, predicted, float(score)
+
+
+@pytest.mark.parametrize(("metric", "gold", "predicted", "score"), [*examples_of_metrics()])
+def test_an_example_of_a_metric_has_its_score(metric, gold, predicted, score):
+    def read(text):
+        if not text.startswith("["):
+            return yaml.safe_load(text)
+        rows = yaml.safe_load(f"[{text}]")
+        return {"columns": [f"c{place}" for place in range(len(rows[0]))], "rows": rows}
+
+    kind = "json" if gold.startswith("{") else "sql"
+    (pair,) = score_pairs([(read(gold), read(predicted))], kind=kind, metrics=[metric])
+
+    assert pair.scores == {metric: pytest.approx(score, abs=0.0005)}
 
 
 @pytest.mark.parametrize("name", COMPARE)
