@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.core.errors import SuiteError
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("duckdb")]
 
@@ -110,3 +111,12 @@ def test_other_thresholds_leave_the_one_of_scopes(folder):
     (_, _, case), *_ = scored(folder, suite, ["SELECT tenant_id AS id FROM orders"])
 
     assert (case["outcome"], [violation["metric"] for violation in case["violations"]]) == ("failed", ["in_scope"])
+
+
+def test_a_scope_that_no_query_can_keep_is_refused(tmp_path):
+    where = "scope: {columns: {orders: [id]}, where: {orders: {tenant_id: 7}}}"
+    path = tmp_path / "s.queryeval.yaml"
+    path.write_text(f"kind: sql\nsource: a.db\n{where}\ncases: [{{id: a, gold: SELECT 1}}]\n", encoding="utf-8")
+
+    with pytest.raises(SuiteError, match=r"`columns` excludes: write \{orders: \[id, tenant_id\]\}"):
+        load_cases(path)

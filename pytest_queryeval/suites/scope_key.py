@@ -93,4 +93,16 @@ def read_scope(node: Node) -> Scope:
     values = known_entries(node, _READERS)
     if not values:
         raise node.problem("`scope` allows everything: state `tables`, `columns`, `deny` or `where`, or remove it")
+    for table, conditions in values.get("where", {}).items():
+        listed = values.get("columns", {}).get(table, conditions)
+        for column in conditions:
+            if _bare(column) not in map(_bare, listed):
+                raise node.problem(
+                    f"no query can be in scope: `where` demands {table}.{column}, which `columns` excludes: "
+                    f"write {{{table}: [{', '.join([*listed, column])}]}}"
+                )
     return Scope(**values)
+
+
+def _bare(name: str) -> str:
+    return name.strip('"`').casefold()
