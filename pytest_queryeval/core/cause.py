@@ -47,6 +47,7 @@ CauseLabel: TypeAlias = Literal[
     "wrong-form",
     "hard-coded",
     "empty-pattern",
+    "union-columns",
     "missing-member",
     "extra-member",
     "wrong-type",

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.cause import CausingEdit, SharedPatterns
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.features.causes import without_common
+from pytest_queryeval.languages.sparql.source_terms import local_name, words
 from pytest_queryeval.languages.sparql.tree import (
     COUNTING,
     Bind,
@@ -23,6 +24,7 @@ from pytest_queryeval.languages.sparql.tree import (
     Item,
     Node,
     Select,
+    SortKey,
     Triple,
     Union,
     Writer,
@@ -38,8 +40,9 @@ from pytest_queryeval.languages.sparql.tree import (
 from pytest_queryeval.text.formatting import one_line
 
 MAX_CHANGE = 180  # characters of each side
-SAME_NAME = 4  # as many common roles
 MAX_VARIABLES = 40  # that are compared with each other
+MAX_IMPROVED = 12  # variables whose names are exchanged to match more triples
+SAME_NAME = 4  # triples count 9, turned ones 3
 NODE = "?/"  # the names of variables in place of blank nodes, which no variable of a query can have
 SEARCHED = "patterns that find it"
 MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
@@ -195,6 +198,8 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
     predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
     trees = (predicted, gold) if by_columns else (replace(predicted, items=()), replace(gold, items=()))
     names = _names_by_role(*trees, predicted_names[:MAX_VARIABLES], gold_names[:MAX_VARIABLES])
+    if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
+        names = _improved(names, *trees, predicted_names, gold_names)
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
     names |= {name: name for name in free_names if not name.startswith(NODE)}
     used_names = {*predicted_names, *names.values()}
@@ -216,12 +221,11 @@ def _names_by_role(
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
         roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
-        best, pair = 0, ("", "")
+        best, pair = 0.0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
             for predicted_name in (name for name in predicted_names if name not in same_names):
                 common_roles = roles[predicted_name] & gold_roles[gold_name]
-                has_same_name = predicted_name == gold_name and not gold_name.startswith(NODE)
-                score = common_roles.total() + SAME_NAME * has_same_name
+                score = common_roles.total() + 0.5 * (predicted_name == gold_name)
                 least = 2 if gold_name.startswith(NODE) and not predicted_name.startswith(NODE) else 0
                 if score > best and score >= least:
                     best, pair = score, (gold_name, predicted_name)
@@ -231,9 +235,78 @@ def _names_by_role(
     return names
 
 
+def _improved(
+    names: dict[str, str], predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
+) -> dict[str, str]:
+    """Return names with which more triples are equal, by exchanging two names at a time.
+
+    Two variables that have the same names in both queries keep them where one triple between them is turned round.
+    """
+    facts, gold_uses = _facts(_uses(predicted), {}), _uses(gold)
+
+    def score(candidate: Mapping[str, str]) -> int:
+        same_names = sum(gold_name == name for gold_name, name in candidate.items() if not name.startswith(NODE))
+        return (facts & _facts(gold_uses, candidate)).total() + SAME_NAME * same_names
+
+    best = score(names)
+    for gold_name in gold_names:
+        for predicted_name in predicted_names:
+            owner = next((name for name, value in names.items() if value == predicted_name), None)
+            if owner == gold_name:
+                continue
+            candidate = {**names, gold_name: predicted_name}
+            if owner is not None:
+                del candidate[owner]
+                if gold_name in names:
+                    candidate[owner] = names[gold_name]
+            if (candidate_score := score(candidate)) > best:
+                best, names = candidate_score, candidate
+    return names
+
+
+def classes(tree: Node) -> defaultdict[str, list[str]]:
+    """Return the classes of each variable, by `a` alone or with rdfs:subClassOf*."""
+    triples = [node for node in walk(tree) if isinstance(node, Triple)]
+    classes_above = defaultdict[str, list[str]](list)
+    for triple in triples:
+        if _CLASS_PATH[2] in triple.path:
+            classes_above[triple.subject].append(triple.object)
+    classes_of = defaultdict[str, list[str]](list)
+    for triple in triples:
+        if triple.path[0] == "a":
+            names = classes_above.get(triple.object, ()) if is_variable(triple.object) else [triple.object]
+            classes_of[triple.subject] += names
+    return classes_of
+
+
+def _uses(tree: Select) -> list[tuple[str, ...]]:
+    """Return, for each part of a query that names variables, its type and its terms.
+
+    Parts are triples, filters, BINDs, columns, keys and classes. A column that is a key of GROUP BY is listed once.
+    """
+    nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
+    columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item))
+    of_classes = (("class", name, of_class) for name, of_name in classes(tree).items() for of_class in of_name)
+    others = ((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))
+    return [*columns, *others, *of_classes]
+
+
+def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
+    """Count the uses of variables: whole ones most, then triples turned round, and those without one of their ends."""
+    facts: Counter[tuple[str, ...]] = Counter()
+    for use in uses:
+        kind, *use_terms = fact = tuple(names.get(term, term) for term in use)
+        facts[fact] += 6 if kind == Item.__name__ else 4
+        if kind == Triple.__name__:
+            subject, *path, object_ = use_terms
+            facts["in any direction", *path, *sorted((subject, object_))] += 3
+            facts.update((("subject", subject, *path), ("object", *path, object_)))
+    return facts
+
+
 def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
     """Return how each variable is used; `names` are those of variables that are aligned already, `?` of all others."""
-    roles = defaultdict[str, Counter[tuple[str, ...]]](Counter)
+    roles = _class_roles(tree)
 
     def name(term: str) -> str:
         return names.get(term, "?") if is_variable(term) else term
@@ -255,6 +328,16 @@ def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[t
         kind = "alias" if item.alias else "column"
         roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
         roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
+    return roles
+
+
+def _class_roles(tree: Select) -> defaultdict[str, Counter[tuple[str, ...]]]:
+    """Return the classes of each variable, with the words of their names."""
+    roles: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for variable, names in classes(tree).items():
+        for name in names:
+            roles[variable].update(("class word", word) for word in words(local_name(name)))
+            roles[variable]["class", name] += 2
     return roles
 
 

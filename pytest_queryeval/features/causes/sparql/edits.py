@@ -18,6 +18,7 @@ from pytest_queryeval.features.causes import Edits, FailedQuery
 from pytest_queryeval.features.causes.sparql.alignment import (
     MAX_CHANGE,
     Lines,
+    classes,
     hard_coded_edit,
     normal,
     readable,
@@ -28,8 +29,9 @@ from pytest_queryeval.features.causes.sparql.changes import Step, defects
 from pytest_queryeval.features.causes.sparql.differences import Differences
 from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
 from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query, with_prefixes
-from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm, unknown_in
+from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm, are_alike, unknown_in
 from pytest_queryeval.languages.sparql.tree import (
+    Data,
     Element,
     Expr,
     Filter,
@@ -38,6 +40,7 @@ from pytest_queryeval.languages.sparql.tree import (
     Node,
     Select,
     Triple,
+    Union,
     Writer,
     changed,
     is_variable,
@@ -203,6 +206,33 @@ class SparqlEdits:
                 change = f"nothing matches {' . '.join(map(self._lines.line, empty))}"
         return CausingEdit(label="empty-pattern", clause="WHERE", change=change)
 
+    def union_columns(self, answer: Table, gold: Table) -> Cause | None:
+        """Return the cause of a query that puts values of several columns of gold into one, by UNION or VALUES.
+
+        A column of gold is in there if half of its values are, or if an arm of UNION has a class like its own.
+        """
+        unions = [node for node in walk(self._tree) if isinstance(node, Union) and node.arms[1:]]
+        if not unions and not any(isinstance(node, Data) for node in walk(self._tree)):
+            return None
+        gold_classes = classes(self._gold)
+        columns = [
+            ({row[place] for row in gold.rows} - {None}, gold_classes[item.variable])
+            for place, item in enumerate(self._gold.items)
+        ]
+        for place, column in enumerate(answer.columns):
+            values = {row[place] for row in answer.rows}
+            arms = [classes(arm)[f"?{column}"] for union in unions for arm in union.arms]
+            joined: list[int] = []
+            for number, (cells, names) in enumerate(columns):
+                is_apart = all(cells.isdisjoint(columns[other][0]) for other in joined)
+                is_like = any(are_alike(name, gold_name) for arm in arms for name in arm for gold_name in names)
+                if cells and is_apart and (is_like or 2 * len(cells & values) >= len(cells)):
+                    joined.append(number)
+            if len(joined) > 1:
+                change = f"?{column} → {' '.join(f'?{gold.columns[number]}' for number in joined)}"
+                return Cause(edits=(CausingEdit(label="union-columns", clause="SELECT", change=change),))
+        return None
+
     def _of_clauses(self, *clauses: str) -> list[CausingEdit]:
         """Return of each of these clauses the largest edit."""
         last_edits = {edit.clause: edit for edit in self.edits}
@@ -226,7 +256,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     """Return the edits that lead from a predicted query to gold; raise `SourceError`.
 
     Unknown terms that are like those of gold are replaced before all others. The fallback is a hard-coded answer, why
-    predicted finds nothing, else what the patterns of both queries share.
+    predicted finds nothing, columns joined by UNION, else what the patterns of both queries share.
     """
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
     policy = case.settings.policy
@@ -252,7 +282,9 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         return Edits([edits] if edits else [], in_other_words=other_words, repairs=sparql_repairs(failed_query))
     if edits is None:
         return Edits(in_other_words=other_words)
-    gold_table = gold.answer if isinstance(gold.answer, Table) else None
+    predicted_table, gold_table = (
+        side.answer if isinstance(side.answer, Table) else None for side in (predicted, gold)
+    )
     cause = None if gold_table is None else edits.hard_coded(gold_table)
     cells = [] if gold_table is None else [cell for row in gold_table.rows for cell in row]
     is_by_chance = len(cells) == 1 and not isinstance(cells[0], IRI)  # an edit may hit a single number, text or boolean
@@ -264,6 +296,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
             changes = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in required]
             empty = empty_patterns(edits.predicted, unknown, source_terms) if source_terms is not None else []
             found = edits.why_nothing(changes, empty)
+        if found is None and predicted_table is not None and gold_table is not None:
+            found = edits.union_columns(predicted_table, gold_table)
         if found is not None or (shared := edits.shared_patterns) is None:
             return found
         return replace(shared, unknown_terms=tuple(term.text for term in unknown_terms))
