@@ -15,6 +15,7 @@ from editor_schemas import schema
 from pytest_queryeval import score_pairs
 from pytest_queryeval.cli import COMMANDS, main
 from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.core.errors import CHECK_RULES
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import FailureKind, Outcome
 from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Policy
@@ -155,6 +156,16 @@ def test_every_outcome_and_failure_and_the_exit_statuses_of_every_command_are_do
     named = re.findall(r"^\| `?(\w+)`? \|", PAGES["outcomes"], re.MULTILINE)
 
     assert {*get_args(Outcome), *get_args(FailureKind), *COMMANDS} <= set(named)
+
+
+def test_every_rule_of_check_is_documented_under_its_level():
+    errors, warnings = page_of("golds").partition("\n## Errors\n")[2].split("\n## Warnings\n")
+    documented = [
+        dict.fromkeys(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE), level)
+        for level, section in (("error", errors), ("warning", warnings))
+    ]
+
+    assert documented[0] | documented[1] == CHECK_RULES
 
 
 def test_the_generated_page_has_every_key_and_every_setting_in_tables_that_are_whole(monkeypatch):

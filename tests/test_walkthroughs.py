@@ -19,6 +19,7 @@ pytestmark = [
         "audit",
         "causes",
         "challenge",
+        "check",
         "ci",
         "command_predictor",
         "duckdb",
