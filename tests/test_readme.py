@@ -151,13 +151,6 @@ def test_no_thresholds_let_a_query_pass_that_returns_every_number(start, thresho
     assert case["outcome"] == "failed"
 
 
-@pytest.mark.parametrize("snippet", blocks("yaml", "# the suite file\n"))
-def test_snippets_of_suite_files_can_be_read(start, snippet):
-    (start / SUITE).write_text(f"kind: sql\nsource: concerts.db\n{snippet}cases:\n{CASES}", encoding="utf-8")
-
-    assert len(load_cases(SUITE)) == 2
-
-
 def test_the_metric_of_ones_own_can_be_named(start):
     metrics = [*blocks("python", "from pytest_queryeval import METRICS"), *blocks("python", "import math\n")]
     (start / "conftest.py").write_text("\n".join(metrics), encoding="utf-8")
@@ -232,7 +225,7 @@ def test_the_suites_that_need_no_database_pass(tmp_path, name):
 @pytest.mark.feature("sparql_endpoint")
 def test_the_sparql_suite_passes_and_its_sources_are_read(tmp_path, monkeypatch):
     (suite,) = blocks("yaml", "# building.queryeval.yaml")
-    (sources,) = blocks("yaml", "# beside it")
+    (sources,) = blocks("yaml", "# sources\n")
     monkeypatch.setenv("GRAPH_TOKEN", "0000")
     (tmp_path / "building.queryeval.yaml").write_text(f"{sources}{suite}", encoding="utf-8")
     (tmp_path / "building.ttl").write_text(
