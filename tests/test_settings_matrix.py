@@ -163,7 +163,7 @@ def options() -> dict[str, Example]:
     values |= {"embedding_model": "another", "iterations": 3, "by_dataset": True, "macro": "terms"}
     examples = {}
     for owner in (*METRICS.available(), *KINDS.available()):
-        names = METRICS[owner].options if owner in METRICS else KINDS[owner].options
+        names = sorted(METRICS[owner].options if owner in METRICS else KINDS[owner].options)
         for name in names:
             scene = {
                 "iterations": (ByKind(RIGHT), TIMED),
