@@ -31,7 +31,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "example_suite"
 WIDTH = 1000  # of a picture, in pixels, where nothing else is said
-WIDE, NARROW = 1400, 500
+WIDE = 1400
 COLOURS = 160
 SECONDS = 180  # until a program has to be done
 CASE = "sql/trips.queryeval.yaml::income-per-plan"
@@ -144,14 +144,12 @@ def draw_pages(folder: Path) -> None:
     shop = folder / "shop.html"
     with browser(folder) as light:
         light.open(shop, height=900, width=WIDE).save("report")
-        light.open(shop, height=1200, width=NARROW).save("report-narrow")
         light.open(shop, height=900, width=WIDE).at("#charts").save("charts")
         light.open(page, height=960, fragment=case).save("case-light")
         light.open(folder / "compared.html", height=760).save("baseline")
         light.open(folder / "systems.html", height=700).save("compare")
         light.open(folder / "history.html", height=960, width=WIDE).save("history")
     with browser(folder, dark=True) as dark:
-        dark.open(shop, height=900, width=WIDE).save("report-dark")
         dark.open(page, height=960, fragment=case).save("case-dark")
 
 
@@ -168,9 +166,6 @@ def draw_review(folder: Path) -> None:
         url = next(match[0] for line in server.stderr if (match := re.search(r"http://\S+", line)))
         with browser(folder) as light:
             light.review(url, height=900, width=WIDE).save("review")
-            light.review(url, height=1000, width=NARROW).save("review-narrow")
-        with browser(folder, dark=True) as dark:
-            dark.review(url, height=900, width=WIDE).save("review-dark")
         server.terminate()
 
 
