@@ -387,10 +387,10 @@ def cautions(report: Report) -> Iterator[Sentence]:
         accidents += [case["nodeid"]] if is_accidental(case) else []
     verb = "depends" if len(ties) == 1 else "depend"
     for names, text in (
-        (empty_golds, f"{pluralize(len(empty_golds), 'gold')} without rows, so any empty answer passes"),
+        (empty_golds, f"{pluralize(len(empty_golds), 'gold answer')} without rows, which any empty answer equals"),
         (
             ties,
-            f"{pluralize(len(ties), 'right answer')} {verb} on what gold leaves open, which a wrong query may hit",
+            f"{pluralize(len(ties), 'right answer')} {verb} on a choice that the gold query leaves open",
         ),
         (
             accidents,

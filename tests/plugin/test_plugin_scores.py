@@ -52,7 +52,9 @@ def test_empty_gold_warns_unless_that_is_meant_and_filters_make_it_an_error_of_i
     refused = run_and_parse("-W", "error::pytest_queryeval.QueryEvalWarning", "a.queryeval.yaml")
 
     run.result.assert_outcomes(passed=3, warnings=2)
-    run.result.stdout.fnmatch_lines(["*QueryEvalWarning: the gold answer has no rows*", "*golds without rows*::empty*"])
+    run.result.stdout.fnmatch_lines(
+        ["*QueryEvalWarning: the gold answer has no rows*", "*gold answer without rows*::empty*"]
+    )
     run.result.stdout.fnmatch_lines(["*QueryEvalWarning: the gold answer has no rows*: move the case to YAML: *"])
     assert run.case("empty")["details"]["empty_gold"] is True
     assert "empty_gold" not in run.case("meant")["details"]
