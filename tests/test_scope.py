@@ -28,6 +28,11 @@ QUERIES = {
     "SELECT count(*) FROM orders": None,
     "WITH salaries AS (SELECT id FROM orders) SELECT id FROM salaries": None,
     "SELECT tenant_id FROM orders": "orders.tenant_id (line 1, column 8)",
+    "WITH a AS (SELECT tenant_id AS id FROM orders) SELECT id FROM a": "orders.tenant_id (line 1, column 19)",
+    "WITH orders AS (SELECT id, tenant_id FROM main.orders) SELECT count(*) FROM orders": "orders.tenant_id (line 1",
+    "WITH a(i, t) AS (SELECT 1, tenant_id FROM orders UNION ALL SELECT 2, t FROM a WHERE i > 1) SELECT i FROM a": (
+        "orders.tenant_id (line 1, column 28)"
+    ),
     "SELECT o.id FROM orders o JOIN orders p USING (tenant_id)": "orders.tenant_id (line 1, column 48)",
     "SELECT id FROM mine": "orders.tenant_id (line 1, column 16, through the view mine)",
     "SELECT 1 FROM all_of_them": "salaries (line 1, column 15, through the view all_of_them)",
@@ -102,7 +107,10 @@ def test_what_cannot_be_resolved_is_an_error_if_it_ran(folder):
 def test_a_view_that_is_listed_is_a_table(folder):
     suite = "source: {sqlite: a.db}" + SUITE.replace("tables: [orders]", "tables: [mine]")
 
-    assert [score for score, *_ in scored(folder, suite, ["SELECT id FROM mine"])] == [1.0]
+    inside = ["SELECT id FROM mine", "SELECT count(*) FROM mine", "WITH a AS (SELECT id FROM mine) SELECT id FROM a"]
+    outside = ["SELECT id FROM orders", "WITH mine AS (SELECT tenant_id AS id FROM orders) SELECT id FROM mine"]
+
+    assert [score for score, *_ in scored(folder, suite, inside + outside)] == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_other_thresholds_leave_the_one_of_scopes(folder):

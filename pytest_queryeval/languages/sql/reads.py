@@ -70,6 +70,8 @@ class Reads(NamedTuple):
     """Names of columns that no table is known to have."""
     is_whole: bool = True
     """Whether the text could be parsed."""
+    expanded: frozenset[str] = frozenset()
+    """The views and the queries of WITH that stand for what they read, by their names without a schema."""
 
 
 class Views(NamedTuple):
@@ -174,7 +176,7 @@ def what_is_read(
                 reader.add("function", (name,), place=_place(text, token.start))
     found = (reader.reads, reader.problems, reader.unknown)
     reads, problems, unknown = (tuple(dict.fromkeys(parts)) for parts in found)
-    return Reads(reads, problems, unknown)  # type: ignore[arg-type]  # of the types that they had
+    return Reads(reads, problems, unknown, expanded=frozenset(reader.expanded))  # type: ignore[arg-type]  # as they were
 
 
 def _place(text: str, start: int) -> str:
@@ -233,6 +235,7 @@ class _Reader:
         self.reads: list[Read] = []
         self.problems: list[str] = []
         self.unknown: list[str] = []
+        self.expanded: set[str] = set()
         self._text = text
         self._dialect = dialect
         self._tables = schema.tables
@@ -498,6 +501,7 @@ class _Reader:
     def _expand(self, name: TableName, place: str) -> None:
         """Read the query of a view."""
         query = self._views.queries[name]
+        self.expanded.add(name[-1])
         if query is None:
             self._problem(f"the definition of the view {'.'.join(name)} cannot be read")
         elif name not in (view for view, _ in self._open_views):
@@ -510,6 +514,7 @@ class _Reader:
         key = id(query.node)
         if key not in self._outputs:
             self._outputs[key] = None
+            self.expanded.add(self._key(query.node.args["alias"].this, is_table=True))
             names = [folded(name) for name in query.node.alias_column_names]
             body = query.node.this
             operation = body.unnest() if isinstance(body, exp.Subquery) else body
@@ -789,11 +794,13 @@ class _Reader:
                 continue
             for column, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
                 constant = _constant(other)
-                if constant is None or not isinstance(column, exp.Column) or len(column.parts) > 2:
+                if constant is None or not isinstance(column, exp.Column) or self._prefers_alias(column, scope):
                     continue
-                if self._prefers_alias(column, scope):
-                    continue
-                owners, _ = self._resolved(column, _Scope(None, scope.items))
+                here = _Scope(None, scope.items)
+                owners, _ = self._resolved(column, here)
+                if len(column.parts) > 2:  # of a schema's table; a field of a column is another value
+                    of = [self._key(part, is_table=True) for part in column.parts[:-1]]
+                    owners = owners if owners == self._find_in(self._items(of, here), folded(column.name))[0] else []
                 if len(owners) == 1:
                     item, name = owners[0]
                     filters.setdefault(id(item), set()).add((name, *constant))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -213,22 +213,20 @@ def scope_breaches(
 
 
 def with_record(reads: Reads, record: Sequence[Recorded], views: Views, rules: ScopeRules, query: str) -> Reads:
-    """Return what a query reads by what the database recorded; tables, USING and NATURAL are those of its text."""
-    inner: defaultdict[str, list[Recorded]] = defaultdict(list)
-    for entry in record:
-        inner[folded(entry.view)].append(entry)
-    names = {name[-1] for name in views.queries} | {*inner}
-    reached, found = {""}, [""]
-    columns: dict[Column, None] = {}
-    while found:
-        for entry in inner[found.pop()]:
-            name = folded(entry.table[-1])
-            is_expanded = name in names and not rules.lists(entry.table)
-            if not is_expanded and (entry.column or not reads.is_whole):
-                columns[folded_name(entry.table), folded(entry.column)] = None
-            if is_expanded and name not in reached:
-                reached.add(name)
-                found.append(name)
+    """Return what a query reads by what the database recorded; tables, USING and NATURAL are those of its text.
+
+    What it records in the definition of a view that is listed does not count, unless the text has a query of the same
+    name: to SQLite, queries of WITH are views.
+    """
+    names = {folded(name[-1]) for name in views.queries}
+    hides = any(map(rules.lists, views.queries))
+    counted = [entry for entry in record if not hides or not entry.view or folded(entry.view) in reads.expanded]
+    columns = dict.fromkeys(
+        (folded_name(entry.table), folded(entry.column))
+        for entry in counted
+        if (folded(entry.table[-1]) not in names or rules.lists(folded_name(entry.table)))
+        and (entry.column or not reads.is_whole)
+    )
     kept, seen = [], set()
     for read in reads.reads:
         key = read.table, folded(read.column)
@@ -240,8 +238,9 @@ def with_record(reads: Reads, record: Sequence[Recorded], views: Views, rules: S
         for table, column in columns
         if (table, column) not in seen
     ]
-    is_open = rules.scope.where or _JOINS_COLUMNS.search(query)
-    return Reads((*kept, *added), reads.problems if is_open or reads.is_whole else (), (), reads.is_whole)
+    is_open = rules.scope.where or _JOINS_COLUMNS.search(query) or len(counted) < len(record)
+    problems = reads.problems if is_open or reads.is_whole else ()
+    return reads._replace(reads=(*kept, *added), problems=problems, unknown=())
 
 
 def folded_name(table: TableName) -> TableName:
@@ -264,8 +263,8 @@ def is_same(constant: Constant, text: str, is_text: bool) -> bool:
     if isinstance(constant, str) or is_text:
         return text == str(constant)
     try:
-        return float(text) == constant
-    except ValueError:
+        return Decimal(text) == Decimal(str(constant))
+    except InvalidOperation:
         return False
 
 
