@@ -43,7 +43,7 @@ def test_what_states_no_answer_or_two_is_refused(lines, said):
 
 def test_a_case_needs_a_gold():
     assert problems(HEAD + "  - {id: a, predicted: y}\n") == [
-        "s.queryeval.yaml:5: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`"
+        "s.queryeval.yaml:5: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`, or `expect`"
     ]
 
 

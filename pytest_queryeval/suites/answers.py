@@ -93,7 +93,8 @@ def read_golds(case: Node, kind: Kind, *, criteria: Collection[Criterion]) -> tu
     if form is None:
         if isinstance(case.file, TableFile):
             raise case.problem("no gold: fill the cell of `gold` or `gold_file`")
-        raise case.problem("no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`")
+        expected = ", or `expect`" if kind.has_queries else ""
+        raise case.problem(f"no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`{expected}")
     node = case_entries[form]
     if form == "gold_any":
         if not items(node):

@@ -150,7 +150,9 @@ class CaseReader:
         """Return by what an answer to a case is judged; by its gold if nothing else is stated."""
         name = values.get("kind", self.shared.get("kind"))
         uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
-        expects = uses_expect and expects_anything({**self.shared.get(EXPECT, {}), **values.get(EXPECT, {})})
+        is_unread = EXPECT in entries(node) and EXPECT not in values  # its problem is reported
+        stated = {**self.shared.get(EXPECT, {}), **values.get(EXPECT, {})}
+        expects = uses_expect and (is_unread or expects_anything(stated))
         has_gold = not expects or bool(entries(node).keys() & GOLD_FORMS.keys())
         has_scope = "scope" in {**self.shared, **values} and (name is None or KEYS["scope"].used_by(KINDS[name]))
         answerable = values.get("answerable", True)

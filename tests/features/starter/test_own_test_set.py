@@ -113,6 +113,22 @@ def test_a_workbook_is_a_test_set(capsys):
     assert "--map 'gold=Richtige Abfrage' --map 'question=Frage an die Daten'" in capsys.readouterr().out
 
 
+def test_a_column_of_notes_and_an_unfinished_row_do_not_decide(working_folder, capsys):
+    rows = (
+        "Wanted,Statement,Comment",
+        f"How many are there,{COUNT},",
+        f"What is sold out,{SOLD_OUT},seen by Eva",
+        "a,?,",
+    )
+    Path("q.csv").write_text("\n".join(rows))
+
+    assert init("--from", "q.csv") == 1  # a row is skipped
+
+    printed = capsys.readouterr().out
+    assert "--map gold=Statement --map question=Wanted" in printed
+    assert "skipped row-4: its right answer is `?`, not a query" in printed
+
+
 NAMES = st.text("abcxyz ÄöÜ-_?0", min_size=1, max_size=12).map(str.strip).filter(bool)
 
 

@@ -191,7 +191,14 @@ def _told_by_values(arguments: argparse.Namespace) -> list[str] | None:
         if key in known or key in found or (key == "gold" and known.keys() & _OTHER_GOLDS):
             continue
         taken = {*known.values(), *found.values()}
-        names = [name for name, values in texts.items() if name not in taken and values and all(map(is_fit, values))]
+        names = [
+            name
+            for name, values in texts.items()
+            if name not in taken
+            and values
+            # Not all rows are finished; a column of notes has a text in few of them.
+            and 2 * sum(map(is_fit, values)) >= (len(values) if key == "gold" else len(sample))
+        ]
         if len(names) == 1:
             found[key] = names[0]
     if not (known.keys() | found.keys()) & {"gold", *_OTHER_GOLDS}:
