@@ -266,7 +266,8 @@ def check_function(target: str, folder: Path) -> None:
     path = folder / place
     if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that are too long
         beside = (file for file in names_beside(path, place) if is_file(file))
-        raise SettingError(TARGET, f"there is no file {place}{did_you_mean(place, beside)}")
+        hint = did_you_mean(place, beside) or f": correct the path, which leads to {path.absolute()}"
+        raise SettingError(TARGET, f"there is no file {place}{hint}")
     try:
         names = _bound_names(path, path.stat().st_mtime_ns)
     except SyntaxError as error:

@@ -109,7 +109,10 @@ def _delimiter(node: Node) -> str:
 
 def _column(key: str, node: Node) -> str | None:
     if key not in COLUMNS:
-        raise node.problem(f"a table has no column for '{key}'{did_you_mean(key, COLUMNS)}")
+        hint = (
+            did_you_mean(key, COLUMNS) or ": write settings next to `cases`, and columns of your own under `metadata`"
+        )
+        raise node.problem(f"a table has no column for '{key}'{hint}")
     return or_else(None, required_text)(node)
 
 

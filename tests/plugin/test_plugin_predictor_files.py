@@ -24,7 +24,9 @@ def test_a_predictor_of_a_folder_is_refused_where_the_folder_names_it(suite, wri
     write("queryeval.yaml", "# ours\npredictor:\n  python: predct.py:predict\n  timeout: 5\n")
     suite(unpredicted("a"), name="sub/a.queryeval.yaml")
 
-    run("-q").stdout.fnmatch_lines(["queryeval.yaml:3: there is no file predct.py"])
+    run("-q").stdout.fnmatch_lines(
+        ["queryeval.yaml:3: there is no file predct.py: correct the path, which leads to /*"]
+    )
 
 
 def test_collecting_does_not_import_the_predictor(suite, write, run):
