@@ -1,5 +1,6 @@
 """The scope of a case in a run: on SQLite by its authorizer, on DuckDB by names, and where no query runs."""
 
+import json
 import sqlite3
 
 import duckdb
@@ -73,9 +74,10 @@ def test_queries_out_of_scope_score_0_with_the_place(folder, source):
 
     results = scored(folder, f"source: {source}{SUITE}", twice)
 
-    for query, (score, notes, _) in zip(twice, results, strict=True):
+    for query, (score, notes, case) in zip(twice, results, strict=True):
         outside = QUERIES[query]
         assert (score, query) == (1.0 if outside is None else 0.0, query)
+        assert json.loads(json.dumps(case)) == case  # so that a run equals its own report as the baseline
         assert outside is None or outside in notes
     assert [case["outcome"] for *_, case in results[:2]] == ["passed", "passed"]
 

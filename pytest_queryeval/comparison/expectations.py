@@ -200,7 +200,11 @@ def _columns(answer: _Answer, expectation: Expectation) -> str:
     if isinstance(expectation.value, int):
         fits = width == expectation.value or (allows_more and width > expectation.value)
         return "" if fits else f"the answer has {pluralize(width, 'column')}"
-    places = [answer.column(name).place for name in expectation.value]
+    stated: dict[int, str] = {}
+    for name in expectation.value:
+        if (other := stated.setdefault(answer.column(name).place, name)) != name:
+            return f"'{other}' and '{name}' are the same column of the answer"
+    places = [*stated]
     if answer.policy.columns == "positional" and places != list(range(len(places))):
         return f"the columns of the answer are in another order: {answer.names(range(width))}"
     more = [place for place in range(width) if place not in places]

@@ -59,7 +59,7 @@ def case_fingerprint(
     }:
         fingerprint["definitions"] = definitions
     if case.expectations:
-        fingerprint["expect"] = _digest([[item.name, repr(item.value)] for item in case.expectations])
+        fingerprint["expect"] = _digest([[item.name, item.text] for item in case.expectations])
     if case.settings.gold_source is not None:
         fingerprint["gold_source"] = source_states.gold_source
     if review is not None and review.decision != "unsure":
@@ -87,7 +87,7 @@ def _settings_fingerprint(settings: Settings) -> CaseFingerprint:
         "compare": _compare(settings),
         "options": {
             **{name: _options(name, options) for name, options in settings.options.items() if options},
-            **({IN_SCOPE: asdict(settings.scope)} if settings.scope is not None else {}),
+            **({IN_SCOPE: to_jsonable(asdict(settings.scope))} if settings.scope is not None else {}),
         },
         "source": None,
     }

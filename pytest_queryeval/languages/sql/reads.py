@@ -792,7 +792,8 @@ class _Reader:
         for condition in [term for part in conditions for term in _conjuncts(part)]:
             if not isinstance(condition, exp.EQ):
                 continue
-            for column, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
+            sides = condition.this.unnest(), condition.expression.unnest()
+            for column, other in (sides, sides[::-1]):
                 constant = _constant(other)
                 if constant is None or not isinstance(column, exp.Column) or self._prefers_alias(column, scope):
                     continue
