@@ -95,6 +95,7 @@ def test_a_test_set_passes_at_once_and_is_what_the_shown_command_imports(
     result = pytester.runpytest_inprocess("suites", "--rootdir", ".")
     cases = result.parseoutcomes()["passed"]
     assert (result.ret, result.parseoutcomes()) == (0, {"passed": cases})
+    assert ("remove what 1 of the cases state under `predicted_table`" in said) == (name == "stored.json")
     assert said.startswith(f"predictions: {1 if name == 'predicted.csv' else cases} of {cases} are the right answers")
     assert main([word if word != "suites" else "again" for word in shlex.split(command)[1:]]) == 0
     suites = [files_below(Path(folder))[f"{Path(name).stem}.queryeval.yaml"] for folder in ("suites", "again")]

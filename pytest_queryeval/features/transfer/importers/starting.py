@@ -283,10 +283,14 @@ def _predictions_lines(predicted: Counter[str], folder: Path) -> Iterator[str]:
     total = predicted["gold"] + predicted["stated"]
     if predicted["gold"]:
         remedy = f"write the call of your system into {folder / command.PREDICTOR}"
-        setting = f"`predictor: {command.PREDICTOR}:predict` into {folder / command.SETTINGS}"
+        steps = [f"`predictor: {command.PREDICTOR}:predict` into {folder / command.SETTINGS}"] * bool(
+            predicted["entries"]
+        )
+        if in_cases := predicted["gold"] - predicted["entries"]:
+            steps += [f"remove what {in_cases:,} of the cases state under `predicted_table` or `predicted_file`"]
         yield (
             f"predictions: {predicted['gold']:,} of {total:,} are the right answers themselves, so that the first run "
-            f"passes and shows nothing about your system: {remedy}, and {setting}"
+            f"passes and shows nothing about your system: {', and '.join([remedy, *steps])}"
         )
     if predicted["stated"]:
         yield f"predictions: {predicted['stated']:,} of {total:,} are those that the test set states"
