@@ -52,20 +52,21 @@ def json_lines(path):
 READERS = {"json": json_lines, "html": page_lines, "xlsx": workbook_lines}
 
 
-def rendered(report, folder):
+def rendered(report, folder, *options):
     """Write a report in all formats by `queryeval render`, and return its folder."""
     report = without_times(report) | {"created": "2025-03-01T09:30:00+00:00"}
     report["environment"] = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.45.1"}}
     source = folder / "source.json"
     source.write_text(json.dumps(report), encoding="utf-8")
-    assert main(["render", str(source), "--output", str(folder / "rendered")]) == 0
+    assert main(["render", str(source), "--output", str(folder / "rendered"), *options]) == 0
     return folder / "rendered"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The formats of made cases: of every kind and outcome, half of them hostile, with a baseline."""
-    return SimpleNamespace(folder=rendered(report_maker.make_compared(60), tmp_path_factory.mktemp("made")))
+    folder = tmp_path_factory.mktemp("made")
+    return SimpleNamespace(folder=rendered(report_maker.make_compared(60), folder, "--excel-layout", "published"))
 
 
 @pytest.fixture(scope="module")

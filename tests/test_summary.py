@@ -216,26 +216,42 @@ def test_only_the_worst_cases_are_listed():
     assert sum(line.startswith("  a::") for line in lines) == MAX_LISTED
 
 
-def test_a_case_and_what_is_wrong_share_a_line_where_the_terminal_is_narrow():
+def test_a_long_reason_of_a_worst_case_has_two_lines_below_the_case():
     why = "missing 2 of 40 rows, duplicates differ: 1 row more often; execution_accuracy 0.000 (needs at least 1)"
     case = entry(id="a-case-with-a-long-name", outcome="missed", message=why)
 
-    lines = summary(case, width=60)
+    lines = summary(case, width=50)
 
-    (line,) = lines[lines.index("worst cases (1 of 1)") + 1 :]
-    assert line == "  a::a-case-with-a-long-name  missing 2 of 40 rows, duplica…"
+    assert lines[lines.index("worst cases (1 of 1)") + 1 :] == [
+        "  a::a-case-with-a-long-name",
+        "    missing 2 of 40 rows, duplicates differ: 1 row",
+        "    more often; execution_accuracy 0.000 (needs …",
+    ]
 
 
 def test_errors_are_whole_where_nothing_else_shows_them():
     why = "source 'shop.db': /data/of/a/team/shop.db: no such file: correct the path"
     cases = [entry(id=outcome, outcome=outcome, message=why) for outcome in ("error", "missed")]
-    cut = "source 'shop.db': /data/of/a/team/shop.db: no …"
+    error, missed = (["  a::error", "    source 'shop.db':"], ["  a::missed", "    source 'shop.db':"])
+    rest = ["    /data/of/a/team/shop.db: no such file:", "    correct the path"]
+    cut = ["    /data/of/a/team/shop.db: no such file: …"]
 
-    assert summary(*cases, width=60)[-2:] == [f"  a::error   {cut}", f"  a::missed  {cut}"]
-    assert summary(*cases, width=60, command="evaluate")[-3:] == [
-        "  a::error   source 'shop.db': /data/of/a/team/shop.db: no",
-        "      such file: correct the path",
-        f"  a::missed  {cut}",
+    assert summary(*cases, width=44)[-6:] == [*error, *cut, *missed, *cut]
+    assert summary(*cases, width=44, command="evaluate")[-7:] == [*error, *rest, *missed, *cut]
+
+
+def test_an_error_of_several_cases_is_listed_once():
+    cases = [
+        entry(id=f"q{n}", line=n, outcome="error", source="shop.db", message=f"gold of q{n} timed out after {n}.5 s")
+        for n in range(9)
+    ]
+    other = entry(id="other", outcome="error", source="bikes.db", message="gold of other timed out after 1 s")
+
+    lines = summary(*cases, other)
+
+    assert lines[lines.index("worst cases (2 of 2)") + 1 :] == [
+        "  a::q0  9 cases: gold of q0 timed out after 0.5 s",
+        "  a::other  gold of other timed out after 1 s",
     ]
 
 

@@ -369,6 +369,8 @@ class BaselineReport(Flips):
     """The first regressions and fixes by node id, as they were in the baseline."""
     earlier_scores: NotRequired[dict[str, dict[str, float]]]
     """By node id, the scores that were others in the baseline, as they were there."""
+    added: NotRequired[list[str]]
+    """The node ids that the baseline lacks."""
 
 
 class Environment(TypedDict, total=False):

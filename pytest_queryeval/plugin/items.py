@@ -21,7 +21,6 @@ from pytest_queryeval.evaluation.session import UNKNOWN_STATES
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.options import JUNIT_PROPERTIES
 from pytest_queryeval.plugin.stash import RUN, is_listing
-from pytest_queryeval.plugin.terminal import error_key
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
@@ -73,7 +72,7 @@ class CaseItem(pytest.Item):
         self.result: CaseResult | None = None
         self.scored: CaseReport | None = None
         self.progress = CaseProgress()
-        self.error_key: str | None = None
+        self.is_fault = False
         self.is_left_out = False
         run = self.config.stash[RUN]
         # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
@@ -92,8 +91,8 @@ class CaseItem(pytest.Item):
 
         A case whose call the spend limit does not allow is skipped.
         """
-        self.result, self.scored, self.progress, self.error_key = None, None, CaseProgress(), None
-        self.is_left_out = False
+        self.result, self.scored, self.progress = None, None, CaseProgress()
+        self.is_fault = self.is_left_out = False
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         if is_listing(self.config):  # as under --setup-plan
             return
@@ -114,7 +113,7 @@ class CaseItem(pytest.Item):
             if self.case.withdrawal:
                 return
             fault = fault_text(self.case, error)
-            self.error_key = error_key(error, self.case)
+            self.is_fault = True
         if fault:  # outside the `except` block, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
@@ -190,8 +189,7 @@ class CaseItem(pytest.Item):
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
         outcome = self._outcome(report)
-        if self.error_key is not None:
-            report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
+        if self.is_fault:
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         if self.result is not None and report.when != "setup":  # hooks of other plugins may fail after ours
             return self._case_report(self.result, outcome, "" if self.result.fails else error_message(report))

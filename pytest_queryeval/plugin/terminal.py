@@ -6,11 +6,8 @@ Equal errors are shown once, and differences in colours; files stay complete.
 from __future__ import annotations
 
 import copy
-import re
-import shutil
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,13 +16,10 @@ from pytest_queryeval.plugin.stash import is_suite_node
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_report import CaseReport
-    from pytest_queryeval.core.model import Case
     from pytest_queryeval.plugin.collector import ReportCollector
 
 
 MIN_VERBOSITY = -1  # below it, as under -qq, only missed gates are printed
-SHOWN_IN_FULL = 3
-_DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?)\b")
 
 
 class VerdictPrinter:
@@ -63,19 +57,6 @@ class VerdictPrinter:
         return result
 
 
-def error_key(error: Exception, case: Case) -> str:
-    """Return a text that is equal for errors of one cause.
-
-    These have the same type, predictor or source, and message, apart from ids and times.
-    """
-    from pytest_queryeval.core.errors import PredictorError
-
-    culprit = case.settings.predictor if isinstance(error, PredictorError) else case.settings.source
-    message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
-    identity = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
-    return sha256(repr(identity).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets
-
-
 class ErrorFolding:
     """Folds equal errors where pytest itself prints them; other plugins, counts and files get every error."""
 
@@ -89,22 +70,17 @@ class ErrorFolding:
         if not self._collector.cases:
             return (yield)
         stats = terminalreporter.stats
-        lines: list[str] = []
         # For each failure pytest searches all reports of passed setups and teardowns for captured output.
         self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
         if self._collector.config.option.verbose < 1:
-            self._swapped["error"], lines = _fold(stats.get("error", ()), self._collector.cases)
+            self._swapped["error"] = _fold(stats.get("error", ()), self._collector.cases)
         if (writer := self._collector.config.get_terminal_writer()).hasmarkup:
             self._swapped["failed"] = [_colour(report, writer) for report in stats.get("failed", ())]
         self._swap(stats)
         try:
-            result = yield
+            return (yield)
         finally:
             self._swap(stats)
-        if terminalreporter.hasopt("E") and not terminalreporter.no_summary:
-            for line in lines:
-                terminalreporter.write_line(line, red=True)
-        return result
 
     @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_terminal_summary")
     def pytest_terminal_summary_of_plugins(
@@ -150,24 +126,25 @@ class _ColouredLines:
             writer.line(line)
 
 
-def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
-    """Return the reports to show, the last of equal ones with a note on the folded ones, and the notes as lines."""
-    from pytest_queryeval.results.verdict import first_line
-    from pytest_queryeval.text.formatting import log_line, one_line, pluralize
+def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> list[Any]:
+    """Return the reports to show: of cases with the same error the first one, which says how many there are."""
+    from pytest_queryeval.results.verdict import shared_errors
+    from pytest_queryeval.text.formatting import pluralize
 
-    numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
-    error_counts: Counter[str | None] = Counter()
-    shown_reports, lines = [], []
+    nodeids = dict.fromkeys(report.nodeid for report in reports if getattr(report, "when", "") == "setup")
+    first_cases = shared_errors(cases[nodeid] for nodeid in nodeids if nodeid in cases)
+    sharing = Counter(first_cases.values())
+    shown_reports = []
     for report in reports:
-        key = getattr(report, "queryeval_error", None)
-        error_counts[key] += 1
-        if key is None or error_counts[key] <= SHOWN_IN_FULL:
+        is_case = report.nodeid in first_cases and report.when == "setup"
+        number = sharing[report.nodeid] if is_case else 1
+        if number > 1:
+            shown_report = copy.copy(report)
+            shown_report.longrepr = copy.deepcopy(report.longrepr)
+            shown_report.longrepr.addsection(f"same error in {pluralize(number - 1, 'more case')}", "")
+            crash = shown_report.longrepr.reprcrash  # which the short summary shows
+            crash.message = f"{number:,} cases: {crash.message}"
+            shown_reports.append(shown_report)
+        elif number:
             shown_reports.append(report)
-        if key is not None and error_counts[key] == SHOWN_IN_FULL < numbers[key]:
-            note = f"same error in {pluralize(numbers[key] - SHOWN_IN_FULL, 'more case')}"
-            shown_reports[-1] = copy.copy(report)
-            shown_reports[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
-            shown_reports[-1].longrepr.addsection(note, "")
-            line = f"ERROR {note} - {first_line(cases[report.nodeid])}"
-            lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
-    return shown_reports, lines
+    return shown_reports

@@ -24,7 +24,8 @@ from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.results.case_store import case_lines, fit_in_memory
 
 JUNIT = "junit.xml"  # written by pytest itself beside the reports in a folder
-LAYOUTS = PUBLISHED, PLAIN = ("published", "plain")  # of workbooks: with the sheets of published evaluators, without
+# Of workbooks: with the sheets of published evaluators if their metrics are requested, always, never.
+LAYOUTS = REQUESTED, PUBLISHED, PLAIN = ("requested", "published", "plain")
 Renderer: TypeAlias = Callable[[Report], bytes]
 SUFFIX = ".cases.jsonl"
 END_BYTES = 4_096  # of a report, in which it names the file of its cases

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import groups_shown, in_order_of_words
 from pytest_queryeval.core.report import (
     BaselineReport,
@@ -45,6 +46,13 @@ FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
     "regressions": "regressions",
     "fixes": "fixes",
     "errors": COUNTS["errors"],
+}
+
+CASE_FLIPS: Mapping[Literal["regressions", "fixes", "errors", "added"], str] = {
+    "regressions": "regression",
+    "fixes": "fix",
+    "errors": COUNTS["errors"],
+    "added": COUNTS["added"],
 }
 
 
@@ -371,6 +379,27 @@ def flips(sides: Flips) -> Iterator[Sentence]:
     for name, word in FLIPS.items():
         if sides[name]:
             yield (f"{word} ({len(sides[name]):,}): ", *leading_names(sides[name]))
+
+
+def change_reader(report: Report) -> Callable[[CaseReport], str] | None:
+    """Return a function that says how a case changed since the baseline; None without a baseline.
+
+    It returns for example "regression: soft_f1 1.000 → 0.500"; an empty text if nothing changed.
+    """
+    if (baseline := report.get("baseline")) is None:
+        return None
+    words = {nodeid: word for side, word in CASE_FLIPS.items() for nodeid in baseline.get(side, ())}
+    earlier_scores = baseline.get("earlier_scores", {})
+
+    def read(case: CaseReport) -> str:
+        pairs = [
+            (name, format_score(before), format_score(case["scores"].get(name)))
+            for name, before in earlier_scores.get(case["nodeid"], {}).items()
+        ]
+        scores = ", ".join(f"{name} {before} → {after}" for name, before, after in pairs if before != after)
+        return ": ".join(filter(None, (words.get(case["nodeid"]), scores)))
+
+    return read
 
 
 def cautions(report: Report) -> Iterator[Sentence]:

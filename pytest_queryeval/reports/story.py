@@ -311,17 +311,21 @@ def _step_content(content: JsonValue) -> str:
             return json.dumps(content, ensure_ascii=False)
 
 
-def failure_summary(case: CaseReport) -> str:
-    """Return why a case did not pass in one line."""
-    return "; ".join(findings(case))
+def failure_summary(case: CaseReport, sharing: int = 1) -> str:
+    """Return why a case did not pass in one line; `sharing` as in `findings`."""
+    return "; ".join(findings(case, sharing=sharing))
 
 
-def findings(case: CaseReport, edits_shown: int = 1) -> list[str]:
-    """Return the first edits that repair the answer of a case that did not pass, if known, its message, and hints."""
+def findings(case: CaseReport, edits_shown: int = 1, sharing: int = 1) -> list[str]:
+    """Return the first edits that repair the answer of a case that did not pass, if known, its message, and hints.
+
+    `sharing` is the number of cases with the same error.
+    """
+    message = f"{pluralize(sharing, 'case')}: {first_line(case)}" if sharing > 1 else first_line(case)
     edits = case["cause"]["edits"][:edits_shown] if case["cause"] is not None else []
     causes = [edit_line(edit, EDIT_CHARACTERS) for edit in edits if edit["clause"]]  # else the message says it
     others = unmet_expectations(case["details"])[1:EXPECTATIONS_SHOWN]  # the message has the first
-    return [*causes, first_line(case), *others, *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
+    return [*causes, message, *others, *(f"hint: {hint['text']}" for hint in case.get("hints", ()))]
 
 
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:

@@ -33,6 +33,7 @@ from pytest_queryeval.results.verdict import (
     FAILED,
     NO_VERDICT,
     counts_of_cases,
+    different_faults,
     verdict,
     worst_first,
 )
@@ -42,7 +43,6 @@ from pytest_queryeval.text.formatting import (
     one_line_with_end,
     pluralize,
     split_table,
-    truncate_middle,
 )
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
@@ -56,6 +56,7 @@ NAME_WIDTH = 40
 MIN_WIDTH = 40
 GATE_CHARACTERS = 1_000
 REASON_CHARACTERS = 1_000
+REASON_LINES = 2
 ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
@@ -70,8 +71,9 @@ def summary_lines(
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
-    name = one_line(report["name"], width - 4)
-    yield f"{name and f'{name} · '}{counts_of_cases(report)}", {"bold": True}
+    counts = counts_of_cases(report)
+    name = one_line(report["name"], max(width - len(counts) - len(" · "), MIN_WIDTH // 2))
+    yield f"{name and f'{name} · '}{counts}", {"bold": True}
     yield from _table(metrics_table(report), width)
     if note := interval_note(report):
         yield one_line(note, width), {}
@@ -184,26 +186,34 @@ def _added_section(title: str, blocks: Iterable[Block], width: int, *, is_whole:
 
 
 def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:
-    """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as a line holds."""
-    worst_cases = worst_first(report)
+    """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as two lines hold."""
+    worst_cases, sharing = different_faults(worst_first(report))
     if not worst_cases:
         return
     from pytest_queryeval.reports.story import failure_summary  # which a run without misses does not need
 
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(worst_cases))} of {len(worst_cases):,})", {"bold": True}
-    shown_cases = worst_cases[:MAX_LISTED]
-    room = max(width // 2 - 4, MIN_WIDTH // 2)
-    names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown_cases]
-    name_width = max(map(len, names))
-    for case, name in zip(shown_cases, names, strict=True):
-        start, colours = f"  {name:<{name_width}}  ", {"red": case["outcome"] != "missed"}
-        if is_whole or (are_errors_whole and case["outcome"] == "error"):
-            why = one_line(failure_summary(case), REASON_CHARACTERS)
-            lines = wrap(start + why, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
-            yield from ((line, colours) for line in lines)
-        else:
-            yield (start + one_line(failure_summary(case), width - len(start))).rstrip(), colours
+    for case in worst_cases[:MAX_LISTED]:
+        colours = {"red": case["outcome"] != "missed"}
+        name = one_line_with_end(case["nodeid"], width - 2)
+        why = one_line(failure_summary(case, sharing[case["nodeid"]]), REASON_CHARACTERS)
+        if len(name) + len(why) <= width - 4:
+            yield f"  {name}  {why}".rstrip(), colours
+            continue
+        yield f"  {name}", colours
+        is_whole_case = is_whole or (are_errors_whole and case["outcome"] == "error")
+        lines = wrap(
+            why,
+            width,
+            initial_indent="    ",
+            subsequent_indent="    ",
+            break_long_words=not is_whole_case,
+            break_on_hyphens=False,
+            max_lines=None if is_whole_case else REASON_LINES,
+            placeholder=" …",
+        )
+        yield from ((line, colours) for line in lines)
 
 
 def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:

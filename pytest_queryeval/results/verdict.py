@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -31,6 +31,7 @@ FAULTS = ("error", "failed", "missed")
 DROP_DIGITS = 6  # that tell drops of scores apart
 Quote: TypeAlias = Callable[[str], str]
 LINE_CHARACTERS = 160
+_DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?)\b")
 REMEDIES = {
     "timeout": ": raise `timeout` if a right query may take longer",
     "empty": ": check why the system returned no text",
@@ -197,6 +198,32 @@ def first_line(case: CaseReport) -> str:
     line, _, _ = case["message"].partition("\n")
     name = f"{case['path'].rpartition('/')[2]}:{case['line']}"
     return re.sub(rf" \([^()]*{re.escape(name)}(:\d+)?\)$", "", line) if name in line else line
+
+
+def shared_errors(cases: Iterable[CaseReport]) -> dict[str, str]:
+    """Return for each case in error the first of `cases` with the same error, both as node ids.
+
+    Errors are the same if their sources are, and their messages apart from ids, times and the lines of cases.
+    """
+    first_cases: dict[tuple[str | None, str], str] = {}
+    return {
+        case["nodeid"]: first_cases.setdefault(_error_key(case), case["nodeid"])
+        for case in cases
+        if case["outcome"] == "error"
+    }
+
+
+def _error_key(case: CaseReport) -> tuple[str | None, str]:
+    message = first_line(case).replace(f"{case['path']}:{case['line']}", case["path"])
+    message = re.sub(rf"(?<![\w-]){re.escape(case['id'])}(?![\w-])", "", message)
+    return case["source"], _DURATION.sub("", message)
+
+
+def different_faults(cases: Sequence[CaseReport]) -> tuple[Sequence[CaseReport], Counter[str]]:
+    """Return the first case of each error and all cases without one; by node id how many cases share the error."""
+    first_cases = shared_errors(cases)
+    places = [at for at, case in enumerate(cases) if first_cases.get(case["nodeid"], case["nodeid"]) == case["nodeid"]]
+    return select(cases, places), Counter(first_cases.values())
 
 
 def counts_of_cases(report: Report) -> str:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pytest_queryeval.results.gates import GateMode
 
 _GATES = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
-_EXCEL_LAYOUT = "plain: workbooks without the sheets of published evaluators; published: with them"
+_EXCEL_LAYOUT = (
+    "sheets of published evaluators in workbooks: published for always, plain for never, requested (the default) if "
+    "the run has their metrics"
+)
 
 
 def whole_number(text: str) -> int:
@@ -134,9 +137,9 @@ class OptionValues:
         is_setting_only=True,
     )
     excel_layout: str = _option(
-        f"{_EXCEL_LAYOUT}, which is the default",
-        choices=("published", "plain"),
-        default="published",
+        _EXCEL_LAYOUT,
+        choices=("requested", "published", "plain"),
+        default="requested",
         setting=_EXCEL_LAYOUT,
         is_setting_only=True,
     )

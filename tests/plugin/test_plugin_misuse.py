@@ -98,7 +98,7 @@ USAGE_ERRORS = {
     "--queryeval-trials=1001": "--queryeval-trials: expected a whole number from 1 to 1,000, found 1001",
     "--queryeval-record=a --queryeval-replay=a": "--queryeval-record and --queryeval-replay exclude each other: ",
     "-o queryeval_stop=early": "or off, found 'early'",
-    "-o queryeval_excel_layout=wide": "queryeval_excel_layout: expected published or plain, found 'wide'",
+    "-o queryeval_excel_layout=wide": "queryeval_excel_layout: expected requested, published or plain, found 'wide'",
     **{f"--queryeval-sample={sample}": "--queryeval-sample: expected " for sample in ("0", "", "5:x", "5:-1", "1.5")},
     "--queryeval-sample=\N{SUPERSCRIPT TWO}": "--queryeval-sample: expected ",
     **{

@@ -35,7 +35,7 @@ def test_github_appends_the_report_and_annotates_failed_cases_once(
     text = step_summary.read_text(encoding="utf-8")
     failed = "**FAILED: 3 cases: 1 passed, 1 failed, 1 missed** (1 case failed)"
     assert text.startswith(f"{OLD}\n\n## `bot`\n\n{failed}\n")
-    assert "| `a.queryeval.yaml::bad` | failed |" in text
+    assert "| `::error::taken`<br>`a.queryeval.yaml::bad` | failed |" in text
     assert not (pytester.path / "github").exists()
     result.stdout.fnmatch_lines(["report: summary of the step"])
     (command,) = [line for line in result.outlines if line.startswith("::")]

@@ -122,7 +122,7 @@ def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_
 
     assert gates_annotations_and_verdict(shared) == gates_annotations_and_verdict(alone)
     assert shared.result.outlines[-1].startswith("queryeval: FAILED: ")
-    assert shared.text.partition("= query evaluation =")[0].count("- same error in 5 more cases -") == 1
+    assert shared.text.partition("= query evaluation =")[0].count("- same error in 7 more cases -") == 1
     assert "errors 10" in shared.text  # for other plugins
     assert re.search("^queryeval: 24 of 24 cases, ", shared.text, re.MULTILINE)
 

@@ -21,7 +21,7 @@ from pytest_queryeval.features.ci.markdown import MAX_BYTES, markdown_within
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.story import failure_summary
 from pytest_queryeval.results.gates import gate_text
-from pytest_queryeval.results.verdict import worst_first
+from pytest_queryeval.results.verdict import different_faults, worst_first
 from pytest_queryeval.text.formatting import escape_invisible, escape_line, one_line, one_line_with_end
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -89,7 +89,8 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
     """
     workspace = Path(os.environ.get(WORKSPACE) or root)
     gates = [gate for gate in report["gates"] if gate["ok"] is False]
-    cases = [case for case in worst_first(report) if case["outcome"] != "missed"]
+    worst_cases, sharing = different_faults(worst_first(report))
+    cases = [case for case in worst_cases if case["outcome"] != "missed"]
     for gate in gates[:MAX_ERRORS]:
         place = _in_repository(root / gate["folder"] / "queryeval.yaml", workspace)
         yield _command("error", gate_text(gate), file=place, title="gate missed")
@@ -97,7 +98,7 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
         place = _in_repository(root / case["path"], workspace)
         line = str(case["line"]) if place and case["line"] else ""
         title = f"{case['outcome']}: {one_line_with_end(case['nodeid'], TITLE_CHARACTERS)}"
-        yield _command("error", failure_summary(case), file=place, line=line, title=title)
+        yield _command("error", failure_summary(case, sharing[case["nodeid"]]), file=place, line=line, title=title)
     if (unlisted_count := len(gates) + len(cases) - MAX_ERRORS) > 0:
         more = f"{unlisted_count:,} more missed gates and failed cases: the summary of the step lists them"
         yield _command("warning", more, title="query evaluation")

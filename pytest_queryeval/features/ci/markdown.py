@@ -5,7 +5,7 @@ What matters most comes first, and fits a comment; untrusted text is in code spa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -29,6 +29,7 @@ from pytest_queryeval.reports.sections import (
     baseline_headline,
     causes,
     cautions,
+    change_reader,
     changes_table,
     flips,
     group_table,
@@ -45,7 +46,7 @@ from pytest_queryeval.reports.sections import (
 from pytest_queryeval.reports.story import CAUSE_DIRECTION, DIFFERENCE_DIRECTION, findings
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import verdict, worst_first
+from pytest_queryeval.results.verdict import different_faults, verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
 
 MAX_BYTES = 900 * 1024
@@ -101,9 +102,9 @@ def markdown_within(report: Report, room: int) -> bytes:
     """Return the report in at most `room` bytes, if that is enough for the verdict; it says what was cut."""
     parts = list(_head(report))
     remaining_bytes = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
-    worst_cases, omitted_titles = worst_first(report), []
-    listed_count = 0
-    for section in _sections(report, worst_cases):
+    omitted_titles, listed_count = [], 0
+    worst_cases, sharing = different_faults(worst_first(report))
+    for section in _sections(report, worst_cases, sharing):
         if not section.count:
             continue
         text, rows = section.within(remaining_bytes)
@@ -115,7 +116,8 @@ def markdown_within(report: Report, room: int) -> bytes:
         remaining_bytes -= _size(text) + 1
     if omitted_titles:
         parts.append(f"No room for: {', '.join(omitted_titles)}.")
-    further_cases = _cases("the other cases that did not pass", worst_cases[listed_count:], MAX_BYTES)
+    title = "the other cases that did not pass"
+    further_cases = _cases(title, report, worst_cases[listed_count:], sharing, MAX_BYTES)
     text, _ = further_cases.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
     if text:
         parts += [REST, f"The other {pluralize(further_cases.count, 'case')} that did not pass:", text]
@@ -140,7 +142,7 @@ def _head(report: Report) -> Iterator[str]:
         yield f"Pass rate **{percent(rate['mean'])} %**{interval}{change_text}"
 
 
-def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Section]:
+def _sections(report: Report, worst_cases: Sequence[CaseReport], sharing: Mapping[str, int]) -> Iterator[Section]:
     """Yield what a comment has room for, the most important first: what failed and changed, then folded figures."""
     words = {ok: f"**{word}**" if ok is False else word for ok, word in GATE_WORDS.items()}
     gates = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
@@ -148,13 +150,14 @@ def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Sec
     yield Section(title="gates", rows=rows, count=len(gates), max_bytes=6_000)
     if baseline := report.get("baseline"):
         yield _list("the comparison with the baseline", [markdown_sentence(baseline_headline(baseline))])
-        sides = [f"- {markdown_sentence(sentence)}" for sentence in flips(baseline)]
-        yield _list("the cases that changed sides", sides)
         changes = [f"- {markdown_sentence(sentence)}" for sentence in non_system_changes(baseline)]
         yield _list("what changed besides the system", changes)
     cause_counts = baseline["causes"] if baseline else report["causes"]
     yield _list("causes", [markdown_sentence(sentence) for sentence in causes(cause_counts)])
-    yield _cases(FAULTS_TITLE, worst_cases, 18_000, max_rows=MAX_LISTED)
+    yield _cases(FAULTS_TITLE, report, worst_cases, sharing, 18_000, max_rows=MAX_LISTED)
+    if baseline:
+        sides = [f"- {markdown_sentence(sentence)}" for sentence in flips(baseline)]
+        yield _list("the cases that changed sides", sides)
     yield _list("cautions", [f"- {markdown_sentence(caution)}" for caution in cautions(report)])
     change = (CHANGE,) if baseline and baseline["metrics"] else ()
     metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
@@ -194,16 +197,32 @@ def _table(title: str, table: Table, max_bytes: int, *, foot: tuple[str, ...] = 
     return Section(title=title, head=head, rows=rows, count=count, max_bytes=max_bytes, foot=foot, is_folded=is_folded)
 
 
-def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, max_rows: int | None = None) -> Section:
+def _cases(
+    title: str,
+    report: Report,
+    cases: Sequence[CaseReport],
+    sharing: Mapping[str, int],
+    max_bytes: int,
+    *,
+    max_rows: int | None = None,
+) -> Section:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
+    change_text = change_reader(report)
 
     def row(case: CaseReport) -> str:
-        finding = "<br>".join(code_span(text, cell=True) for text in findings(case, EDITS_SHOWN))
-        return table_row((code_span(case["nodeid"], cell=True), case["outcome"], finding))
+        name = _lines((case["question"], case["nodeid"]))
+        change = [_lines([change_text(case)])] if change_text else []
+        return table_row((name, case["outcome"], *change, _lines(findings(case, EDITS_SHOWN, sharing[case["nodeid"]]))))
 
     rows = map(row, cases[:max_rows])
-    head = table_head(("case", "outcome", f"finding (causes {CAUSE_DIRECTION}, differences {DIFFERENCE_DIRECTION})"))
+    finding = f"finding (causes {CAUSE_DIRECTION}, differences {DIFFERENCE_DIRECTION})"
+    head = table_head(("case", "outcome", *(["since the baseline"] if change_text else []), finding))
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Return untrusted texts as a cell with a line for each that is not empty."""
+    return "<br>".join(code_span(text, cell=True) for text in texts if text)
 
 
 def _size(text: str) -> int:

@@ -89,6 +89,9 @@ VES = PublishedColumn(
     },
 )
 DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
+OF_EVALUATORS = {name for column in DETAILS for name in column.metrics} - {
+    *("execution_accuracy", "json_equal", "soft_f1", "subset_score")  # our own definitions
+}
 
 
 def column_metric(column: PublishedColumn, names: Collection[str]) -> str | None:

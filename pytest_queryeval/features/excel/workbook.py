@@ -17,11 +17,12 @@ from pytest_queryeval.core.case_report import CaseReport, StepReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview, write_summary
+from pytest_queryeval.features.excel.published import OF_EVALUATORS, SDMX, write_details, write_overview, write_summary
 from pytest_queryeval.features.excel.run import write_run, write_statistics
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, MAX_COLUMNS, Column, Sheet, utc_time, value_at
+from pytest_queryeval.reports import PLAIN, PUBLISHED, REQUESTED
 from pytest_queryeval.reports.blocks import abstention_columns, nested_value
-from pytest_queryeval.reports.sections import metrics_by_weight
+from pytest_queryeval.reports.sections import change_reader, metrics_by_weight
 from pytest_queryeval.reports.story import (
     CAUSE_DIRECTION,
     DIFFERENCE_DIRECTION,
@@ -73,22 +74,24 @@ STEP_CHARACTERS = 200  # of an input or an output of a step
 PRINTED_METRICS = 4  # more of them would make a printed page too small to read
 
 
-def workbook(report: Report, *, published: bool = True) -> bytes:
-    """Return the report as an xlsx file, with or without the sheets of the published evaluators."""
+def workbook(report: Report, layout: str) -> bytes:
+    """Return the report as an xlsx file, with the sheets of published evaluators that the layout includes."""
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
     book.set_properties({"title": "pytest-queryeval", "created": utc_time(report["created"])})
     styles = {name: book.add_format(style) for name, style in STYLES.items()}
     names = ["Cases", "Run", "Statistics"]
-    if published:
-        names += ["Summary", "Details", *(["Overview"] if SDMX in report["groups"]["kind"] else [])]
+    if layout == PUBLISHED or (layout == REQUESTED and OF_EVALUATORS & report["metrics"].keys()):
+        names += ["Summary", "Details"]
+    if layout != PLAIN and SDMX in report["groups"]["kind"]:
+        names.append("Overview")
     sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
     sheets["Run"].worksheet.activate()  # so that a spreadsheet program opens on the verdict
     writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
     listed_report = with_worst_cases(report, CASES_LISTED)
     missing_rows = {name: write(sheets[name], listed_report) for name, write in writers.items() if name in sheets}
     write_statistics(sheets["Statistics"], report)
-    if published:
+    if "Summary" in sheets:
         write_summary(book, sheets["Summary"], report)
     notes = [listed] if (listed := listed_text(listed_report, report)) else []
     if cut_texts := sum(sheet.cut_texts for sheet in sheets.values()):
@@ -110,6 +113,8 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
 def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
+    change_text = change_reader(report)
+    change = [Column(header="change", read=change_text, width=30, note=CHANGE)] if change_text else []
     empty_columns = [
         column
         for column in (CAUSE, BY_COLUMN, EXPECTED, HINTS, STEPS, ROW)
@@ -125,7 +130,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
         for name, group in groups_shown("workbook").items()
         if any(group_values(case, name) for case in cases)
     ]
-    columns = (*ABOUT, *abstention, *groups), TIMES_AND_PLACE
+    columns = (*ABOUT, *change, *DIAGNOSIS, *abstention, *groups), TIMES_AND_PLACE
     about, times_and_place = ([column for column in group if column not in empty_columns] for group in columns)
     run_metrics = reported_run_metrics()  # which no case has a score of
     lower_is_better_metrics, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
@@ -194,6 +199,9 @@ ABOUT = (
     Column(header="gold", read=value_at("gold", "query"), width=42, style="query"),
     Column(header="predicted", read=value_at("predicted", "query"), width=42, style="query"),
     Column(header="outcome", read=value_at("outcome"), style="outcome"),
+)
+CHANGE = "How the case differs from the baseline, whose scores come first."
+DIAGNOSIS = (
     Column(
         header="what is wrong",
         read=lambda case: None if case["outcome"] == "passed" else first_line(case) or None,

@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import MissingFeatureError, ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import JoinedRun, Report
 from pytest_queryeval.features.report_files.merge_command import check_versions, report_of_all
-from pytest_queryeval.reports import LAYOUTS, PUBLISHED, report_files, write_files, write_report
+from pytest_queryeval.reports import LAYOUTS, REQUESTED, report_files, write_files, write_report
 from pytest_queryeval.reports.added_sections import SECTIONS
 from pytest_queryeval.results.case_store import Cases, CasesByNodeid, append_case
 from pytest_queryeval.results.report_file import read_report
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reports_help = "a report.json; of several runs of the same cases, all metrics come into one report"
     parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help=reports_help)
     output_help = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
-    layout = "plain: a workbook without the sheets of published evaluators; published: with them, which is the default"
-    parser.add_argument("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
+    layout = "sheets of published evaluators in the workbook: requested (the default) if the run has their metrics"
+    parser.add_argument("--excel-layout", choices=LAYOUTS, default=REQUESTED, help=layout)
     for name in SECTIONS.names():
         try:
             section_file = SECTIONS[name].file

@@ -29,7 +29,7 @@ from pytest_queryeval.reports.story import (
     steps_text,
 )
 from pytest_queryeval.results.aggregation import cause_labels, is_accidental
-from pytest_queryeval.results.verdict import worst_first
+from pytest_queryeval.results.verdict import shared_errors, worst_first
 from pytest_queryeval.text.formatting import cut, excerpts
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
@@ -92,13 +92,14 @@ def case_columns(report: Report) -> dict[str, object]:
     # Cases that passed with a wrong answer follow: a gate may be missed because of them.
     wrong_but_passed = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
     worst_cases = [*worst_first(report), *wrong_but_passed]
+    first_cases = shared_errors(worst_cases)
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
-        "why": [cut(problem_text(case), TEXT_CHARACTERS) for case in cases],
+        "why": [_listed_problem(case, first_cases.get(case["nodeid"])) for case in cases],
         "labels": [_labels(case) for case in cases],
         "change": [_change(case) for case in cases],
         "review": [cut(review_text(case), TEXT_CHARACTERS) for case in cases],
@@ -164,6 +165,12 @@ def _labels(case: CaseReport) -> list[str]:
     """Return the labels of a cause, or the kind of the failure; none where neither is known."""
     error = case["predicted"]["error"] if case["predicted"] is not None else None
     return cause_labels(case) or ([error["kind"]] if error is not None else [])
+
+
+def _listed_problem(case: CaseReport, first_case: str | None) -> str:
+    """Return what is wrong with an answer; of an error that a case above has, only which case that is."""
+    is_first = first_case in (None, case["nodeid"])
+    return cut(problem_text(case) if is_first else f"the same error as {first_case}", TEXT_CHARACTERS)
 
 
 def _change(case: CaseReport) -> list[str] | None:
@@ -241,7 +248,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         **case,
         "question": _untruncated_text(case["question"]),
         "message": _untruncated_text(case["message"]),
-        "why": _untruncated_text(problem_text(case)),
+        "why": problem_text(case) if case["outcome"] == "error" else _untruncated_text(problem_text(case)),
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _prediction(case["prediction"], limit),

@@ -388,6 +388,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "changes": changes(difference),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped_nodeids},
         "earlier_scores": dict(earlier_scores),
+        "added": difference.added,
     }
     if fields := _field_changes(field_pairs):
         baseline["fields"] = fields

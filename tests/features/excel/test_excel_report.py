@@ -14,7 +14,7 @@ from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, 
 from strategies import costly
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.excel import render_excel, render_plain_excel
+from pytest_queryeval.features.excel import render_excel
 from pytest_queryeval.reports import check_target
 
 SUMMARY = [
@@ -42,11 +42,11 @@ PUBLISHED_SCORES = {
 STATISTICS = ("metric", "mean", "n", "std", "min", "median", "max", "95 % low", "95 % high", "missed")
 
 
-def opened(report):
+def opened(report, layout="published"):
     """The workbook, read by another library."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what openpyxl deprecates in itself
-        return load_workbook(io.BytesIO(render_excel(report)))
+        return load_workbook(io.BytesIO(render_excel(report, layout)))
 
 
 def rows(worksheet):
@@ -91,7 +91,7 @@ def block(report, title, name="Statistics"):
 
 def parts(report):
     """The files of the workbook, each parsed."""
-    with ZipFile(io.BytesIO(render_excel(report))) as file:
+    with ZipFile(io.BytesIO(render_excel(report, "published"))) as file:
         return {name: ElementTree.fromstring(file.read(name)) for name in file.namelist()}
 
 
@@ -115,12 +115,16 @@ def test_the_sheets_have_fixed_names():
 
     assert opened(make_report(case())).sheetnames == [*plain, "Summary", "Details"]
     assert opened(make_report(sdmx_case())).sheetnames == [*plain, "Summary", "Details", "Overview"]
-    assert load_workbook(io.BytesIO(render_plain_excel(make_report(sdmx_case())))).sheetnames == plain
+    assert opened(make_report(sdmx_case()), "plain").sheetnames == plain
+    assert opened(make_report(case()), "requested").sheetnames == plain
+    assert opened(make_report(sdmx_case()), "requested").sheetnames == [*plain, "Overview"]
+    requested = make_report(case(scores={"soft_f1_denodo": 1.0}))
+    assert opened(requested, "requested").sheetnames == [*plain, "Summary", "Details"]
 
 
-@pytest.mark.parametrize("render", [render_excel, render_plain_excel])
-def test_the_workbook_opens_on_the_sheet_with_the_verdict(render):
-    book = load_workbook(io.BytesIO(render(make_report(case()))))
+@pytest.mark.parametrize("layout", ["requested", "plain", "published"])
+def test_the_workbook_opens_on_the_sheet_with_the_verdict(layout):
+    book = opened(make_report(case()), layout)
 
     assert book.active.title == "Run"
     assert [sheet.title for sheet in book.worksheets if sheet.sheet_view.tabSelected] == ["Run"]
@@ -191,8 +195,8 @@ def notes(report):
 
 def test_percent_correct_counts_cases_in_error_as_wrong_and_says_of_how_many_it_is():
     right, skipped = {"scores": {"execution_accuracy": 1.0}}, {"outcome": "skipped", "scores": {}}
-    error = {"outcome": "error", "scores": {}, "fingerprint": {"metrics": ["execution_accuracy"]}}
-    second = error | {"fingerprint": {"metrics": ["valid_query"]}}
+    error = {"outcome": "error", "scores": {}, "fingerprint": FINGERPRINT | {"metrics": ["execution_accuracy"]}}
+    second = error | {"fingerprint": FINGERPRINT | {"metrics": ["valid_query"]}}
 
     total = summary(
         make_report(
@@ -415,7 +419,7 @@ def test_a_workbook_lists_the_worst_cases_and_says_of_how_many(monkeypatch):
     cases = [entry(id=str(number), nodeid=f"a::{number}", outcome=outcome) for number, outcome in enumerate(outcomes)]
     report = plain_report(*cases)
 
-    book = load_workbook(io.BytesIO(render_excel(report)))
+    book = opened(report)
 
     assert len([*book["Cases"].rows]) == len([*book["Details"].rows]) == 1 + 3
     texts = [cell.value for row in book["Run"].rows for cell in row]

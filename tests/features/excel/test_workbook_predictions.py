@@ -9,7 +9,7 @@ from spreadsheets import make_report
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Abstention, PredictorSpec
-from pytest_queryeval.features.excel import render_excel, render_plain_excel
+from pytest_queryeval.features.excel import render_excel
 from pytest_queryeval.predictors import PREDICTORS
 
 
@@ -25,8 +25,8 @@ def predicted(text):
 
 def written(*cases, published=True):
     """Write the workbook of a run with these cases, and open it as predictions."""
-    render = render_excel if published else render_plain_excel
-    Path("report.xlsx").write_bytes(render(make_report(*cases)))
+    layout = "published" if published else "plain"
+    Path("report.xlsx").write_bytes(render_excel(make_report(*cases), layout))
     spec = PredictorSpec(kind="file", settings={"path": "report.xlsx"}, folder=Path.cwd())
     return PREDICTORS["file"].opener(spec)
 

@@ -210,6 +210,15 @@ def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong
     assert [cases[place]["id"] for place in summaries["worst"]] == ["6", "1", "9", "2", "3", "8", "7", "5"]
 
 
+def test_an_error_of_several_cases_is_listed_once_and_is_whole_on_their_pages():
+    cases = [case(id=f"q{n}", nodeid=f"a::q{n}", line=n, outcome="error", message=f"q{n} is late") for n in range(3)]
+
+    summaries, details = page_of(plain_report(*cases)).packed
+
+    assert summaries["why"] == ["q0 is late", "the same error as a::q0", "the same error as a::q0"]
+    assert [details_of_case["why"] for details_of_case in details] == ["q0 is late", "q1 is late", "q2 is late"]
+
+
 def test_of_the_same_score_and_reason_a_regression_comes_first():
     def run(*outcomes):
         return plain_report(
