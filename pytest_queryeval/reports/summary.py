@@ -243,8 +243,9 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
 
 
 def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
-    """Yield all gates, or in short those that are not met."""
-    shown_gates = [gate for gate in gates if not (is_short and gate["ok"])]
+    """Yield all gates, or in short those that are not met; the missed ones last, next to the verdict."""
+    ordered = sorted(gates, key=lambda gate: (True, None, False).index(gate["ok"]))
+    shown_gates = [gate for gate in ordered if not (is_short and gate["ok"])]
     if gates:
         yield "", {}
     for gate in shown_gates:
