@@ -19,6 +19,7 @@ from pytest_queryeval.core.expectation import Expectation
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.sandbox import host
 
 # A naive reference of docs/reference/suites.md, without golds. Values of a column are numbers, texts or dates.
 
@@ -153,6 +154,7 @@ def test_expectations_hold_as_the_oracle_says(expected):
         policy=policy,
         expectations=expectations,
         report_rows=1,
+        unmatched=lambda pattern, texts: {text for text in texts if not pattern.fullmatch(text)},
     )
 
     reports = score.details["expectations"]
@@ -221,6 +223,16 @@ def test_without_a_gold_a_case_is_judged_by_its_expectations(shop):
     assert invalid["scores"] == {"expectations": 0.0, "valid_query": 0.0}
     assert invalid["cause"]["edits"][0]["label"] == "unknown-column"
     assert right["fingerprint"]["expect"] != invalid["fingerprint"]["expect"]
+
+
+def test_a_pattern_that_takes_too_long_does_not_hold(shop, monkeypatch):
+    monkeypatch.setattr(host, "PATTERN_SECONDS", 0.2)
+    predicted = f"predicted: SELECT '{'a' * 60}!' AS n, expect: {{values: {{n: {{matches: (a+)+b}}}}}}"
+
+    slow, long = evaluated(f"id: a, {predicted}", f"id: b, {predicted.replace('(a+)+b', 'a+!')}")["cases"]
+
+    assert "the pattern cannot be tried: " in slow["details"]["expectations"][0]["found"]
+    assert long["outcome"] == "passed"
 
 
 def test_columns_have_the_names_of_gold_through_the_alignment(shop):

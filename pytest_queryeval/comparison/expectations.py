@@ -25,12 +25,14 @@ from pytest_queryeval.comparison.quantities import DAY, Temporal, as_float, wide
 from pytest_queryeval.core.case_report import ExpectationReport
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.expectation import Expectation, Rule
+from pytest_queryeval.core.metric import FindUnmatched
+from pytest_queryeval.core.model import Failure
 from pytest_queryeval.core.table import IRI, Cell, Literal, Policy, Row, Table
 from pytest_queryeval.text.formatting import cut, pluralize
 
 CELL_CHARACTERS = 40  # of a cell in a message
 TEXT_CHARACTERS = 400  # of an expectation, and of what is wrong
-MAX_MATCHED = 1_000  # characters of a value that a pattern is matched with, for which some take cubic time
+MAX_MATCHED = 1_000  # characters of a value that a pattern is matched with
 MAX_NAMED = 3  # rows and columns in a message
 _NUMBERS = (int, float, Decimal)
 NO_ROWS = "the answer has no rows"
@@ -42,6 +44,7 @@ def check_expectations(
     expectations: Sequence[Expectation],
     predicted: Table,
     policy: Policy,
+    unmatched: FindUnmatched,
     *,
     gold: Table | None = None,
     shows_cells: bool = True,
@@ -51,7 +54,7 @@ def check_expectations(
     Columns have the names of gold, if there is one, else those of the answer. Without `shows_cells`, nothing that is
     said quotes the answer.
     """
-    answer = _Answer(predicted, gold, policy, shows_cells)
+    answer = _Answer(predicted, gold, policy, unmatched, shows_cells)
     reports: list[ExpectationReport] = []
     for expectation in expectations:
         try:
@@ -104,14 +107,16 @@ class _Column(NamedTuple):
 
 
 class _UnresolvedError(Exception):
-    """A name is not that of one column."""
+    """A name is not that of one column, or a pattern takes too long."""
 
 
 class _Answer:
     """A predicted answer, whose columns have the names of gold, if there is one."""
 
-    def __init__(self, predicted: Table, gold: Table | None, policy: Policy, shows_cells: bool) -> None:
-        self.predicted, self.gold, self.policy = predicted, gold, policy
+    def __init__(
+        self, predicted: Table, gold: Table | None, policy: Policy, unmatched: FindUnmatched, shows_cells: bool
+    ) -> None:
+        self.predicted, self.gold, self.policy, self.unmatched = predicted, gold, policy, unmatched
         self._shows_cells = shows_cells
 
     def problem(self, expectation: Expectation) -> str:
@@ -367,7 +372,12 @@ def _matches(answer: _Answer, expectation: Expectation) -> str:
         pattern = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
     cells = [(number, row[column.place]) for number, row in enumerate(answer.predicted.rows)]
     texts = [(number, _text(cell, column.policy)) for number, cell in cells if cell is not None]
-    others = [number for number, text in texts if len(text) > MAX_MATCHED or not pattern.fullmatch(text)]
+    unmatched = answer.unmatched(pattern, {text for _, text in texts if len(text) <= MAX_MATCHED})
+    if isinstance(unmatched, Failure):
+        raise _UnresolvedError(
+            f"the pattern cannot be tried: {unmatched.message}: write one without nested repetitions"
+        )
+    others = [number for number, text in texts if len(text) > MAX_MATCHED or text in unmatched]
     is_long = bool(others) and len(dict(texts)[others[0]]) > MAX_MATCHED
     why = f", longer than {MAX_MATCHED:,} characters" if is_long else ""
     return _no_values(texts) or answer.breaks(expectation, column, others, why)

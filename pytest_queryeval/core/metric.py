@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Case, Criterion, Execution, Outcome, Threshold
+from pytest_queryeval.core.model import (
+    PASS_RATE,
+    TRIALS_SCORES,
+    Case,
+    Criterion,
+    Execution,
+    Failure,
+    Outcome,
+    Threshold,
+)
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
 from pytest_queryeval.core.table import Table
@@ -50,6 +60,8 @@ class SchemaUse(NamedTuple):
 ReadSchemaUse: TypeAlias = Callable[[str, bool], SchemaUse]
 # What an executed query reads outside of the scope of its case, each in a sentence.
 FindBreaches: TypeAlias = Callable[[Execution], Sequence[str]]
+# Which texts a pattern does not match as a whole; a failure if that takes too long.
+FindUnmatched: TypeAlias = Callable[[re.Pattern[str], Collection[str]], Collection[str] | Failure]
 # Arguments of metrics that the evaluation passes and suites do not set.
 INJECTED = frozenset(
     {
@@ -63,6 +75,7 @@ INJECTED = frozenset(
             "report_rows",
             "schema_use",
             "breaches",
+            "unmatched",
         ),
     }
 )
@@ -125,7 +138,8 @@ class Metric:
     They are the comparison `policy`, sqlglot's names of the `dialect` of predicted and of that of gold, `gold_dialect`,
     the `schema` of the database of predicted, a `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the
     `States` of the database, a `RunChallenge`, what the case `expectations` of an answer are, how many rows reports may
-    show, `ReadSchemaUse` and `FindBreaches`. A metric with `states` also decides what a failed prediction scores.
+    show, `ReadSchemaUse`, `FindBreaches` and `FindUnmatched`. A metric with `states` also decides what a failed
+    prediction scores.
     """
     extra: str = ""
     """The extra of this package that it needs; empty for none."""

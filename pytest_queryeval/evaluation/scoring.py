@@ -212,6 +212,7 @@ class Scoring:
             "challenge": lambda: self._run_challenge,
             "schema_use": lambda: self._schema_use,
             "breaches": lambda: lambda predicted: scope_breaches(predicted, case, session),
+            "unmatched": lambda: session.unmatched,
             "timer": lambda: self._time_queries,
         }
         return arguments[name]()

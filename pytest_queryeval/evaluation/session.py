@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -45,7 +46,7 @@ from pytest_queryeval.evaluation.prediction_call import SchemaTexts, SpendLimit,
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import metric_of, need_answers
 from pytest_queryeval.predictors import CaseView
-from pytest_queryeval.sandbox.host import Hosts, is_match, text_refusal
+from pytest_queryeval.sandbox.host import Hosts, is_match, text_refusal, unmatched_texts
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
@@ -230,6 +231,10 @@ class Session:
             problem = f"the pattern of `abstain` cannot be searched in the answer: {match.message}: {remedy}"
             raise PredictorError(problem)
         return replace(prediction, answer=Abstention(content.query)) if match else prediction
+
+    def unmatched(self, pattern: re.Pattern[str], texts: Collection[str]) -> Collection[str] | Failure:
+        """Return the texts that a pattern does not match, or why that is not known; raise `SourceError`."""
+        return unmatched_texts(pattern, texts, self._hosts)
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer if it needs no call, as when the suite states it; else None."""

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -439,3 +439,16 @@ def is_match(pattern: str, text: str, hosts: Hosts) -> bool | Failure:
     host = hosts.shared(Host("pattern", _DRIVER))
     execution = host.execute({"pattern": pattern}, head, timeout=PATTERN_SECONDS, max_rows=1)
     return execution.error or (execution.table is not None and bool(execution.table.rows))
+
+
+def unmatched_texts(pattern: re.Pattern[str], texts: Collection[str], hosts: Hosts) -> Collection[str] | Failure:
+    """Return the texts that a pattern does not match as a whole; a failure if that is not known in PATTERN_SECONDS.
+
+    Raise `SourceError` if no child process can be started.
+    """
+    host = hosts.shared(Host("pattern", _DRIVER))
+    settings = {"pattern": pattern.pattern, "flags": pattern.flags, "texts": [*texts]}
+    execution = host.execute(settings, "texts", timeout=PATTERN_SECONDS, max_rows=len(texts))
+    if execution.table is None:
+        return execution.error or Failure(kind="invalid", message="no answer")
+    return {str(text) for (text,) in execution.table.rows}

@@ -187,7 +187,7 @@ def expectation_not_met(gold: GoldRun) -> Iterator[str]:
     if gold.compared_table is None:
         return
     policy, table = gold.case.settings.policy, gold.compared_table
-    for report in check_expectations(gold.case.expectations, table, policy, gold=table):
+    for report in check_expectations(gold.case.expectations, table, policy, gold.session.unmatched, gold=table):
         if not report["holds"]:
             expected = f"{report['name']}: {report['expected']}"
             yield f"gold does not meet `{expected}`: {report['found']}: correct one of the two"
