@@ -6,9 +6,10 @@ Where it is open what a name stands for, all that it may stand for counts. What 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import singledispatchmethod
+from itertools import pairwise, permutations, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import TokenType, exp
@@ -40,6 +41,7 @@ _TABLE_READING = re.compile(
 # Names without a table that are no columns.
 _PSEUDO_COLUMNS = frozenset(("level", "rownum", "sysdate", "systimestamp", "user", "current_user", "session_user"))
 _OF_ALL_COLUMNS = (exp.Pivot, exp.Summarize, exp.Describe)  # as statements, or in place of a query
+_QUERIES = (exp.Query, exp.Values, *_OF_ALL_COLUMNS)
 _UNNESTING = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Inline)
 
 
@@ -167,16 +169,15 @@ def what_is_read(
     tree = positioned_tree(parsed.statements, text.rstrip(), dialect) if is_other or not parsed.problem else None
     if tree is None:
         return Reads((), (f"the query cannot be parsed: {parsed.problem or 'nothing'}",), is_whole=False)
-    reader = _Reader(text, dialect, schema, views, is_listed)
-    reader.query(tree, None, {})
+    reader = _Reader(text, dialect, schema.tables, views, is_listed)
+    reader.query(tree, _Scope())
     for token, after in pairwise(parsed.statements.tokens):
         if after.token_type is TokenType.L_PAREN:
             name = name_key(token.text, dialect, quoted=False)
             if name in views.functions or _TABLE_READING.fullmatch(token.text):
                 reader.add("function", (name,), place=_place(text, token.start))
-    found = (reader.reads, reader.problems, reader.unknown)
-    reads, problems, unknown = (tuple(dict.fromkeys(parts)) for parts in found)
-    return Reads(reads, problems, unknown, expanded=frozenset(reader.expanded))  # type: ignore[arg-type]  # as they were
+    problems, unknown = (tuple(dict.fromkeys(found)) for found in (reader.problems, reader.unknown))
+    return Reads(tuple(dict.fromkeys(reader.reads)), problems, unknown, expanded=frozenset(reader.expanded))
 
 
 def _place(text: str, start: int) -> str:
@@ -194,70 +195,65 @@ class _Item:
     alias: str
     columns: Mapping[str, str] | None
     """The names of its columns in the query, in lower case, with those that they have in the table; None if unknown."""
-    table: TableName | None = None
-    place: str = ""
     is_renamed: bool = False
     """Whether it has an alias, so that its table's name is no longer its name."""
+    table: TableName | None = None
+    place: str = ""
     read: int = -1
     """Where in `reads` its table is."""
+
+    def column(self, name: str) -> str:
+        """Return the name that a column has in the table."""
+        return (self.columns or {}).get(name, name)
 
 
 @dataclass(eq=False)
 class _Scope:
-    """What names refer to within a SELECT, and around it."""
+    """What names refer to within a SELECT, or behind a query of WITH, and around it."""
 
     outer: _Scope | None = None
     items: list[_Item] = field(default_factory=list)
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
     """The selected expressions that have an alias."""
     parameters: frozenset[str] = frozenset()
+    queries: dict[str, _Query] = field(default_factory=dict)
+    """Those of WITH, which shadow others and tables."""
+
+    def outward(self) -> Iterator[_Scope]:
+        """Yield this scope and those around it."""
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
 
 
 class _Query(NamedTuple):
-    """A query of WITH, with what is around it."""
+    """A query of WITH, with what it can name; a recursive one names itself elsewhere than in its first operand."""
 
+    key: str
     node: exp.CTE
-    outer: _Scope | None
-    queries: Mapping[str, _Query]
-    """Those that it can name; a recursive one names itself elsewhere than in its first operand."""
+    scope: _Scope
     is_recursive: bool
 
 
 _Owners: TypeAlias = "list[tuple[_Item, str]]"
 
 
+@dataclass
 class _Reader:
     """Collects what a query reads."""
 
-    def __init__(
-        self, text: str, dialect: str, schema: Schema, views: Views, is_listed: Callable[[TableName], bool]
-    ) -> None:
-        self.reads: list[Read] = []
-        self.problems: list[str] = []
-        self.unknown: list[str] = []
-        self.expanded: set[str] = set()
-        self._text = text
-        self._dialect = dialect
-        self._tables = schema.tables
-        self._hidden = HIDDEN_COLUMNS.get(dialect, frozenset())
-        self._views = views
-        self._is_listed = is_listed
-        self._outputs: dict[int, list[str] | None] = {}  # of queries of WITH that were read
-        self._open_views: list[tuple[TableName, str]] = []  # with the place of the outermost one
-        self._readers: tuple[tuple[type | tuple[type, ...], Callable[..., None]], ...] = (
-            ((exp.Query, exp.Values), self._nested_query),
-            (exp.Column, self._column),
-            (exp.Star, self._all_columns),
-            (exp.Columns, self._covered),
-            ((exp.PositionalColumn, exp.Parameter), self._by_position),
-            ((exp.Table, exp.Lateral), self._unexpected),
-            ((exp.DataType, exp.Hint), self._nothing),
-            (exp.In, self._in),
-            (exp.Comprehension, self._comprehension),
-            (exp.Dot, self._dot),
-            ((exp.Var, exp.Identifier), self._word),
-            (exp.Ordered, self._sort_key),
-        )
+    text: str
+    dialect: str
+    tables: Mapping[str, Sequence[str]]
+    views: Views
+    is_listed: Callable[[TableName], bool]
+    reads: list[Read] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    expanded: set[str] = field(default_factory=set)
+    _outputs: dict[int, Sequence[str] | None] = field(default_factory=dict)  # of queries of WITH that were read
+    _open_views: list[tuple[TableName, str]] = field(default_factory=list)  # with the place of the outermost one
 
     def add(self, form: Form, table: TableName, column: str = "", place: str = "") -> None:
         """Add something that is read."""
@@ -266,66 +262,64 @@ class _Reader:
             place, view = self._open_views[0][1], ".".join(self._open_views[-1][0])
         self.reads.append(Read(form, table, column, place, view))
 
-    def query(self, node: exp.Expr | None, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
-        """Read a query, and return the names of its columns in lower case; None if they are not known."""
-        if not isinstance(node, (exp.Query, exp.Values, *_OF_ALL_COLUMNS)):
+    def query(self, node: exp.Expr | None, scope: _Scope, itself: _Query | None = None) -> Sequence[str] | None:
+        """Read a query, and return the names of its columns in lower case; None if they are not known.
+
+        `itself` is the recursive query of WITH that it is.
+        """
+        if not isinstance(node, _QUERIES):
             self._problem(f"{'nothing' if node is None else node.key.upper()} in place of a query")
             return None
-        queries = self._with(node, outer, queries)
-        if isinstance(node, _OF_ALL_COLUMNS):
-            self._of_all_columns(node, outer, queries)
-            return None
+        scope = self._with(node, scope)
         if isinstance(node, exp.Values):
-            self._walk(node.expressions, outer or _Scope(), queries)
+            self._walk(node.expressions, scope)
             return None
         if isinstance(node, exp.Select):
-            return self._select(node, outer, queries)
-        if isinstance(node.this, exp.Table):
-            tables = exp.Select(from_=exp.From(this=node.this), expressions=[exp.Star()])
-            return self._select(tables, outer, queries)
-        return self._operation(node, outer, queries)
+            return self._select(node, scope)
+        is_other = isinstance(node, _OF_ALL_COLUMNS)
+        if is_other or isinstance(node.this, exp.Table):
+            nested = _queries_in([value for name, value in node.args.items() if name not in ("this", "with_")])
+            tables = exp.Select(from_=exp.From(this=node.this), expressions=[exp.Star(), *nested])
+            outputs = self._select(tables, scope)
+            return None if is_other else outputs
+        return self._operation(node, scope, itself)
 
-    def _operation(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
+    def _operation(self, node: exp.Expr, scope: _Scope, itself: _Query | None) -> Sequence[str] | None:
         """Read a set operation, or a query in brackets."""
-        outputs = self.query(node.this, outer, queries)
-        if isinstance(node, exp.SetOperation):
-            others = self.query(node.expression, outer, queries)
+        if not isinstance(node, exp.SetOperation):
+            outputs = self.query(node.this, scope, itself)
+        else:
+            outputs = self.query(node.this, scope)
+            if itself is not None:
+                self._outputs[id(itself.node)] = _renamed(outputs, itself.node)
+                scope = _Scope(scope, queries={itself.key: itself})
+            others = self.query(node.expression, scope)
             if node.args.get("by_name"):
                 outputs = None if outputs is None or others is None else [*outputs, *others]
         # What orders and limits the result names its columns.
-        results = _Scope(outer, [_Item("", None if outputs is None else dict.fromkeys(outputs, ""))])
-        for name in ("order", "limit", "offset", "fetch", "sort", "cluster", "distribute"):
-            self._walk(node.args.get(name), results, queries)
-        if isinstance(node, exp.Subquery) and (node.args.get("pivots") or node.args.get("sample")):
-            self._walk(node.args.get("pivots"), results, queries)
-            return None
-        return outputs
+        results = _Scope(scope, [_Item("", None if outputs is None else dict.fromkeys(outputs, ""))])
+        for name in ("order", "limit", "offset", "fetch", "sort", "cluster", "distribute", "pivots"):
+            self._walk(node.args.get(name), results)
+        return None if node.args.get("pivots") or node.args.get("sample") else outputs
 
-    def _of_all_columns(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> None:
-        """Read PIVOT, SUMMARIZE or DESCRIBE of a table or a query: all of its columns."""
-        scope = _Scope(outer)
-        self._from_item(node.this, scope, queries)
-        self._read_rows(scope.items, node)
-        for query in [found for name, value in node.args.items() if name != "this" for found in _queries_in(value)]:
-            self.query(query, scope, queries)
-
-    def _with(self, node: exp.Expr, outer: _Scope | None, queries: Mapping[str, _Query]) -> Mapping[str, _Query]:
-        """Return the queries that a query can name: those of its WITH, which shadow others."""
+    def _with(self, node: exp.Expr, scope: _Scope) -> _Scope:
+        """Return the scope behind the WITH of a query."""
         clause = node.args.get("with_")
         if clause is None:
-            return queries
-        named = dict(queries)
-        recursive = bool(clause.args.get("recursive")) or self._dialect in ("sqlite", "tsql", "oracle")
-        is_any_order = recursive and self._dialect in ("sqlite", "postgres")
+            return scope
+        is_recursive = bool(clause.args.get("recursive")) or self.dialect in ("sqlite", "tsql", "oracle")
+        scope = _Scope(scope)
         for cte in clause.expressions:
-            if cte.args.get("scalar"):
-                continue  # it is read where the SELECT with this clause is
-            visible = named if is_any_order else dict(named)
-            named[self._key(cte.args["alias"].this, is_table=True)] = _Query(cte, outer, visible, recursive)
-        return named
+            if not cte.args.get("scalar"):  # else it is read where the SELECT with this clause is
+                in_any_order = is_recursive and self.dialect in ("sqlite", "postgres")
+                behind = scope if in_any_order else _Scope(scope)
+                key = self._key(cte.args["alias"].this, is_table=True)
+                behind.queries[key] = _Query(key, cte, scope, is_recursive)
+                scope = behind
+        return scope
 
-    def _select(self, select: exp.Select, outer: _Scope | None, queries: Mapping[str, _Query]) -> list[str] | None:
-        scope = _Scope(outer)
+    def _select(self, select: exp.Select, around: _Scope) -> Sequence[str] | None:
+        scope = _Scope(around)
         scope.aliases = {
             self._key(item.args["alias"]): item.this
             for item in select.expressions
@@ -334,18 +328,13 @@ class _Reader:
         clause = select.args.get("with_")
         scalars = [cte for cte in clause.expressions if cte.args.get("scalar")] if clause is not None else []
         scope.parameters = frozenset(self._key(cte.args["alias"].this) for cte in scalars)
-        from_ = select.args.get("from_")
-        if from_ is not None:
-            self._from_item(from_.this, scope, queries)
-            self._walk([value for name, value in from_.args.items() if name != "this"], scope, queries)
-        self._joins(select, scope, queries)
+        if select.args.get("from_") is not None:
+            self._from_item(select.args["from_"].this, scope)
+        self._joins(select, scope)
         for lateral in select.args.get("laterals") or ():
-            self._from_item(lateral, scope, queries)
-        self._walk([cte.this for cte in scalars], scope, queries)
-        read_already = ("from_", "joins", "laterals", "with_", "hint", "into", "locks", "kind")
-        for name, value in select.args.items():
-            if name not in read_already:
-                self._walk(value, scope, queries)
+            self._from_item(lateral, scope)
+        self._walk([cte.this for cte in scalars], scope)
+        self._walk_but(select, ("from_", "joins", "laterals", "with_", "hint", "into", "locks", "kind"), scope)
         self._add_filters(select, scope)
         return self._names_of(select, scope)
 
@@ -367,21 +356,20 @@ class _Reader:
                 return None
         return names
 
-    def _joins(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    def _joins(self, node: exp.Expr, scope: _Scope) -> None:
         for join in node.args.get("joins") or ():
             before = len(scope.items)
-            self._from_item(join.this, scope, queries)
+            self._from_item(join.this, scope)
             names = {folded(column.name): self._place_of(column) for column in join.args.get("using") or ()}
             if join.method == "NATURAL":
                 names = dict.fromkeys(self._shared(scope.items[:before], scope.items[before:]), "")
             for name, place in names.items():
                 for item in scope.items:
                     if item.table is not None and (item.columns is None or name in item.columns):
-                        self.add("joined", item.table, (item.columns or {}).get(name, name), place or item.place)
-            rest = [value for name, value in join.args.items() if name not in ("this", "using")]
-            self._walk(rest, scope, queries)
+                        self.add("joined", item.table, item.column(name), place or item.place)
+            self._walk_but(join, ("this", "using"), scope)
 
-    def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> list[str]:
+    def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
         """Return the columns that NATURAL may compare."""
         sides = [{name for item in side for name in item.columns or ()} for side in (left, right)]
         unknown = [item for item in (*left, *right) if item.columns is None]
@@ -391,211 +379,179 @@ class _Reader:
                 self._problem(f"NATURAL compares columns of {'.'.join(item.table)}, which are not known")
         return sorted(sides[0] | sides[1] if unknown else sides[0] & sides[1])
 
-    def _from_item(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    def _from_item(self, node: exp.Expr, scope: _Scope) -> None:
         """Read an item of FROM, and add it to the scope."""
         if isinstance(node, exp.Final):
             node = node.this
         first = len(scope.items)
         if isinstance(node, exp.Table):
-            self._table(node, scope, queries)
-        elif isinstance(node, exp.Subquery) and isinstance(node.unnest(), _OF_ALL_COLUMNS):
-            self._add_item(node, self.query(node.unnest(), scope, queries), scope)
-        elif isinstance(node, exp.Subquery) and not _is_query(node):
-            self._from_item(node.this, scope, queries)
+            self._table(node, scope)
+        elif _is_joined(node):
+            self._from_item(node.this, scope)
             if node.alias:  # of all that is joined
                 self._read_rows(scope.items[first:], node)
                 self._add_item(node, None, scope)
         else:
-            self._add_item(node, self._from_value(node, scope, queries), scope)
-        if node.args.get("pivots"):
+            self._add_item(node, self._from_value(node, scope), scope)
+        if pivots := node.args.get("pivots"):
             self._read_rows(scope.items[first:], node)
-            for query in _queries_in(node.args["pivots"]):
-                self.query(query, scope, queries)
-            alias = node.args["pivots"][-1].alias or node.alias_or_name
-            scope.items[first:] = [_Item(name_key(alias, self._dialect, quoted=False), None)]
-        self._joins(node, scope, queries)
+            for query in _queries_in(pivots):
+                self.query(query, scope)
+            alias = pivots[-1].alias or node.alias_or_name
+            scope.items[first:] = [_Item(name_key(alias, self.dialect, quoted=False), None)]
+        self._joins(node, scope)
 
-    def _from_value(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> list[str] | None:
+    def _from_value(self, node: exp.Expr, scope: _Scope) -> Sequence[str] | None:
         """Read an item of FROM that is no table; return the names of its columns, None if they are not known."""
         query = node.this if isinstance(node, exp.Lateral) else node
-        if isinstance(query, exp.Query):
-            sees_left = query is not node or self._dialect == "duckdb"  # which finds out that a query is LATERAL
-            return self.query(query, scope if sees_left else scope.outer, queries)
+        if isinstance(query, exp.Query | exp.Values):
+            sees_left = query is not node or self.dialect == "duckdb"  # which finds out that a query is LATERAL
+            return self.query(query, scope if sees_left else scope.outer or scope)
         if isinstance(node, exp.Lateral | exp.Unnest):
-            self._function(query, scope, queries)
-        elif isinstance(node, exp.Values):
-            self._walk(node.expressions, scope, queries)
+            self._function(query, scope)
         elif isinstance(node, exp.Alias | exp.Column):  # ARRAY JOIN
-            self._walk(node, scope, queries)
+            self._walk(node, scope)
             return [folded(node.alias)] if node.alias else []
         else:
             self._problem(f"{node.key.upper()} in FROM")
         return None
 
-    def _add_item(self, node: exp.Expr, outputs: list[str] | None, scope: _Scope) -> None:
-        """Add a query or a function to the items of FROM."""
+    def _add_item(self, node: exp.Expr, names: Sequence[str] | None, scope: _Scope, name: str = "") -> _Item:
+        """Add to the items of FROM one with columns of these names, and with this name unless it has an alias."""
         alias = node.args.get("alias")
         identifier = alias.this if isinstance(alias, exp.TableAlias) else alias
-        renamed = [folded(column.name) for column in (alias.args.get("columns") or ())] if alias is not None else []
-        names = None if outputs is None else [*renamed, *outputs[len(renamed) :]]
-        columns = None if names is None else dict.fromkeys(names, "")
         key = self._key(identifier, is_table=True) if isinstance(identifier, exp.Identifier) else ""
-        scope.items.append(_Item(key, columns))
+        columns = None if names is None else dict(zip(_renamed(names, node) or (), names, strict=False))
+        scope.items.append(_Item(key or name, columns, bool(key)))
+        return scope.items[-1]
 
-    def _function(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    def _function(self, node: exp.Expr, scope: _Scope) -> None:
         """Read a table function; one that only takes a value apart is none."""
         if not isinstance(node, _UNNESTING):
-            meta = node.meta
-            start = meta.get("start")
-            written = self._text[start : meta["end"] + 1] if start is not None and not self._open_views else ""
+            start = node.meta.get("start")
+            written = "" if start is None or self._open_views else self.text[start : node.meta["end"] + 1]
             name = node.name if isinstance(node, exp.Anonymous) else written or node.key
-            key = name_key(name.strip('"`[]'), self._dialect, quoted=False)
-            self.add("function", (key,), place="" if start is None else _place(self._text, start))
-        self._walk([*node.args.values()], scope, queries)
+            key = name_key(name.strip('"`[]'), self.dialect, quoted=False)
+            self.add("function", (key,), place="" if start is None else _place(self.text, start))
+        self._walk_but(node, (), scope)
 
-    def _table(self, node: exp.Table, scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        read_already = ("this", "db", "catalog", "alias", "joins", "pivots", "hints")
-        self._walk([value for name, value in node.args.items() if name not in read_already], scope, queries)
+    def _table(self, node: exp.Table, scope: _Scope) -> None:
+        self._walk_but(node, ("this", "db", "catalog", "alias", "joins", "pivots", "hints", "rows_from"), scope)
         if not isinstance(node.this, exp.Identifier):
-            for function in node.args.get("rows_from") or ():
-                self._function(function.this if isinstance(function, exp.Table) else function, scope, queries)
-            if node.this is not None:
-                self._function(node.this, scope, queries)
+            for function in node.args.get("rows_from") or (node.this,):
+                self._function(function.this if isinstance(function, exp.Table) else function, scope)
             self._add_item(node, None, scope)
             return
-        name = table_name(_parts(node), self._dialect)
-        query = queries.get(name[0]) if len(node.parts) == 1 else None
-        if query is not None:
-            self._add_item(node, self._outputs_of(query), scope)
-            scope.items[-1].alias = scope.items[-1].alias or name[0]
+        name = table_name(_parts(node), self.dialect)
+        queries = [level.queries[name[0]] for level in scope.outward() if name[0] in level.queries]
+        if queries and len(node.parts) == 1:
+            self._add_item(node, self._outputs_of(queries[0]), scope, name[0])
             return
-        place = self._place_of(node.parts[0])
-        alias = node.args.get("alias")
-        columns = self._columns_of(name)
-        renamed = [folded(column.name) for column in (alias.args.get("columns") or ())] if alias is not None else []
-        own_names = None if columns is None else [*columns]
-        item = _Item(
-            read=len(self.reads),
-            alias=self._key(alias.this, is_table=True) if alias is not None and alias.this else name[-1],
-            columns=None
-            if own_names is None
-            else dict(zip([*renamed, *own_names[len(renamed) :]], own_names, strict=False)),
-            table=name,
-            place=place,
-            is_renamed=alias is not None and alias.this is not None,
-        )
-        if name in self._views.queries and not self._is_listed(name):
-            self._expand(name, place)
-            item.table = None
-        else:
-            self.add("table", name, place=place)
-            if renamed and columns is None:
-                self._problem(f"the columns of {'.'.join(name)} have other names in the query, and are not known")
-        scope.items.append(item)
-
-    def _columns_of(self, name: TableName) -> tuple[str, ...] | None:
-        """Return the columns of a table of the default schema."""
-        columns = self._tables.get(name[-1].lower()) if len(name) == 1 else None
-        return None if columns is None else tuple(map(folded, columns))
+        columns = self.tables.get(name[-1].lower()) if len(name) == 1 else None  # of the default schema
+        item = self._add_item(node, None if columns is None else [*map(folded, columns)], scope, name[-1])
+        item.place = self._place_of(node.parts[0])
+        if name in self.views.queries and not self.is_listed(name):
+            self._expand(name, item.place)
+            return
+        item.table, item.read = name, len(self.reads)
+        self.add("table", name, place=item.place)
+        if columns is None and node.alias_column_names:
+            self._problem(f"the columns of {'.'.join(name)} have other names in the query, and are not known")
 
     def _expand(self, name: TableName, place: str) -> None:
         """Read the query of a view."""
-        query = self._views.queries[name]
+        query = self.views.queries[name]
         self.expanded.add(name[-1])
         if query is None:
             self._problem(f"the definition of the view {'.'.join(name)} cannot be read")
         elif name not in (view for view, _ in self._open_views):
             self._open_views.append((name, self._open_views[0][1] if self._open_views else place))
-            self.query(query, None, {})
+            self.query(query, _Scope())
             self._open_views.pop()
 
-    def _outputs_of(self, query: _Query) -> list[str] | None:
+    def _outputs_of(self, query: _Query) -> Sequence[str] | None:
         """Read a query of WITH at its first use, and return the names of its columns."""
         key = id(query.node)
         if key not in self._outputs:
             self._outputs[key] = None
-            self.expanded.add(self._key(query.node.args["alias"].this, is_table=True))
-            names = [folded(name) for name in query.node.alias_column_names]
-            body = query.node.this
-            operation = body.unnest() if isinstance(body, exp.Subquery) else body
-            if query.is_recursive and isinstance(operation, exp.SetOperation):
-                self._outputs[key] = self._recursive(query, operation, names)
-            else:
-                read = self.query(body, query.outer, query.queries)
-                self._outputs[key] = [*names, *(read or ())[len(names) :]] if names else read
+            self.expanded.add(query.key)
+            outputs = self.query(query.node.this, query.scope, query if query.is_recursive else None)
+            self._outputs[key] = _renamed(outputs, query.node)
         return self._outputs[key]
 
-    def _recursive(self, query: _Query, operation: exp.SetOperation, names: list[str]) -> list[str] | None:
-        """Read a query that may name itself; in its first operand the name is that of another query, or of a table."""
-        name = self._key(query.node.args["alias"].this, is_table=True)
-        queries = self._with(operation, query.outer, query.queries)
-        without = {other: found for other, found in queries.items() if other != name or found.node is not query.node}
-        outputs = self.query(operation.this, query.outer, queries if self._dialect == "sqlite" else without)
-        self._outputs[id(query.node)] = outputs = [*names, *(outputs or ())[len(names) :]] if names else outputs
-        self.query(operation.expression, query.outer, {**queries, name: query})
-        return outputs
+    def _walk_but(self, node: exp.Expr, names: Collection[str], scope: _Scope) -> None:
+        """Read the parts of a node but those of some names."""
+        self._walk([value for name, value in node.args.items() if name not in names], scope)
 
-    def _walk(self, value: object, scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        """Read an expression, or all in a list."""
-        if isinstance(value, list | tuple):
-            for part in value:
-                self._walk(part, scope, queries)
-        if not isinstance(value, exp.Expr):
-            return
-        for types, read in self._readers:
-            if isinstance(value, types):
-                read(value, scope, queries)
-                return
-        self._parts(value, scope, queries)
+    @singledispatchmethod
+    def _walk(self, value: object, scope: _Scope) -> None:
+        """Read an expression, or all in a list; anything else reads nothing."""
 
-    def _parts(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        self._walk([*node.args.values()], scope, queries)
+    @_walk.register
+    def _all_in(self, values: list, scope: _Scope) -> None:  # type: ignore[type-arg]  # a class to register
+        for value in values:
+            self._walk(value, scope)
 
-    def _nested_query(self, node: exp.Expr, scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        self.query(node, scope, queries)
+    @_walk.register
+    def _expression(self, node: exp.Expr, scope: _Scope) -> None:
+        self._walk_but(node, (), scope)
 
-    def _all_columns(self, star: exp.Star, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _nested_query(self, node: exp.Query | exp.Values, scope: _Scope) -> None:
+        self.query(node, scope)
+
+    @_walk.register
+    def _every_column(self, star: exp.Star, scope: _Scope) -> None:
         if not isinstance(star.parent, exp.Count) or any(star.args.values()):
-            self._star(star, scope.items, scope, queries)
+            self._star(star, scope.items, scope)
 
-    def _by_position(self, node: exp.Expr, scope: _Scope, _: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _by_position(self, node: exp.PositionalColumn | exp.Parameter, scope: _Scope) -> None:
         """Read `#2` of DuckDB or `$2` of Snowflake; other parameters are values."""
-        if isinstance(node, exp.Parameter) and self._dialect != "snowflake":
-            return
-        self._read_rows(scope.items, node)
+        if isinstance(node, exp.PositionalColumn) or self.dialect == "snowflake":
+            self._read_rows(scope.items, node)
 
-    def _unexpected(self, node: exp.Expr, *_: object) -> None:
+    @_walk.register
+    def _unexpected(self, node: exp.Table | exp.Lateral, _: _Scope) -> None:
         self._problem(f"{node.key.upper()} in an expression")
 
-    def _nothing(self, *_: object) -> None:
+    @_walk.register
+    def _nothing(self, node: exp.DataType | exp.Hint, scope: _Scope) -> None:
         pass
 
-    def _in(self, node: exp.In, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _in(self, node: exp.In, scope: _Scope) -> None:
         """Read IN, behind which SQLite and ClickHouse allow the name of a table."""
         name = node.args.get("field")
-        if not isinstance(name, exp.Column) or self._dialect not in (*QUOTES_TEXTS, "clickhouse"):
-            self._parts(node, scope, queries)
+        if not isinstance(name, exp.Column) or self.dialect not in (*QUOTES_TEXTS, "clickhouse"):
+            self._walk_but(node, (), scope)
             return
-        self._walk(node.this, scope, queries)
-        owners = self._resolved(name, scope)[0] if self._dialect == "clickhouse" else []
+        self._walk(node.this, scope)
+        owners = self._resolved(name, scope)[0] if self.dialect == "clickhouse" else []
         self._add_columns(owners, name)
-        if not owners or name.name.lower() in self._tables:
-            self._table_in(name, queries)
+        if not owners or name.name.lower() in self.tables:
+            *_, table = parts = [part.copy() for part in name.parts if isinstance(part, exp.Identifier)]
+            inner = _Scope(scope)
+            self._from_item(exp.Table(this=table, db=parts[-2] if len(parts) > 1 else None), inner)
+            self._read_rows(inner.items, name)
 
-    def _comprehension(self, node: exp.Comprehension, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _comprehension(self, node: exp.Comprehension, scope: _Scope) -> None:
         names = frozenset(self._key(name) for name in node.expression.find_all(exp.Identifier))
-        self._walk(node.args["iterator"], scope, queries)
-        self._walk([node.this, node.args.get("condition")], _Scope(scope, parameters=names), queries)
+        self._walk(node.args["iterator"], scope)
+        self._walk([node.this, node.args.get("condition")], _Scope(scope, parameters=names))
 
-    def _sort_key(self, node: exp.Ordered, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _sort_key(self, node: exp.Ordered, scope: _Scope) -> None:
         """Read a key of ORDER BY, unless it is a selected expression, which is read there."""
         key, clause = node.this, node.parent
         is_name = isinstance(key, exp.Column) and not key.table and isinstance(key.this, exp.Identifier)
         is_of_select = isinstance(clause, exp.Order) and isinstance(clause.parent, exp.Select)
         if not (is_name and is_of_select and self._key(key.this) in scope.aliases):
-            self._parts(node, scope, queries)
+            self._walk_but(node, (), scope)
 
-    def _dot(self, node: exp.Dot, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _dot(self, node: exp.Dot, scope: _Scope) -> None:
         """Read a field of a value, or a function that is written behind its first argument."""
         names: list[exp.Identifier] = []
         first = node.this
@@ -608,32 +564,25 @@ class _Reader:
             )
             self._add_columns(self._resolved(column, scope)[0], column)
         else:
-            self._walk(node.this, scope, queries)
+            self._walk(node.this, scope)
         if not isinstance(node.expression, exp.Identifier | exp.Star):
-            self._walk(node.expression, scope, queries)
+            self._walk(node.expression, scope)
 
-    def _word(self, word: exp.Expr, scope: _Scope, _: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _word(self, word: exp.Var | exp.Identifier, scope: _Scope) -> None:
         """Read a name that the parser takes for a word, such as the unit of a function, and databases for a column."""
         is_label = isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias)
         if not is_label and not _is_parameter(word):
             owners = self._find(folded(word.name), scope)[0]
             self._add_columns([(item, name) for item, name in owners if item.columns and name != ALL], word)
 
-    def _table_in(self, name: exp.Column, queries: Mapping[str, _Query]) -> None:
-        """Read the table behind IN, which SQLite allows without brackets."""
-        parts = [part for part in name.parts if isinstance(part, exp.Identifier)]
-        table = exp.Table(this=parts[-1].copy(), db=parts[-2].copy() if len(parts) > 1 else None)
-        inner = _Scope()
-        self._from_item(table, inner, queries)
-        self._read_rows(inner.items, name)
-
-    def _column(self, column: exp.Column, scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        table, name = column.args.get("table"), column.this
-        qualifiers = [self._key(part, is_table=True) for part in column.parts[:-1]] if table is not None else []
+    @_walk.register
+    def _column(self, column: exp.Column, scope: _Scope) -> None:
+        name, qualifiers = column.this, self._qualifiers(column)
         if isinstance(name, exp.Star):
             items = self._items(qualifiers, scope)
             if items:
-                self._star(name, items, scope, queries)
+                self._star(name, items, scope)
                 return
             owners, is_known = self._find(folded(column.parts[-2].name), scope)
             self._add_columns(owners, column)
@@ -647,7 +596,7 @@ class _Reader:
         self._add_columns(owners, column)
         if is_known or folded(name.name) in _PSEUDO_COLUMNS:
             return
-        if not qualifiers and name.args.get("quoted") and self._dialect in QUOTES_TEXTS:
+        if not qualifiers and name.args.get("quoted") and self.dialect in QUOTES_TEXTS:
             return  # a text
         self.unknown.append(f"no table is known to have the column {column.sql(comments=False)}")
         sources = [item.table for item in scope.items if item.table is not None]
@@ -655,80 +604,69 @@ class _Reader:
 
     def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
         """Return the columns that a name may stand for, and whether it stands for something."""
-        *qualifiers, _ = parts = column.parts
-        keys = [self._key(part, is_table=True) for part in qualifiers]
-        if not qualifiers:
+        parts, keys = column.parts, self._qualifiers(column)
+        if not keys:
             return self._find(folded(column.name), scope, self._key(column.this))
         items: list[_Item] = []
         owners: _Owners = []
-        is_known = False
         for items in self._items_outward(keys, scope):
-            owners, is_known = self._find_in(items, folded(column.name))
-            if is_known:  # else some databases look further out
+            owners = self._find_in(items, folded(column.name))
+            if owners:  # else some databases look further out
                 break
+        is_known = bool(owners)
         owners += self._fields_before(folded(parts[0].name), scope, items)
-        if not is_known or len(parts) > 2:
-            # A field of a column: a.b, or of a table's column: a.b.c
-            for place in range(len(parts) - 1):
-                name = folded(parts[place].name)
-                of = self._items(keys[:place], scope) if place else []
-                found, fits = self._find_in(of, name) if place else self._find(name, scope, keys[0])
-                owners, is_known = [*owners, *found], is_known or fits
+        if not is_known or len(parts) > 2:  # a field of a column: a.b, or of a table's column: a.b.c
+            found, is_row = self._find(folded(parts[0].name), scope, keys[0])
+            for place, part in enumerate(parts[1:-1], start=1):
+                found += self._find_in(self._items(keys[:place], scope), folded(part.name))
+            owners, is_known = [*owners, *found], is_known or is_row or bool(found)
         return owners, is_known
 
-    def _items(self, qualifiers: list[str], scope: _Scope | None) -> list[_Item]:
+    def _items(self, qualifiers: list[str], scope: _Scope) -> list[_Item]:
         """Return the items that a name before a column refers to, of the nearest SELECT that has such items."""
         return next(self._items_outward(qualifiers, scope), [])
 
-    def _items_outward(self, qualifiers: list[str], scope: _Scope | None) -> Iterator[list[_Item]]:
+    def _items_outward(self, qualifiers: list[str], scope: _Scope) -> Iterator[list[_Item]]:
         """Yield the items that a name before a column may refer to, of each SELECT that has such items."""
-        while scope is not None and qualifiers:
-            items = [item for item in scope.items if item.alias == qualifiers[-1]]
+        name = tuple(qualifiers[1:] if qualifiers[:1] == [_DEFAULT_SCHEMAS.get(self.dialect)] else qualifiers)
+        for level in scope.outward() if qualifiers else ():
+            items = [item for item in level.items if item.alias == qualifiers[-1]]
             if len(qualifiers) > 1:
-                default = _DEFAULT_SCHEMAS.get(self._dialect)
-                name = tuple(qualifiers[1:] if qualifiers[0] == default else qualifiers)
                 items = [item for item in items if not item.is_renamed and item.table in (name, None)]
             if items:
                 yield items
-            scope = scope.outer
 
-    def _fields_before(self, name: str, scope: _Scope | None, items: list[_Item]) -> _Owners:
+    def _fields_before(self, name: str, scope: _Scope, items: list[_Item]) -> _Owners:
         """Return the columns of a name whose fields databases prefer to a table further out of the same name."""
-        owners: _Owners = []
-        while scope is not None and items and not any(item in items for item in scope.items):
-            owners += [(item, (item.columns or {})[name]) for item in scope.items if name in (item.columns or {})]
-            scope = scope.outer
-        return owners if self._dialect != "sqlite" else []
+        inside = takewhile(lambda level: not any(item in items for item in level.items), scope.outward())
+        nearer = [item for level in inside for item in level.items if name in (item.columns or ())]
+        return [(item, item.column(name)) for item in nearer] if items and self.dialect != "sqlite" else []
 
-    def _find_in(self, items: Iterable[_Item], name: str) -> tuple[_Owners, bool]:
-        owners: _Owners = []
-        is_known = False
-        for item in items:
-            if item.columns is None or name in item.columns or name in self._hidden:
-                owners.append((item, (item.columns or {}).get(name, name)))
-                is_known = True
-        return owners, is_known
+    def _find_in(self, items: Iterable[_Item], name: str) -> _Owners:
+        """Return the column of this name of each item that may have it."""
+        hidden = name in HIDDEN_COLUMNS.get(self.dialect, ())
+        return [(item, item.column(name)) for item in items if item.columns is None or name in item.columns or hidden]
 
-    def _find(self, name: str, scope: _Scope | None, key: str = "") -> tuple[_Owners, bool]:
+    def _find(self, name: str, scope: _Scope, key: str = "") -> tuple[_Owners, bool]:
         """Return the columns that a name without a table may stand for, and whether it stands for something."""
         owners: _Owners = []
         is_known = False
-        while scope is not None:
-            key = key or name
-            if key in scope.parameters or name in scope.parameters:
+        keys = {key or name, name}
+        for level in scope.outward():
+            if keys & level.parameters:
                 return owners, True
-            known = [item for item in scope.items if item.columns is not None and name in item.columns]
-            open_items = [item for item in scope.items if item.columns is None]
-            owners += [(item, (item.columns or {})[name]) for item in known]
-            owners += [(item, name) for item in open_items if not known or item.table is not None]
+            known = [item for item in level.items if name in (item.columns or ())]
+            tables = [item for item in level.items if item.table is not None]
+            unknown = [item for item in level.items if item.columns is None]
+            owners += self._find_in([*known, *(item for item in unknown if not known or item in tables)], name)
             if known:
                 return owners, True
-            if name in self._hidden and (tables := [item for item in scope.items if item.table is not None]):
-                return [*owners, *((item, name) for item in tables)], True
-            rows = [item for item in scope.items if item.alias == key and self._dialect not in _WITHOUT_ROWS]
-            owners += [(item, ALL) for item in rows]
-            is_known = is_known or bool(open_items or rows) or key in scope.aliases or name in scope.aliases
-            scope = scope.outer
+            if tables and (hidden := name in HIDDEN_COLUMNS.get(self.dialect, ())):
+                return [*owners, *self._find_in(tables, name)], hidden
+            is_row = self.dialect not in _WITHOUT_ROWS
+            rows = [(item, ALL) for item in level.items if is_row and item.alias == (key or name)]
+            owners += rows
+            is_known = is_known or bool(unknown or rows or keys & level.aliases.keys())
         return owners, is_known
 
     def _add_columns(self, owners: _Owners, node: exp.Expr) -> None:
@@ -742,8 +680,8 @@ class _Reader:
                 key = key if folded(key) == name else name
                 self.add("column", item.table, key, self._place_of(node) or item.place)
 
-    def _star(self, star: exp.Star, items: Collection[_Item], scope: _Scope, queries: Mapping[str, _Query]) -> None:
-        self._walk(star.args.get("replace"), scope, queries)
+    def _star(self, star: exp.Star, items: Collection[_Item], scope: _Scope) -> None:
+        self._walk(star.args.get("replace"), scope)
         only = [folded(item.alias) for item in star.args.get("replace") or ()] if len(scope.items) == 1 else []
         for item in items:
             self._read_rows([item], star, {*self._left_out(star, item), *only})
@@ -756,11 +694,12 @@ class _Reader:
             if not column.args.get("table") or self._key(column.args["table"], is_table=True) == item.alias
         }
 
-    def _covered(self, columns: exp.Columns, scope: _Scope, queries: Mapping[str, _Query]) -> None:
+    @_walk.register
+    def _covered(self, columns: exp.Columns, scope: _Scope) -> None:
         """Read what COLUMNS() covers: by a plain pattern the columns that match it, else all."""
         pattern = columns.this
         if isinstance(pattern, exp.Star):
-            self._star(pattern, scope.items, scope, queries)
+            self._star(pattern, scope.items, scope)
             return
         is_plain = isinstance(pattern, exp.Literal) and _PLAIN_PATTERN.fullmatch(pattern.name)
         left_out: set[str] = set()
@@ -783,25 +722,18 @@ class _Reader:
 
     def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
         """Add to the tables of a SELECT the conditions that hold for all of their rows."""
-        where = select.args.get("where")
-        conditions = [] if where is None else [where.this]
-        conditions += _inner_conditions(select)
-        if select.args.get("from_") is not None:
-            conditions += [found for item in _nested(select.args["from_"].this) for found in _inner_conditions(item)]
+        here = _Scope(None, scope.items)
         filters: dict[int, set[tuple[str, str, bool]]] = {}
-        for condition in [term for part in conditions for term in _conjuncts(part)]:
-            if not isinstance(condition, exp.EQ):
-                continue
-            sides = condition.this.unnest(), condition.expression.unnest()
-            for column, other in (sides, sides[::-1]):
+        for term in [term for condition in _conditions(select) for term in _conjuncts(condition)]:
+            sides = (term.this.unnest(), term.expression.unnest()) if isinstance(term, exp.EQ) else ()
+            for column, other in permutations(sides, 2):
                 constant = _constant(other)
                 if constant is None or not isinstance(column, exp.Column) or self._prefers_alias(column, scope):
                     continue
-                here = _Scope(None, scope.items)
                 owners, _ = self._resolved(column, here)
                 if len(column.parts) > 2:  # of a schema's table; a field of a column is another value
-                    of = [self._key(part, is_table=True) for part in column.parts[:-1]]
-                    owners = owners if owners == self._find_in(self._items(of, here), folded(column.name))[0] else []
+                    of = self._items(self._qualifiers(column), here)
+                    owners = owners if owners == self._find_in(of, folded(column.name)) else []
                 if len(owners) == 1:
                     item, name = owners[0]
                     filters.setdefault(id(item), set()).add((name, *constant))
@@ -811,30 +743,31 @@ class _Reader:
 
     def _prefers_alias(self, column: exp.Column, scope: _Scope) -> bool:
         """Return whether a name may stand for another selected expression, as ClickHouse reads it before columns."""
-        if column.table or self._dialect not in ("", "clickhouse"):
+        if column.table or self.dialect not in ("", "clickhouse"):
             return False
-        selected = scope.aliases.get(name_key(column.name, self._dialect, quoted=False))
+        selected = scope.aliases.get(name_key(column.name, self.dialect, quoted=False))
         return selected is not None and not (isinstance(selected, exp.Column) and selected.name == column.name)
 
     def _key(self, identifier: exp.Expr, *, is_table: bool = False) -> str:
         quoted = bool(identifier.args.get("quoted"))
-        return name_key(identifier.name, self._dialect, quoted=quoted, is_table=is_table)
+        return name_key(identifier.name, self.dialect, quoted=quoted, is_table=is_table)
+
+    def _qualifiers(self, column: exp.Column) -> list[str]:
+        """Return the names before that of a column."""
+        return [self._key(part, is_table=True) for part in column.parts[:-1]]
 
     def _place_of(self, node: exp.Expr) -> str:
-        if self._open_views:
-            return self._open_views[0][1]
         starts = [at.meta["start"] for at in node.walk() if "start" in at.meta]
-        return _place(self._text, min(starts)) if starts else ""
+        return _place(self.text, min(starts)) if starts else ""
 
     def _problem(self, problem: str) -> None:
         self.problems.append(one_line(problem))
 
 
-def _is_query(node: exp.Expr) -> bool:
-    """Return whether brackets contain a query, and not tables that are joined."""
-    while isinstance(node, exp.Subquery):
-        node = node.this
-    return isinstance(node, exp.Query | exp.Values)
+def _renamed(names: Sequence[str] | None, node: exp.Expr) -> Sequence[str] | None:
+    """Return the names of the columns of a query after the alias of a node renamed the first of them."""
+    renamed = [*map(folded, node.alias_column_names)]
+    return [*renamed, *(names or ())[len(renamed) :]] if renamed else names
 
 
 def _queries_in(value: object) -> Iterator[exp.Expr]:
@@ -858,23 +791,26 @@ def _is_parameter(name: exp.Expr) -> bool:
     return False
 
 
-def _nested(node: exp.Expr) -> Iterator[exp.Expr]:
-    yield node
-    if isinstance(node, exp.Subquery) and not _is_query(node):
-        yield from _nested(node.this)
+def _is_joined(node: exp.Expr) -> bool:
+    """Return whether an item of FROM is brackets with tables that are joined, and not with a query."""
+    return isinstance(node, exp.Subquery) and not isinstance(node.unnest(), _QUERIES)
 
 
-def _inner_conditions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the conditions of inner joins."""
-    for join in node.args.get("joins") or ():
+def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the conditions that hold for all rows of a SELECT: those of its WHERE and of inner joins."""
+    nodes = [select, *(from_.this for from_ in [select.args.get("from_")] if from_ is not None)]
+    while _is_joined(nodes[-1]):
+        nodes.append(nodes[-1].this)
+    for join in [join for node in nodes for join in node.args.get("joins") or ()]:
         if not join.side and not join.method and join.kind in ("", "INNER") and join.args.get("on") is not None:
             yield join.args["on"]
+    if select.args.get("where") is not None:
+        yield select.args["where"].this
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(condition, exp.Paren):
-        yield from _conjuncts(condition.this)
-    elif isinstance(condition, exp.And):
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
         yield from _conjuncts(condition.this)
         yield from _conjuncts(condition.expression)
     else:
