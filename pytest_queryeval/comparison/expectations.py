@@ -37,6 +37,7 @@ MAX_NAMED = 3  # rows and columns in a message
 _NUMBERS = (int, float, Decimal)
 NO_ROWS = "the answer has no rows"
 _POSITION = re.compile(r"[0-9]{1,6}")
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
 Numbered: TypeAlias = Sequence[tuple[int, Hashable]]  # values that are not NULL, with the positions of their rows
 
 
@@ -174,8 +175,9 @@ class _Answer:
         return f"row {first + 1:,} has {_label(expectation.column)} {cell}{why}{more}"
 
     def cell(self, cell: Cell) -> str:
-        """Return a cell for messages."""
-        return shown_cell(cell, CELL_CHARACTERS)
+        """Return a cell for messages, a text in quotes if it could be taken for a number."""
+        shown = shown_cell(cell, CELL_CHARACTERS)
+        return f'"{shown}"' if isinstance(cell, str) and _NUMBER.fullmatch(cell) else shown
 
 
 def _only(places: Sequence[int], name: str, side: str) -> int:

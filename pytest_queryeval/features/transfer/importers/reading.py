@@ -241,14 +241,7 @@ def _items(file: File, list_key: str) -> Items:
         value = items
     if isinstance(value, dict) and not list_key and _has_cases([_own(value)]):
         value = [value]
-    if (
-        isinstance(value, dict)
-        and value
-        and (
-            all(isinstance(item, dict) for item in value.values())
-            or all(isinstance(item, str) for item in value.values())
-        )
-    ):
+    if isinstance(value, dict) and value and all(isinstance(item, dict | str) for item in value.values()):
         return (
             (key, {"id": key, **(item if isinstance(item, dict) else {"gold": item})}) for key, item in value.items()
         )
