@@ -25,7 +25,7 @@ TEST_SETS = {
     "own.csv": (f"Nr,User question,Expected SQL\n1,How many?,{COUNT}\n2,Sold out?,{SOLD_OUT}\n", "--source shop.db"),
     "german.csv": (
         f"Nr;Frage;Lösung;Notiz\n1;Wie viele?;{COUNT};\n2;Was ist aus?;{SOLD_OUT};in zwei Wochen neu\n",
-        "--delimiter ';' --map 'gold=Lösung' --map question=Frage --source shop.db",
+        "--delimiter ';' --source shop.db",
     ),
     "title.csv": (f"Our questions,\n,\nQuestion,SQL\nHow many?,{COUNT}\n", "--header-row 3 --source shop.db"),
     "lines.jsonl": ("".join(f"{json.dumps(record)}\n" for record in RECORDS), "--source shop.db"),
@@ -36,7 +36,7 @@ TEST_SETS = {
     "several.json": (json.dumps([{"question": "How many?", "gold": [COUNT, "SELECT 3"]}]), "--source shop.db"),
     "stored.json": (
         json.dumps([{"question": "How many?", "gold_table": {"columns": ["n"], "rows": [[3]]}}]),
-        "--kind sql --source shop.db",
+        "--source shop.db",
     ),
     "unanswerable.csv": (f"question,sql,answerable\nHow many?,{COUNT},\nWho?,,false\n", "--source shop.db"),
     "predicted.csv": (f"question,sql,predicted\nHow many?,{COUNT},SELECT 3\nOut?,{SOLD_OUT},\n", "--source shop.db"),
@@ -45,8 +45,8 @@ TEST_SETS = {
         json.dumps([{"question_id": 7, "db_id": "shop", "question": "How many?", "evidence": "", "SQL": COUNT}]),
         "--source shop.db",
     ),
-    "invoices.jsonl": ("".join(f"{json.dumps(record)}\n" for record in DOCUMENTS), "--kind json"),
-    "texts.json": (json.dumps([{"question": "Total?", "answer": '{"total": 1}'}]), "--kind json"),
+    "invoices.jsonl": ("".join(f"{json.dumps(record)}\n" for record in DOCUMENTS), ""),
+    "texts.json": (json.dumps([{"question": "Total?", "answer": '{"total": 1}'}]), ""),
 }
 FORMATS = {**{name: "table" for name in TEST_SETS if name.endswith(".csv")}, "mini_dev.json": "bird"}
 
@@ -89,7 +89,7 @@ def test_a_test_set_passes_at_once_and_is_what_the_shown_command_imports(
     assert init("suites", "--from", name) == 0
 
     command, *lines = capsys.readouterr().out.splitlines()
-    assert command == f"queryeval import {FORMATS.get(name, 'jsonl')} {name} -o suites {options}"
+    assert command == f"queryeval import {FORMATS.get(name, 'jsonl')} {name} -o suites {options}".rstrip()
     assert objections(Path("suites/queryeval.yaml")) == []
     (said,) = (line for line in lines if "are the right answers themselves" in line)
     result = pytester.runpytest_inprocess("suites", "--rootdir", ".")
@@ -111,7 +111,8 @@ def test_a_workbook_is_a_test_set(capsys):
     book.save("fragen.xlsx")
 
     assert init("--from", "fragen.xlsx") == 0
-    assert "--map 'gold=Richtige Abfrage' --map 'question=Frage an die Daten'" in capsys.readouterr().out
+    found = "gold ← Richtige Abfrage (guessed), 2 of 2; question ← Frage an die Daten (guessed), 2 of 2"
+    assert found in capsys.readouterr().out
 
 
 def test_a_column_of_notes_and_an_unfinished_row_do_not_decide(working_folder, capsys):
@@ -126,7 +127,7 @@ def test_a_column_of_notes_and_an_unfinished_row_do_not_decide(working_folder, c
     assert init("--from", "q.csv") == 1  # a row is skipped
 
     printed = capsys.readouterr().out
-    assert "--map gold=Statement --map question=Wanted" in printed
+    assert "gold ← Statement (guessed), 3 of 3; question ← Wanted (guessed), 3 of 3" in printed
     assert "skipped row-4: its right answer is `?`, not a query" in printed
 
 
@@ -173,6 +174,18 @@ def test_nothing_that_exists_is_overwritten(working_folder, capsys):
 
     assert init("--from", "q.csv") == 0
     assert Path("predict.py").read_text() == "mine"
+
+
+def test_a_script_next_to_the_test_set_is_its_database(pytester, working_folder, monkeypatch, capsys):
+    monkeypatch.chdir(working_folder)
+    Path("shop.db").unlink()
+    Path("q.csv").write_text(TEST_SETS["own.csv"][0])
+    Path("shop.sql").write_text("CREATE TABLE product (name TEXT, stock INT);")
+    Path("golds.sql").write_text(COUNT)
+
+    assert init("suites", "--from", "q.csv") == 0
+    assert capsys.readouterr().out.startswith("queryeval import table q.csv -o suites --source shop.sql\n")
+    assert pytester.runpytest_inprocess("suites", "--rootdir", ".").parseoutcomes()["passed"] == 1
 
 
 def test_what_is_open_is_asked_and_the_answer_helps(working_folder, capsys):

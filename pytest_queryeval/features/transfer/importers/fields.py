@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -199,6 +199,40 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
     )
 
 
+def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
+    """Return where the keys of cases are, as `guess_fields` does; their values tell what no name does."""
+    fields = guess_fields(sample, stated, kind)
+    found_in = dict.fromkeys(name for record in sample for name in record)
+    values = {name: [record[name] for record in sample if record.get(name)] for name in found_in}
+    by_key, found_kind = dict(fields.by_key), fields.kind
+    golds = [gold for record in sample if (gold := value_at(record, fields.name("gold"))) not in (NOTHING, "", None)]
+    if found_kind is None and golds and all(map(_is_document, golds)):
+        found_kind = "json"
+    elif found_kind is None and "gold" not in stated:
+        by_key.pop("gold", None)
+    for key, is_fit in _TOLD_BY_VALUES:
+        if key in by_key or (key == "gold" and by_key.keys() & OTHER_GOLDS):
+            continue
+        taken = {field.name for field in by_key.values()}
+        names = [
+            name
+            for name, found in values.items()
+            if found
+            and name not in taken
+            # Not all rows are finished; a column of notes has a text in few of them.
+            and 2 * sum(map(is_fit, found)) >= (len(found) if key == "gold" else len(sample))
+        ]
+        if len(names) == 1:
+            by_key[key] = Field(names[0], is_guess=True)
+    if found_kind is None and "gold" in by_key:
+        found_kind = _kind_of(values.get(by_key["gold"].name, []))
+    if found_kind is None and by_key.keys() & {"gold_any", "gold_table"}:
+        found_kind = "sql"
+    if "gold" not in by_key and "gold" in fields.by_key:
+        by_key["gold"] = fields.by_key["gold"]
+    return replace(fields, by_key=MappingProxyType(by_key), kind=found_kind)
+
+
 def has_named(key: str, names: Sequence[str]) -> bool:
     """Return whether one of these fields has a name that people use for a key."""
     known = {name for group in _GROUPS[key] for name in group}
@@ -301,6 +335,12 @@ def is_query(value: JsonValue) -> bool:
     return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0][:_HEAD]))
 
 
+def _is_document(value: JsonValue) -> bool:
+    """Return whether a right answer is an object, or a list of objects, also as a text of JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.lstrip("[ \n").startswith("{")
+
+
 def _is_question(value: JsonValue) -> bool:
     return (isinstance(value, str) and not is_query(value)) or messages_of(value) is not None
 
@@ -320,4 +360,11 @@ _TESTS: Mapping[str, Callable[[JsonValue], bool]] = {
     "tags": lambda value: all(isinstance(tag, str) for tag in _as_list(value)),
     "kind": lambda value: value in KINDS.names(),
 }
+OTHER_GOLDS = ("gold_any", "gold_table", "answerable")
+_QUESTION_WORDS = 3  # from which on a text may be a question
+_TOLD_BY_VALUES: Sequence[tuple[str, Callable[[JsonValue], bool]]] = (
+    ("gold", is_query),
+    ("question", lambda value: isinstance(value, str) and value.rstrip().endswith("?")),
+    ("question", lambda value: _is_question(value) and len(str(value).split()) >= _QUESTION_WORDS),
+)
 _MEANINGS = {"gold": "right answer"}

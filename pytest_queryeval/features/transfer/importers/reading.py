@@ -8,8 +8,9 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +22,14 @@ from pytest_queryeval.documents.tables import Table, is_table, open_table
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.features.transfer.importers import ImportRequest, SkippedRecord
-from pytest_queryeval.features.transfer.importers.fields import NOTHING, guess_fields, has_named, value_at
+from pytest_queryeval.features.transfer.importers.fields import (
+    NOTHING,
+    OTHER_GOLDS,
+    find_fields,
+    guess_fields,
+    has_named,
+    value_at,
+)
 from pytest_queryeval.suites import is_suite_file
 from pytest_queryeval.text.formatting import one_line
 
@@ -129,8 +137,7 @@ def read_records(path: Path, list_key: str = "") -> Iterator[Record | SkippedRec
 
 def read_rows(request: ImportRequest) -> Iterator[Record | SkippedRecord]:
     """Yield the rows of a table; raise `CaseError` without a column that `--map` names, or one of right answers."""
-    delimiter, sheet, header_row = request.delimiter, request.sheet, request.header_row
-    with open_table(file_at(request.source), sheet=sheet, delimiter=delimiter, header_row=header_row) as table:
+    with _open_table(request) as table:
         _check_columns(table, request)
         for position, row in enumerate(table.rows()):
             cells: dict[str, JsonValue] = {}
@@ -143,12 +150,23 @@ def read_rows(request: ImportRequest) -> Iterator[Record | SkippedRecord]:
             yield Record(f"row {row.number}", position, cells, problems, is_row=True)
 
 
+def _open_table(request: ImportRequest) -> AbstractContextManager[Table]:
+    file, row = file_at(request.source), request.header_row
+    return open_table(file, sheet=request.sheet, delimiter=request.delimiter, header_row=row)
+
+
 def _check_columns(table: Table, request: ImportRequest) -> None:
     stated = {key: name for key, name in request.columns.items() if key != "metadata"}
     needed = [*stated.values(), *metadata_fields(request.columns)]
-    answers = ("gold", "gold_any", "gold_table", "answerable")
+    answers = ("gold", *OTHER_GOLDS)
     if not stated.keys() & {*answers} and not any(has_named(key, list(table.places)) for key in answers):
-        needed.append("gold")
+        sample: list[Mapping[str, JsonValue]] = []
+        with (
+            suppress(CaseError),
+            _open_table(request) as again,
+        ):  # since `header_below` needs rows that nothing has read
+            sample = [{name: row.text(name) for name in again.places} for row in islice(again.rows(), SAMPLE)]
+        needed += [] if "gold" in find_fields(sample, request.columns).by_key else ["gold"]
     missing = (name for name in needed if name not in table.places and name.partition(".")[0] not in table.places)
     if (missing_header := next(missing, None)) is None:
         return

@@ -33,7 +33,7 @@ from pytest_queryeval.features.transfer.importers.fields import (
     NAMES,
     NOTHING,
     Fields,
-    guess_fields,
+    find_fields,
     messages_of,
     value_at,
 )
@@ -65,6 +65,7 @@ RecordT = TypeVar("RecordT")  # what a case is made of, such as a `Record`
 ANSWERS = ("gold", "gold_any", "gold_table", "predicted")
 IMPORT_KEYS = (*NAMES, "metadata")
 MAX_NAME = 100  # of a database
+SCRIPT = ".sql"
 SUFFIXES = (".sqlite", ".duckdb", ".db")
 FOLDERS = ("database", "databases", "dev_databases", "train_databases", "test_databases", "test_database")
 _VARIABLE = re.compile(r"\$\{\w+\}")
@@ -78,7 +79,7 @@ def open_test_set(request: ImportRequest) -> Reading:
     records = read_test_set(request)
     first_records = list(islice(records, SAMPLE))
     sample = [record.fields for record in first_records if isinstance(record, Record)]
-    fields = guess_fields(sample, request.columns, request.kind)
+    fields = find_fields(sample, request.columns, request.kind)
     names = list(dict.fromkeys(name for record in sample for name in record))
     stated_records = _with_stated(chain(first_records, records), request.columns)
     return Reading(stated_records, fields, names, metadata_fields(request.columns))
@@ -447,7 +448,9 @@ class Databases:
             if any(secrets_in_url(_VARIABLE.sub("", request.database))):
                 problem = f"--source {mask_credentials(request.database)}: its password would be in the settings"
                 raise QueryEvalError(f"{problem} of the suites: write a variable in its place, such as ${{PASSWORD}}")
-            self.settings["source"] = relative(Path(request.database), request.output, otherwise=request.database)
+            path = relative(Path(request.database), request.output, otherwise=request.database)
+            is_script = path.lower().endswith(SCRIPT)
+            self.settings["source"] = {"sqlite": {"script": path}} if is_script else path
             return
         folders = (folder for name in beside if (folder := source.parent / name).is_dir())
         self._folder = request.databases or next(folders, None)

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.document import MEBIBYTE, file_at
 from pytest_queryeval.documents.tables import is_table, open_table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.importers import (
@@ -28,12 +29,12 @@ from pytest_queryeval.features.transfer.importers import (
     IMPORTERS,
     Import,
     ImportedCase,
+    ImportRequest,
     SkippedRecord,
     command,
 )
-from pytest_queryeval.features.transfer.importers.fields import NOTHING, guess_fields, is_query, value_at
-from pytest_queryeval.features.transfer.importers.reading import SAMPLE, Record, read_records, read_value
-from pytest_queryeval.features.transfer.importers.records import FOLDERS
+from pytest_queryeval.features.transfer.importers.reading import JSONL_SUFFIXES, Record, read_records, read_value
+from pytest_queryeval.features.transfer.importers.records import FOLDERS, SCRIPT
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.answer import ABSTAINED
 from pytest_queryeval.suites.sources import ENGINE_OF_SUFFIX
@@ -42,9 +43,7 @@ GOLDS = "golds.jsonl"
 TABLE, RECORDS = "table", "jsonl"
 MAX_NAMES = 5  # of databases in a message
 MAX_HEADER_ROW = 10  # that is looked for where the first row is no header
-SQL, JSON = "sql", "json"
-_OTHER_GOLDS = {"gold_any", "gold_table", "answerable"}
-_QUESTION_WORDS = 3  # from which on a text may be a question
+_CREATE = re.compile(rb"\bCREATE\s+(?:TEMP(?:ORARY)?\s+)?TABLE\b", re.IGNORECASE)
 _REPLAYED = f"""\
 # {GOLDS} has the right answers themselves, so that the first run passes. To test your system, write its call into
 # {command.PREDICTOR}, and `predictor: {command.PREDICTOR}:predict` above.
@@ -77,8 +76,7 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
     words = [TABLE if is_table(path) else _format(path), str(path), "-o", str(folder)]
     words += chain(*((option, str(value)) for option, value in stated.items() if value))
     words += chain(*(("--map", f"{key}={name}") for key, name in arguments.map))
-    words += _columns(words)
-    words += _source(words)
+    words += _found(_parsed(words))
     predicted = Counter[str]()
     result = command.run(_parsed(words, force=arguments.force), partial(_with_golds, predicted=predicted))
     settings = folder / command.SETTINGS
@@ -115,14 +113,16 @@ def _format(path: Path) -> str:
     """Return the format of what is no table."""
     if path.is_dir() or path.suffix.lower() in ENGINE_OF_SUFFIX:
         return "spider" if path.is_dir() else "w3c-sparql"
-    if path.suffix.lower() in (".json", ".yaml", ".yml"):
+    if path.suffix.lower() in JSONL_SUFFIXES:
+        value: JsonValue = [dict(next((one.fields for one in read_records(path) if isinstance(one, Record)), {}))]
+    else:
         value = read_value(file_at(path))
-        if isinstance(value, dict) and (name := next((name for name, has in _DOCUMENTS.items() if has(value)), "")):
-            return name
-    first = next((record.fields for record in read_records(path) if isinstance(record, Record)), {})
-    if "instance_id" in first and path.stem.startswith("spider2"):
+    if isinstance(value, dict):
+        return next((name for name, has in _DOCUMENTS.items() if has(value)), RECORDS)
+    names = {*value[0]} if isinstance(value, list) and value and isinstance(value[0], dict) else set()
+    if "instance_id" in names and path.stem.startswith("spider2"):
         return "spider2"
-    return next((name for name, names in _OF_RECORDS.items() if names <= first.keys()), RECORDS)
+    return next((name for name, needed in _OF_RECORDS.items() if needed <= names), RECORDS)
 
 
 def _asks_in(form: type) -> Callable[[Mapping[str, JsonValue]], bool]:
@@ -152,83 +152,23 @@ _OF_RECORDS = {
 }
 
 
-def _columns(words: Sequence[str]) -> list[str]:
-    """Return options for what values tell and names do not: the fields of queries and questions, the kind, the header.
-
-    Raise `QueryEvalError` for fields that have equal right to a key.
-    """
-    arguments = _parsed(words)
-    if arguments.format not in (TABLE, RECORDS):
-        return []
-    options = _told_by_values(arguments)
-    for row in range(2, MAX_HEADER_ROW + 1) if arguments.format == TABLE and options is None else ():
+def _found(arguments: argparse.Namespace) -> list[str]:
+    """Return options for what only the files tell: the row of the headers, and the databases of queries."""
+    request, importer = command.request_of(arguments), IMPORTERS[arguments.format]
+    is_searched = arguments.format == TABLE and request.header_row is None
+    for row in (None, *range(2, MAX_HEADER_ROW + 1)) if is_searched else ():
+        imported = None
         with suppress(QueryEvalError):  # of a row that is no header
-            below = ["--header-row", str(row)]
-            if (options := _told_by_values(_parsed([*words, *below]))) is not None:
-                return [*below, *options]
-    return options or []
+            imported = importer(replace(request, header_row=row))
+        if imported and imported.settings.get("kind"):
+            return [*(["--header-row", str(row)] if row else []), *_source(request, imported)]
+    return _source(request, importer(request))
 
 
-def _told_by_values(arguments: argparse.Namespace) -> list[str] | None:
-    """Return the options; None where no field has right answers."""
-    sample = _sample(arguments)
-    fields = guess_fields(sample, dict(arguments.map), arguments.kind)
-    known = {key: field.name for key, field in fields.by_key.items()}
-    golds = [
-        value for record in sample if (value := value_at(record, known.get("gold", ""))) not in (NOTHING, "", None)
-    ]
-    is_json = fields.kind is None and bool(golds) and all(map(_is_document, golds))
-    if fields.kind is None and not is_json:
-        known.pop("gold", None)
-    texts = {name: [record[name] for record in sample if record.get(name)] for name in sample[0]} if sample else {}
-    tests: tuple[tuple[str, Callable[[JsonValue], bool]], ...] = (
-        ("gold", is_query),
-        ("question", lambda text: str(text).rstrip().endswith("?")),
-        ("question", lambda text: isinstance(text, str) and len(text.split()) >= _QUESTION_WORDS),
-    )
-    found: dict[str, str] = {}
-    for key, is_fit in tests:
-        if key in known or key in found or (key == "gold" and known.keys() & _OTHER_GOLDS):
-            continue
-        taken = {*known.values(), *found.values()}
-        names = [
-            name
-            for name, values in texts.items()
-            if name not in taken
-            and values
-            # Not all rows are finished; a column of notes has a text in few of them.
-            and 2 * sum(map(is_fit, values)) >= (len(values) if key == "gold" else len(sample))
-        ]
-        if len(names) == 1:
-            found[key] = names[0]
-    if not (known.keys() | found.keys()) & {"gold", *_OTHER_GOLDS}:
-        return None
-    kind = JSON if is_json else SQL if fields.kind is None and "gold" not in found else ""
-    return [*chain(*(("--map", f"{key}={name}") for key, name in found.items())), *(["--kind", kind] if kind else [])]
-
-
-def _is_document(value: JsonValue) -> bool:
-    """Return whether a right answer is an object, or a list of objects, also as a text of JSON."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.lstrip("[ \n").startswith("{")
-
-
-def _sample(arguments: argparse.Namespace) -> list[Mapping[str, JsonValue]]:
-    """Return the first records of a table, or of another file."""
-    if arguments.format != TABLE:
-        records = islice(read_records(arguments.source, arguments.records), SAMPLE)
-        return [record.fields for record in records if isinstance(record, Record)]
-    settings = {"sheet": arguments.sheet, "delimiter": arguments.delimiter, "header_row": arguments.header_row}
-    with open_table(file_at(arguments.source), **settings) as table:
-        return [{name: row.text(name) for name in table.places} for row in islice(table.rows(), SAMPLE)]
-
-
-def _source(words: Sequence[str]) -> list[str]:
+def _source(request: ImportRequest, imported: Import) -> list[str]:
     """Return the option that names the databases of queries, by the files next to the test set; raise if it is open."""
-    arguments = _parsed(words)
-    imported = IMPORTERS[arguments.format](command.request_of(arguments))
-    kind, folder = imported.settings.get("kind"), arguments.source.parent
-    is_stated = arguments.databases is not None or arguments.database is not None
+    kind, folder = imported.settings.get("kind"), request.source.parent
+    is_stated = request.databases is not None or request.database is not None
     if is_stated or imported.reading is None or not isinstance(kind, str) or not KINDS[kind].has_queries:
         return []
     is_named = "source" in imported.reading.fields.by_key
@@ -236,18 +176,26 @@ def _source(words: Sequence[str]) -> list[str]:
         return []
     engines = {name for name in ENGINES.available() if ENGINES[name].kind in (None, kind)}
     suffixes = {suffix for suffix, engine in ENGINE_OF_SUFFIX.items() if engine in engines}
-    files = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in suffixes and path.is_file()]
+    there = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    files = [path for path in there if path.suffix.lower() in suffixes]
+    if kind == "sql" and not files:
+        files = [path for path in there if path.suffix.lower() == SCRIPT and _makes_tables(path)]
     if len(files) == 1:
         return ["--source", str(files[0])]
-    if files and is_named:
+    if files and is_named and files[0].suffix.lower() != SCRIPT:
         return ["--databases", str(folder)]
     if files:
         options = " or ".join(f"--source {shlex.quote(str(path))}" for path in files[:MAX_NAMES])
         raise QueryEvalError(
-            f"{arguments.source}: its queries could run on several files next to it: choose one, {options}"
+            f"{request.source}: its queries could run on several files next to it: choose one, {options}"
         )
     places = f"next to it is no file of a database ({', '.join(sorted(suffixes))})"
-    raise QueryEvalError(f"{arguments.source}: {places}: say where its queries run, --source FILE or --source URL")
+    raise QueryEvalError(f"{request.source}: {places}: say where its queries run, --source FILE or --source URL")
+
+
+def _makes_tables(path: Path) -> bool:
+    with path.open("rb") as script:
+        return _CREATE.search(script.read(MEBIBYTE)) is not None
 
 
 def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
