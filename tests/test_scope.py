@@ -123,6 +123,17 @@ def test_other_thresholds_leave_the_one_of_scopes(folder):
     assert (case["outcome"], [violation["metric"] for violation in case["violations"]]) == ("failed", ["in_scope"])
 
 
+def test_names_that_the_source_does_not_have_are_noted(folder):
+    suite = "source: {sqlite: a.db}" + SUITE.replace("columns: {orders: [id, price]}", "deny: [tenant]")
+
+    ((score, notes, _),) = scored(folder, suite, ["SELECT tenant_id AS id FROM orders"])
+
+    assert (score, notes) == (
+        1.0,
+        "`scope` names the column tenant, which no table of the source has: did you mean 'tenant_id'?",
+    )
+
+
 def test_a_scope_that_no_query_can_keep_is_refused(tmp_path):
     where = "scope: {columns: {orders: [id]}, where: {orders: {tenant_id: 7}}}"
     path = tmp_path / "s.queryeval.yaml"

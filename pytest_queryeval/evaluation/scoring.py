@@ -16,7 +16,7 @@ from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.features import feature
-from pytest_queryeval.core.metric import LARGEST, Metric, Rewrite, SchemaUse, Score, States
+from pytest_queryeval.core.metric import LARGEST, FindBreaches, Metric, Rewrite, SchemaUse, Score, States
 from pytest_queryeval.core.model import (
     IN_SCOPE,
     AddedAnswer,
@@ -39,7 +39,7 @@ from pytest_queryeval.evaluation.open_answers import (
     resolve_row_order,
     with_collections,
 )
-from pytest_queryeval.evaluation.schema_use import schema_use, scope_breaches
+from pytest_queryeval.evaluation.schema_use import schema_use, scope_breaches, unknown_scope_names
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import DECIDING_METRIC, RequestedMetric, follows_compare
@@ -211,11 +211,17 @@ class Scoring:
             "unknown_terms": lambda: self._unknown_terms,
             "challenge": lambda: self._run_challenge,
             "schema_use": lambda: self._schema_use,
-            "breaches": lambda: lambda predicted: scope_breaches(predicted, case, session),
+            "breaches": self._breaches,
             "unmatched": lambda: session.unmatched,
             "timer": lambda: self._time_queries,
         }
         return arguments[name]()
+
+    def _breaches(self) -> FindBreaches:
+        case, session = self._case, self._session
+        if case.settings.scope is not None:
+            self._note(unknown_scope_names(case.settings.scope, case, session))
+        return lambda predicted: scope_breaches(predicted, case, session)
 
     def _schema_of_predicted(self) -> Schema:
         try:
