@@ -171,8 +171,8 @@ def _check_own(arguments: argparse.Namespace) -> None:
     stray = next((option for option, name in options.items() if getattr(arguments, name, None)), "")
     if arguments.from_file is None and stray:
         raise QueryEvalError(f"{stray} is about a test set of your own: add --from FILE")
-    if arguments.from_file is not None and arguments.predictor is not None:
-        raise QueryEvalError("--predictor is about the example: with --from, the first predictions are the golds")
+    if arguments.from_file is not None and arguments.predictor == "command":
+        raise QueryEvalError("--predictor command is about the example: with --from, choose python or file")
 
 
 def _kept_line(path: Path, text: str, command: str) -> str:

@@ -161,6 +161,20 @@ def test_stated_predictions_are_those_of_the_first_run(pytester, working_folder,
     assert pytester.runpytest_inprocess("suites", "--rootdir", ".").parseoutcomes() == {"passed": 1, "failed": 1}
 
 
+def test_the_answers_of_a_file_take_the_place_of_the_right_ones(pytester, working_folder, monkeypatch, capsys):
+    monkeypatch.chdir(working_folder)
+    Path("q.csv").write_text(TEST_SETS["own.csv"][0])
+
+    assert init("suites", "--from", "q.csv", "--predictor", "file") == 0
+
+    assert "nothing about your system: write those of your system into suites/golds.jsonl" in capsys.readouterr().out
+    assert not Path("suites/predict.py").exists()
+    assert "To test your system, write its answers there." in Path("suites/queryeval.yaml").read_text()
+    answers = Path("suites/golds.jsonl")
+    answers.write_text(answers.read_text().replace(COUNT, "SELECT 4"))
+    assert pytester.runpytest_inprocess("suites", "--rootdir", ".").parseoutcomes() == {"passed": 1, "failed": 1}
+
+
 def test_nothing_that_exists_is_overwritten(working_folder, capsys):
     Path("q.csv").write_text(TEST_SETS["own.csv"][0])
     for name in ("queryeval.yaml", "q.queryeval.yaml", "golds.jsonl"):
@@ -199,7 +213,7 @@ def test_what_is_open_is_asked_and_the_answer_helps(working_folder, capsys):
         (["--from", "more/q.csv"], "--map gold=gold_sql or --map gold=correct_sql", [*gold, *source]),
         (["--from", "more/q.csv", *gold], "say where its queries run, --source FILE", source),
         (source, "--source is about a test set of your own: add --from FILE", ["--from", "q.csv"]),
-        (["--from", "q.csv", "--predictor", "file"], "--predictor is about the example", None),
+        (["--from", "q.csv", "--predictor", "command"], "--predictor command is about the example", None),
         (["--from", "p.csv"], "p.csv: no such file", None),
     ):
         assert problem in refusal(capsys, "out", *arguments)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_queryeval.features.transfer.importers.reading import Record
 
 DEFAULT_LANGUAGE = "en"
-MAX_NAMES_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ class Reading:
             if not any(f"{read}.".startswith(f"{name}.") for read in read_names) and name not in self.metadata
         ]
 
-    def lines(self) -> list[str]:
+    def line(self) -> str:
         """Return what was taken from where, for people."""
         taken = [
             f"{key} ← {one_line(place.name, 80)}{' (guessed)' if place.is_guess else ''}, "
@@ -109,11 +108,7 @@ class Reading:
             if self.counts[key]
         ]
         kind = [f"kind ← {self.fields.kind} (guessed)"] if self.fields.kind and self.fields.is_kind_guess else []
-        lines = ["; ".join([*taken, *kind])]
-        if self.fields.with_tables:
-            tables = one_line(", ".join(self.fields.with_tables), MAX_NAMES_CHARACTERS)
-            lines.append(f"{tables}: the tables of right answers are not read")
-        return lines
+        return "; ".join([*taken, *kind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

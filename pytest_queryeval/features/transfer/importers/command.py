@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace, change: Callable[[Import], Import] = lamb
             *(to_yaml({"cases": list[JsonValue](written_suites.first)}).splitlines() if is_dry else []),
             *(f"suite: {path}" for path in suites),
             f"{pluralize(written_suites.cases, 'case')}, {len(written_suites.skipped):,} skipped",
-            *(reading.lines() if reading else []),
+            *([reading.line()] if reading else []),
             *(
                 [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES_HINT}"]
                 if "gates" in imported.settings

@@ -51,7 +51,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     **{key: (key,) for key in ("kind", "gold_any", "gold_table", "predicted", "skip", "allow_empty", "answerable")},
 }
 _GROUPS = {key: [group.split() for group in groups] for key, groups in NAMES.items()}
-TABLE_NAMES = ("expected_tables", "required_tables", "gold_tables", "tables_used", "must_use_tables")
 MESSAGE_FIELDS = (("role", "content"), ("from", "value"), ("type", "content"))
 ANSWER_BEHIND = "-1.content"
 _TEXT_LEAVES = ("string", "text", "content", "value", "en")
@@ -97,8 +96,6 @@ class Fields:
     """Whether the right answers say so."""
     refused: frozenset[str] = frozenset()
     """The keys whose own name is that of a field with something else."""
-    with_tables: Sequence[str] = ()
-    """The fields that name the tables of a right answer, which nothing reads."""
 
     def name(self, key: str) -> str:
         """Return the field of a key: its own name where nothing else is known, empty where that is something else."""
@@ -195,7 +192,6 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
         kind=kind or _kind_of(golds) or ("sql" if "gold_table" in stated else None),
         is_kind_guess=kind is None,
         refused=frozenset(refused),
-        with_tables=[name for name in values if _plain_name(name.rpartition(".")[2]) in TABLE_NAMES],
     )
 
 

@@ -22,7 +22,7 @@ from pytest_queryeval.features.transfer.importers.reading import (
     read_records,
     read_value,
 )
-from pytest_queryeval.features.transfer.importers.records import Databases, check_request, import_cases
+from pytest_queryeval.features.transfer.importers.records import Databases, check_request, import_cases, mapping
 from pytest_queryeval.text.formatting import one_line
 
 JSON = "json"
@@ -81,7 +81,7 @@ class _Test:
         if not isinstance(test, dict):
             raise RecordError("it is not written out: import the file that it names")
         shared = default if isinstance(default, dict) else {}
-        self._variables = {**_mapping(shared.get("vars")), **_mapping(test.get("vars"))}
+        self._variables = {**mapping(shared.get("vars")), **mapping(test.get("vars"))}
         asserts = [*_list(shared.get("assert")), *_list(test.get("assert"))]
         self._asserts = [entry for entry in asserts if isinstance(entry, dict)]
         self._characters = 0
@@ -146,10 +146,6 @@ class _Test:
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise RecordError(f"its right answer is larger than {MAX_ANSWER_CHARACTERS // MEBIBYTE} MiB")
         return text
-
-
-def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    return value if isinstance(value, dict) else {}
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

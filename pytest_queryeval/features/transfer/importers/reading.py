@@ -187,13 +187,7 @@ def metadata_fields(columns: Mapping[str, str]) -> list[str]:
 def read_test_set(request: ImportRequest) -> Iterator[Record | SkippedRecord]:
     """Yield the records of any file: rows of a table, lines, or items in JSON, YAML or TOML; raise `CaseError`."""
     if is_table(request.source):
-        if request.records:
-            raise QueryEvalError("--records: a table has rows and no list below a key: leave it out")
         return read_rows(request)
-    options = {"--delimiter": request.delimiter, "--sheet": request.sheet, "--header-row": request.header_row}
-    for option, value in options.items():
-        if value is not None:
-            raise QueryEvalError(f"{option}: this format is no table: leave it out")
     return read_records(request.source, request.records)
 
 

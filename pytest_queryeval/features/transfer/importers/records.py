@@ -19,7 +19,7 @@ from pytest_queryeval.core.groups import as_marker, as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Abstention
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.tables import FLAGS
+from pytest_queryeval.documents.tables import FLAGS, is_table
 from pytest_queryeval.documents.values import flag_hint
 from pytest_queryeval.features.transfer.importers import (
     DEFAULT_LANGUAGE,
@@ -167,7 +167,7 @@ def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases
             raise RecordError(f"'{fields.name('predicted')}' is not a query")
         keys["predicted"] = predicted
     if database := record.text(fields.name("source")):
-        keys |= databases.source_of(database) or {"metadata": {**_mapping(keys.get("metadata")), "db_id": database}}
+        keys |= databases.source_of(database) or {"metadata": {**mapping(keys.get("metadata")), "db_id": database}}
     else:
         databases.check_shared(kind)
     keys |= _skip(record, fields.name("skip"))
@@ -262,7 +262,8 @@ def _flag(record: Record, field: str) -> bool | None:
     return FLAGS[text.lower()] == "true"
 
 
-def _mapping(value: JsonValue | None) -> Mapping[str, JsonValue]:
+def mapping(value: JsonValue | None) -> Mapping[str, JsonValue]:
+    """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -416,9 +417,14 @@ def check_request(
         "--records": request.records or None,
         "--split": request.split,
     }
+    reason, fit = "this format says itself where its cases are", set[str]()
+    if is_any_file and is_table(request.source):
+        reason, fit = "a table has rows and no list below a key", {*options} - {"--records"}
+    elif is_any_file:
+        reason, fit = "this format is no table", {"--records", "--split"}
     for option, value in options.items():
-        if value is not None and not is_any_file:
-            raise QueryEvalError(f"{option}: this format says itself where its cases are: leave it out")
+        if value is not None and option not in fit:
+            raise QueryEvalError(f"{option}: {reason}: leave it out")
     for key in request.columns:
         if key not in columns:
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself, so leave it out"

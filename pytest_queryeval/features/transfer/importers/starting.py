@@ -33,6 +33,7 @@ from pytest_queryeval.features.transfer.importers import (
     SkippedRecord,
     command,
 )
+from pytest_queryeval.features.transfer.importers.fields import NOTHING, value_at
 from pytest_queryeval.features.transfer.importers.reading import JSONL_SUFFIXES, Record, read_records, read_value
 from pytest_queryeval.features.transfer.importers.records import FOLDERS, SCRIPT
 from pytest_queryeval.languages import KINDS
@@ -45,9 +46,10 @@ MAX_NAMES = 5  # of databases in a message
 MAX_HEADER_ROW = 10  # that is looked for where the first row is no header
 _CREATE = re.compile(rb"\bCREATE\s+(?:TEMP(?:ORARY)?\s+)?TABLE\b", re.IGNORECASE)
 _REPLAYED = f"""\
-# {GOLDS} has the right answers themselves, so that the first run passes. To test your system, write its call into
-# {command.PREDICTOR}, and `predictor: {command.PREDICTOR}:predict` above.
+# {GOLDS} has the right answers themselves, so that the first run passes. To test your system, write its {{}}.
 """
+_CALL = f"call into\n# {command.PREDICTOR}, and `predictor: {command.PREDICTOR}:predict` above"
+_ANSWERS = "answers there"
 _GATES = """\
 # What all cases must reach together. Set it to what your system reaches today, and raise it as that improves.
 gates:
@@ -81,16 +83,22 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
     result = command.run(_parsed(words, force=arguments.force), partial(_with_golds, predicted=predicted))
     settings = folder / command.SETTINGS
     text = settings.read_text(encoding="utf-8")
-    write_atomically(folder / command.PREDICTOR, command.PREDICTOR_TEXT.encode(), keep_existing=True)
+    is_replaced = arguments.predictor == "file" and predicted["entries"] > 0  # the file itself, by the user
+    if not is_replaced:
+        write_atomically(folder / command.PREDICTOR, command.PREDICTOR_TEXT.encode(), keep_existing=True)
     if predicted["entries"]:
-        text += _REPLAYED
+        text += _REPLAYED.format(_ANSWERS if is_replaced else _CALL)
     else:
         (folder / GOLDS).unlink()
         text = text.replace(f"predictor: {GOLDS}", f"predictor: {command.PREDICTOR}:predict")
     write_atomically(settings, f"{text}{'' if 'gates:' in text else _GATES}".encode())
     return replace(
         result,
-        lines=[f"queryeval import {shlex.join(words)}", *result.lines, *_predictions_lines(predicted, folder)],
+        lines=[
+            f"queryeval import {shlex.join(words)}",
+            *result.lines,
+            *_predictions_lines(predicted, folder, is_replaced=is_replaced),
+        ],
         data={**result.data, "import": words, "predicted": dict(predicted)},
     )
 
@@ -125,17 +133,7 @@ def _format(path: Path) -> str:
     return next((name for name, needed in _OF_RECORDS.items() if needed <= names), RECORDS)
 
 
-def _asks_in(form: type) -> Callable[[Mapping[str, JsonValue]], bool]:
-    """Return a test whether the text of the first question has its languages in a collection of this form."""
-
-    def test(value: Mapping[str, JsonValue]) -> bool:
-        questions = value.get("questions")
-        first = questions[0] if isinstance(questions, list) and questions else None
-        return isinstance(first, dict) and isinstance(first.get("question"), form)
-
-    return test
-
-
+QUESTION = "questions.0.question"  # has its languages in a list, or in a mapping
 # What the value of a file is, and which fields its first record has, by format.
 _DOCUMENTS: Mapping[str, Callable[[Mapping[str, JsonValue]], bool]] = {
     "genie": lambda value: bool(value.keys() & {"serialized_space", "benchmarks"}),
@@ -143,8 +141,10 @@ _DOCUMENTS: Mapping[str, Callable[[Mapping[str, JsonValue]], bool]] = {
     "promptfoo": lambda value: (
         "tests" in value and not value.keys().isdisjoint(("prompts", "providers", "defaultTest"))
     ),
-    "qald": _asks_in(list),
-    "text2sparql": _asks_in(dict),
+    "qald": lambda value: isinstance(value_at(value, QUESTION), list),
+    "text2sparql": lambda value: (
+        value_at(value, QUESTION) is not NOTHING and isinstance(value_at(value, QUESTION), dict)
+    ),
 }
 _OF_RECORDS = {
     "bird": {"db_id", "question", "SQL", "evidence"},
@@ -227,18 +227,19 @@ def _entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {"predicted": gold if isinstance(gold, str) else json.dumps(gold, ensure_ascii=False)}
 
 
-def _predictions_lines(predicted: Counter[str], folder: Path) -> Iterator[str]:
+def _predictions_lines(predicted: Counter[str], folder: Path, *, is_replaced: bool) -> Iterator[str]:
     total = predicted["gold"] + predicted["stated"]
     if predicted["gold"]:
-        remedy = f"write the call of your system into {folder / command.PREDICTOR}"
-        steps = [f"`predictor: {command.PREDICTOR}:predict` into {folder / command.SETTINGS}"] * bool(
-            predicted["entries"]
-        )
+        steps = [f"write the call of your system into {folder / command.PREDICTOR}"]
+        if is_replaced:
+            steps = [f"write those of your system into {folder / GOLDS}"]
+        elif predicted["entries"]:
+            steps += [f"`predictor: {command.PREDICTOR}:predict` into {folder / command.SETTINGS}"]
         if in_cases := predicted["gold"] - predicted["entries"]:
             steps += [f"remove what {in_cases:,} of the cases state under `predicted_table` or `predicted_file`"]
         yield (
             f"predictions: {predicted['gold']:,} of {total:,} are the right answers themselves, so that the first run "
-            f"passes and shows nothing about your system: {', and '.join([remedy, *steps])}"
+            f"passes and shows nothing about your system: {', and '.join(steps)}"
         )
     if predicted["stated"]:
         yield f"predictions: {predicted['stated']:,} of {total:,} are those that the test set states"
