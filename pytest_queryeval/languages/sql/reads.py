@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from itertools import pairwise, permutations, takewhile
+from string import ascii_lowercase, ascii_uppercase
 from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import TokenType, exp
@@ -25,9 +26,10 @@ TableName: TypeAlias = tuple[str, ...]  # catalog and schema if they are not the
 Form: TypeAlias = Literal["table", "function", "column", "joined", "all", "unknown"]
 ALL = "*"
 _VIEW = re.compile(r"\bVIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:\w+|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\.)+)", re.IGNORECASE)
-_CAPITALS = re.compile("[A-Z]+")
-_SMALL = re.compile("[a-z]+")
+_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_TO_UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 _WITHOUT_ROWS = frozenset(("sqlite", "mysql"))  # dialects in which a name is never a whole row
+_JSON_ARROWS = frozenset(("", "sqlite", "duckdb", "postgres", "mysql"))  # dialects in which -> takes a field of JSON
 _DEFAULT_SCHEMAS = {"sqlite": "main", "duckdb": "main", "postgres": "public", "tsql": "dbo"}
 # Dialects in which case matters for tables, but not for columns.
 _TABLES_ONLY = frozenset(("mysql", "bigquery", "doris", "starrocks", "singlestore"))
@@ -101,13 +103,13 @@ def name_key(name: str, dialect: str, *, quoted: bool, is_table: bool = False) -
         case NormalizationStrategy.LOWERCASE if quoted:
             return name
         case NormalizationStrategy.UPPERCASE:
-            return name if quoted else _SMALL.sub(lambda match: match[0].upper(), name)
+            return name if quoted else name.translate(_TO_UPPER)
     return folded(name)
 
 
 def folded(name: str) -> str:
     """Return a name with its ASCII letters in lower case."""
-    return _CAPITALS.sub(lambda match: match[0].lower(), name)
+    return name.translate(_TO_LOWER)
 
 
 def table_name(parts: Iterable[tuple[str, bool]], dialect: str) -> TableName:
@@ -344,9 +346,7 @@ class _Reader:
         for item in select.expressions:
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
-                items = (
-                    scope.items if star is item else self._items([self._key(item.args["table"], is_table=True)], scope)
-                )
+                items = scope.items if star is item else self._items(self._qualifiers(item), scope)
                 if star.args.get("ilike") or star.args.get("rename") or any(at.columns is None for at in items):
                     return None
                 names += [name for at in items for name in at.columns or () if name not in self._left_out(star, at)]
@@ -537,9 +537,18 @@ class _Reader:
 
     @_walk.register
     def _comprehension(self, node: exp.Comprehension, scope: _Scope) -> None:
-        names = frozenset(self._key(name) for name in node.expression.find_all(exp.Identifier))
+        names = frozenset(folded(name.name) for name in node.expression.find_all(exp.Identifier))
         self._walk(node.args["iterator"], scope)
         self._walk([node.this, node.args.get("condition")], _Scope(scope, parameters=names))
+
+    @_walk.register
+    def _lambda(self, node: exp.Lambda, scope: _Scope) -> None:
+        """Read a lambda, or what the parser takes for one: a field of JSON, as in `max(data -> 'key')`."""
+        for name in node.expressions if self.dialect in _JSON_ARROWS else ():
+            behind = self.text[name.meta.get("end", len(self.text)) + 1 :].lstrip()
+            if self._open_views or behind[:1] not in (":", ","):  # `lambda x, y: x + y`
+                self._add_columns(self._find(folded(name.name), scope, self._key(name))[0], name)
+        self._walk(node.this, _Scope(scope, parameters=frozenset(folded(name.name) for name in node.expressions)))
 
     @_walk.register
     def _sort_key(self, node: exp.Ordered, scope: _Scope) -> None:
@@ -553,15 +562,9 @@ class _Reader:
     @_walk.register
     def _dot(self, node: exp.Dot, scope: _Scope) -> None:
         """Read a field of a value, or a function that is written behind its first argument."""
-        names: list[exp.Identifier] = []
-        first = node.this
-        while isinstance(first, exp.Dot) and isinstance(first.expression, exp.Identifier):
-            names.insert(0, first.expression)
-            first = first.this
-        if isinstance(first, exp.Identifier) and not _is_parameter(first):
-            column = exp.Column(
-                **dict(zip(("this", "table", "db", "catalog"), reversed([first, *names][-4:]), strict=False))
-            )
+        *names, _ = node.flatten(unnest=False)
+        if all(isinstance(name, exp.Identifier) for name in names):
+            column = exp.Column(**dict(zip(("this", "table", "db", "catalog"), names[::-1], strict=False)))
             self._add_columns(self._resolved(column, scope)[0], column)
         else:
             self._walk(node.this, scope)
@@ -571,8 +574,7 @@ class _Reader:
     @_walk.register
     def _word(self, word: exp.Var | exp.Identifier, scope: _Scope) -> None:
         """Read a name that the parser takes for a word, such as the unit of a function, and databases for a column."""
-        is_label = isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias)
-        if not is_label and not _is_parameter(word):
+        if not isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias):
             owners = self._find(folded(word.name), scope)[0]
             self._add_columns([(item, name) for item, name in owners if item.columns and name != ALL], word)
 
@@ -656,13 +658,12 @@ class _Reader:
             if keys & level.parameters:
                 return owners, True
             known = [item for item in level.items if name in (item.columns or ())]
-            tables = [item for item in level.items if item.table is not None]
-            unknown = [item for item in level.items if item.columns is None]
-            owners += self._find_in([*known, *(item for item in unknown if not known or item in tables)], name)
+            unknown = [item for item in level.items if item.columns is None and (item.table is not None or not known)]
+            if name in HIDDEN_COLUMNS.get(self.dialect, ()):
+                known = known or [item for item in level.items if item.table is not None]
+            owners += self._find_in([*known, *unknown], name)
             if known:
                 return owners, True
-            if tables and (hidden := name in HIDDEN_COLUMNS.get(self.dialect, ())):
-                return [*owners, *self._find_in(tables, name)], hidden
             is_row = self.dialect not in _WITHOUT_ROWS
             rows = [(item, ALL) for item in level.items if is_row and item.alias == (key or name)]
             owners += rows
@@ -681,8 +682,9 @@ class _Reader:
                 self.add("column", item.table, key, self._place_of(node) or item.place)
 
     def _star(self, star: exp.Star, items: Collection[_Item], scope: _Scope) -> None:
-        self._walk(star.args.get("replace"), scope)
-        only = [folded(item.alias) for item in star.args.get("replace") or ()] if len(scope.items) == 1 else []
+        replaced = star.args.get("replace") or []
+        self._walk(replaced, scope)
+        only = [folded(item.alias) for item in replaced if len(scope.items) == 1]
         for item in items:
             self._read_rows([item], star, {*self._left_out(star, item), *only})
 
@@ -702,10 +704,8 @@ class _Reader:
             self._star(pattern, scope.items, scope)
             return
         is_plain = isinstance(pattern, exp.Literal) and _PLAIN_PATTERN.fullmatch(pattern.name)
-        left_out: set[str] = set()
-        if is_plain:
-            names = {name for item in scope.items for name in item.columns or ()}
-            left_out = {name for name in names if not re.search(pattern.name, name, re.IGNORECASE)}
+        names = {name for item in scope.items for name in item.columns or ()} if is_plain else ()
+        left_out = [name for name in names if not re.search(pattern.name, name, re.IGNORECASE)]
         self._read_rows(scope.items, columns, left_out)
 
     def _read_rows(self, items: Iterable[_Item], node: exp.Expr, left_out: Collection[str] = ()) -> None:
@@ -779,16 +779,6 @@ def _queries_in(value: object) -> Iterator[exp.Expr]:
         yield value
     elif isinstance(value, exp.Expr):
         yield from _queries_in([*value.args.values()])
-
-
-def _is_parameter(name: exp.Expr) -> bool:
-    """Return whether a name is that of a parameter of a lambda around it."""
-    function = name.find_ancestor(exp.Lambda)
-    while function is not None:
-        if any(folded(parameter.name) == folded(name.name) for parameter in function.expressions):
-            return True
-        function = function.find_ancestor(exp.Lambda)
-    return False
 
 
 def _is_joined(node: exp.Expr) -> bool:
