@@ -257,11 +257,11 @@ def test_new_golds_score_the_answers_that_were_recorded_and_nobody_is_asked(proj
     assert json.loads((project / "baseline.json").read_text(encoding="utf-8"))["totals"]["passed"] == len(CASES)
 
 
-def test_pictures_are_small_and_of_three_widths():
+def test_pictures_are_small_and_of_two_widths():
     pictures = {path.name: path.read_bytes() for path in (DOCS / "pictures").glob("*.png")}
 
     widths = {int.from_bytes(content[16:20]) for content in pictures.values()}
-    assert widths == {500, 1000, 1400}
+    assert widths == {1000, 1400}
     assert [name for name, content in pictures.items() if len(content) > 150_000] == []
 
 

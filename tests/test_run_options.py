@@ -6,10 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 from pytest_queryeval.cli import main
-
-SCALE = Path(__file__).parent.parent / "docs" / "scale.md"
 
 
 def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest(pytestconfig, capsys):
@@ -17,7 +16,7 @@ def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_py
         main(["evaluate", "--help"])
     flags = {*re.findall(r"--([a-z]+(?:-[a-z]+)*)", capsys.readouterr().out)}
     settings = {name.removeprefix("queryeval_").replace("_", "-") for name in pytestconfig._parser._inidict}
-    sentence = re.search(r"their options are (.+?)\.\s", SCALE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    sentence = re.search(r"their options are (.+?)\.\s", page_of("large-runs"), re.DOTALL)[1]
 
     assert {*re.findall(r"`--([a-z-]+)`", sentence)} == flags & settings
 

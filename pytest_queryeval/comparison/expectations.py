@@ -28,7 +28,7 @@ from pytest_queryeval.core.expectation import Expectation, Rule
 from pytest_queryeval.core.metric import FindUnmatched
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.core.table import IRI, Cell, Literal, Policy, Row, Table
-from pytest_queryeval.text.formatting import cut, pluralize
+from pytest_queryeval.text.formatting import pluralize, truncate
 
 CELL_CHARACTERS = 40  # of a cell in a message
 TEXT_CHARACTERS = 400  # of an expectation, and of what is wrong
@@ -65,9 +65,9 @@ def check_expectations(
         reports.append(
             {
                 "name": expectation.name,
-                "expected": cut(expectation.text, TEXT_CHARACTERS),
+                "expected": truncate(expectation.text, TEXT_CHARACTERS),
                 "holds": not found,
-                "found": cut(found, TEXT_CHARACTERS),
+                "found": truncate(found, TEXT_CHARACTERS),
             }
         )
     return reports

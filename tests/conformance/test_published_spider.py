@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 from published_tables import WORKBOOK, columns_collapse, differing, neither_has_values, workbook_scores
 
 from pytest_queryeval import evaluate, load_cases
@@ -36,11 +37,10 @@ class Evaluation:
         shutil.copy(conformance / "spider" / "tables.json", "tables.json")
         arguments = ["--databases", str(self.databases), "--predictions", "pred.txt"]
         assert main(["import", "spider", "dev.json", *arguments, "-o", "out"]) == 0
-        settings = Path("out/queryeval.yaml").read_text().partition("metrics:")
-        limits = "report_rows: 0\ntimeout: 30\nmax_rows: 100000\npredictor: predictions.jsonl\n"
-        Path("out/queryeval.yaml").write_text(
-            f'{settings[0]}metrics: {json.dumps(metrics)}\nthresholds: {{}}\ndb_schema: "../tables.json"\n{limits}'
-        )
+        settings = yaml.safe_load(Path("out/queryeval.yaml").read_text())
+        settings |= {"metrics": metrics, "thresholds": {}, "db_schema": "../tables.json", "gates": []}
+        settings |= {"report_rows": 0, "timeout": 30, "max_rows": 100_000, "predictor": "predictions.jsonl"}
+        Path("out/queryeval.yaml").write_text(yaml.safe_dump(settings))
         self.report = evaluate(load_cases("out"), cause="off")
         cases = {case["id"]: case for case in self.report["cases"]}
         assert len(cases) == len(pairs)
