@@ -115,7 +115,11 @@ def folded(name: str) -> str:
 def table_name(parts: Iterable[tuple[str, bool]], dialect: str) -> TableName:
     """Return the name of a table by its parts, each with whether it is quoted, without the default schema."""
     keys = tuple(name_key(name, dialect, quoted=quoted, is_table=True) for name, quoted in parts)
-    return keys[1:] if len(keys) == 2 and keys[0] == _DEFAULT_SCHEMAS.get(dialect) else keys
+    return _without_default(keys, dialect)
+
+
+def _without_default(name: TableName, dialect: str) -> TableName:
+    return name[1:] if len(name) == 2 and name[0] == _DEFAULT_SCHEMAS.get(dialect) else name
 
 
 def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
@@ -123,9 +127,9 @@ def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
     queries: dict[TableName, exp.Query | None] = {}
     for text in filter(_VIEW.search, ddl.split(";\n\n")):
         for statement in parse_query(text, dialect).statements.trees or [exp.Create(this=_view_name(text, dialect))]:
-            table = None if not isinstance(statement, exp.Create) else statement.find(exp.Table)
-            query = statement.args.get("expression")
-            if table is not None and statement.args.get("kind", "VIEW") == "VIEW":
+            table, query = statement.find(exp.Table), statement.args.get("expression")
+            is_view = isinstance(statement, exp.Create) and statement.args.get("kind", "VIEW") == "VIEW"
+            if is_view and table is not None:
                 queries[table_name(_parts(table), dialect)] = query if isinstance(query, exp.Query) else None
     return queries
 
@@ -630,7 +634,7 @@ class _Reader:
 
     def _items_outward(self, qualifiers: list[str], scope: _Scope) -> Iterator[list[_Item]]:
         """Yield the items that a name before a column may refer to, of each SELECT that has such items."""
-        name = tuple(qualifiers[1:] if qualifiers[:1] == [_DEFAULT_SCHEMAS.get(self.dialect)] else qualifiers)
+        name = _without_default(tuple(qualifiers), self.dialect)
         for level in scope.outward() if qualifiers else ():
             items = [item for item in level.items if item.alias == qualifiers[-1]]
             if len(qualifiers) > 1:
@@ -723,8 +727,7 @@ class _Reader:
     def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
         """Add to the tables of a SELECT the conditions that hold for all of their rows."""
         here = _Scope(None, scope.items)
-        filters: dict[int, set[tuple[str, str, bool]]] = {}
-        for term in [term for condition in _conditions(select) for term in _conjuncts(condition)]:
+        for term in _conditions(select):
             sides = (term.this.unnest(), term.expression.unnest()) if isinstance(term, exp.EQ) else ()
             for column, other in permutations(sides, 2):
                 constant = _constant(other)
@@ -734,12 +737,10 @@ class _Reader:
                 if len(column.parts) > 2:  # of a schema's table; a field of a column is another value
                     of = self._items(self._qualifiers(column), here)
                     owners = owners if owners == self._find_in(of, folded(column.name)) else []
-                if len(owners) == 1:
+                if len(owners) == 1 and owners[0][0].table is not None:
                     item, name = owners[0]
-                    filters.setdefault(id(item), set()).add((name, *constant))
-        for item in scope.items:
-            if item.table is not None and id(item) in filters:
-                self.reads[item.read] = self.reads[item.read]._replace(filters=frozenset(filters[id(item)]))
+                    read = self.reads[item.read]
+                    self.reads[item.read] = read._replace(filters=read.filters | {(name, *constant)})
 
     def _prefers_alias(self, column: exp.Column, scope: _Scope) -> bool:
         """Return whether a name may stand for another selected expression, as ClickHouse reads it before columns."""
@@ -787,24 +788,19 @@ def _is_joined(node: exp.Expr) -> bool:
 
 
 def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the conditions that hold for all rows of a SELECT: those of its WHERE and of inner joins."""
+    """Yield the conditions that each hold for all rows of a SELECT: terms of its WHERE and of its inner joins."""
     nodes = [select, *(from_.this for from_ in [select.args.get("from_")] if from_ is not None)]
     while _is_joined(nodes[-1]):
         nodes.append(nodes[-1].this)
-    for join in [join for node in nodes for join in node.args.get("joins") or ()]:
-        if not join.side and not join.method and join.kind in ("", "INNER") and join.args.get("on") is not None:
-            yield join.args["on"]
-    if select.args.get("where") is not None:
-        yield select.args["where"].this
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.this)
-        yield from _conjuncts(condition.expression)
-    else:
-        yield condition
+    joins = [join for node in nodes for join in node.args.get("joins") or ()]
+    found = [join.args.get("on") for join in joins if not (join.side or join.method) and join.kind in ("", "INNER")]
+    found += [where.this for where in [select.args.get("where")] if where is not None]
+    while found:
+        condition = found.pop()
+        if isinstance(condition, exp.And | exp.Paren):
+            found += [condition.this, condition.args.get("expression")]
+        elif condition is not None:
+            yield condition
 
 
 def _constant(node: exp.Expr) -> tuple[str, bool] | None:
