@@ -184,9 +184,8 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
             by_key[key] = Field(name, is_guess=name != key)
         elif key in values:
             refused.add(key)
-    golds = values.get(by_key["gold"].name, []) if "gold" in by_key else []
-    if not golds and "gold" in by_key:
-        golds = [value for record in sample if (value := value_at(record, by_key["gold"].name)) is not NOTHING]
+    gold_name = by_key["gold"].name if "gold" in by_key else ""
+    golds = [value for record in sample if (value := value_at(record, gold_name)) is not NOTHING]
     return Fields(
         by_key=MappingProxyType(by_key),
         kind=kind or _kind_of(golds) or ("sql" if "gold_table" in stated else None),
@@ -201,11 +200,13 @@ def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str |
     found_in = dict.fromkeys(name for record in sample for name in record)
     values = {name: [record[name] for record in sample if record.get(name)] for name in found_in}
     by_key, found_kind = dict(fields.by_key), fields.kind
-    golds = [gold for record in sample if (gold := value_at(record, fields.name("gold"))) not in (NOTHING, "", None)]
-    if found_kind is None and golds and all(map(_is_document, golds)):
-        found_kind = "json"
-    elif found_kind is None and "gold" not in stated:
-        by_key.pop("gold", None)
+    if found_kind is None:
+        record_golds = (value_at(record, fields.name("gold")) for record in sample)
+        golds = [gold for gold in record_golds if gold not in (NOTHING, "", None)]
+        if golds and all(map(_is_document, golds)):
+            found_kind = "json"
+        elif "gold" not in stated:
+            by_key.pop("gold", None)  # unless nothing better is found
     for key, is_fit in _TOLD_BY_VALUES:
         if key in by_key or (key == "gold" and by_key.keys() & OTHER_GOLDS):
             continue
@@ -224,9 +225,7 @@ def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str |
         found_kind = _kind_of(values.get(by_key["gold"].name, []))
     if found_kind is None and by_key.keys() & {"gold_any", "gold_table"}:
         found_kind = "sql"
-    if "gold" not in by_key and "gold" in fields.by_key:
-        by_key["gold"] = fields.by_key["gold"]
-    return replace(fields, by_key=MappingProxyType(by_key), kind=found_kind)
+    return replace(fields, by_key=MappingProxyType({**fields.by_key, **by_key}), kind=found_kind)
 
 
 def has_named(key: str, names: Sequence[str]) -> bool:
