@@ -35,7 +35,7 @@ QUERIES = (
     "select id, name, price, city from sales where id <= 5000",
     "select max(price) from sales where city in (select name from cities where size > 25)",
 )
-# Queries that read this many rows, beside one that reads more of them for the same answer.
+# Queries that read this many rows, next to one that reads more of them for the same answer.
 READ = (500, 10_000)
 SLOWER = (1.1, 1.3, 2.0, 3.0)
 
@@ -116,7 +116,7 @@ def main():
         began = time.monotonic()
         itself = [scores(query, query, folder, session) for query in QUERIES * (RUNS // len(QUERIES))]
         seconds = time.monotonic() - began
-        print(f"gold as its own prediction, {BUSY_PROCESSES} busy processes beside it, {seconds:.0f} s")
+        print(f"gold as its own prediction, {BUSY_PROCESSES} busy processes next to it, {seconds:.0f} s")
         print(f"  r_ves is exactly 1              {share(run['r_ves'] == 1.0 for run in itself)}")
         print(f"  ves is exactly 1                {share(run['ves'] == 1.0 for run in itself)}")
         print(f"  the published rule is exactly 1 {share(run['r_ves_bird'] == 1.0 for run in itself)}")

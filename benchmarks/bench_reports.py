@@ -2,7 +2,7 @@
 
 Each installed format is rendered in turn. Prints the median of the runs, of the wall's and of the processor's seconds,
 and the size of each format, and the sum of those that are to take 2 s together. What a format imports and starts on its
-first use is in its first run, which is printed beside the median. Then comes the median of how long Chromium takes from
+first use is in its first run, which is printed next to the median. Then comes the median of how long Chromium takes from
 opening the page until the table of cases can be used, and last what JSON and page are of 100 cases with 200 steps each,
 every one of which returned 100,000 random characters, and how much CPU it takes to cut them.
 """

@@ -106,7 +106,7 @@ def report_ranking(planting: Planting) -> None:
 
 
 def calibrate(planting: Planting) -> None:
-    """Print the weights that a logistic regression fits to the planted golds, beside those of the ranking."""
+    """Print the weights that a logistic regression fits to the planted golds, next to those of the ranking."""
     signs = [*FITTED_WEIGHTS]
     examples = [
         (ranked, id_ in planted)

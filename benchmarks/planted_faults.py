@@ -160,7 +160,7 @@ def dotted(module: Path) -> str:
 def related_tests(fault: Fault) -> Iterator[list[str]]:
     """Yield the test files about the module of a fault, then those that import one which imports it, and so on.
 
-    Those named after the module or its folder, and those that import the module, come first. A test file imports what the conftest.py beside it does; of the plugin, which pytest imports, all tests come second.
+    Those named after the module or its folder, and those that import the module, come first. A test file imports what the conftest.py next to it does; of the plugin, which pytest imports, all tests come second.
     A module whose name stands in the text of another, as in a registry or for a child process, is imported there, too.
     """
     imports = {path: imports_of(path) for path in (ROOT / PACKAGE).rglob("*.py")}

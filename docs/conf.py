@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from reference import write_reference  # beside this file
+from reference import write_reference  # next to this file
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 

@@ -1,7 +1,7 @@
 """A metric of our own. Whatever is registered here can be named in the YAML files below this folder.
 
 A metric is a function of gold and predicted, in this order. It returns a number, higher is better, or None where it
-does not apply. With `input="executions"` it is given the executions, which hold the query's text beside the answer;
+does not apply. With `input="executions"` it is given the executions, which hold the query's text next to the answer;
 without, it is given the two answers as tables.
 """
 

@@ -90,7 +90,7 @@ def exactly(cell: Cell, policy: Policy = Policy()) -> Hashable:  # noqa: B008 (i
 
 
 def _of_day(cell: Cell, policy: Policy) -> Cell:
-    """Return the date in place of a timestamp at its midnight, under `dates: midnight`."""
+    """Return the date instead of a timestamp at its midnight, under `dates: midnight`."""
     if policy.dates == "midnight" and isinstance(cell, str):
         return re.sub(r"^(\d{4}-\d\d-\d\d)[ T]00:00(:00(\.0+)?)?$", r"\1", cell)
     is_naive = policy.dates == "midnight" and isinstance(cell, datetime) and cell.tzinfo is None

@@ -1,4 +1,4 @@
-"""Reports of more cases than fit in memory: report.json, and its cases in a file beside it."""
+"""Reports of more cases than fit in memory: report.json, and its cases in a file next to it."""
 
 import base64
 import json

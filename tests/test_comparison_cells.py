@@ -31,7 +31,7 @@ def column(*cells):
 
 
 def are_equal(x, y, policy=DEFAULT):
-    """Whether two cells are equal, whichever is gold, alone and beside others, and for `soft_f1`."""
+    """Whether two cells are equal, whichever is gold, alone and next to others, and for `soft_f1`."""
     verdicts = set()
     for gold, predicted in ((x, y), (y, x)):
         verdicts.add(score("execution_accuracy", column(gold), column(predicted), policy))

@@ -1,4 +1,4 @@
-"""Answers of RDF terms: texts beside numbers, datatypes beside each other, and graphs."""
+"""Answers of RDF terms: texts next to numbers, datatypes next to each other, and graphs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def working_folder(tmp_path, monkeypatch):
 
 
 def written(level, line):
-    """Write a suite, and settings beside it, with a line at a level; return the file that has it."""
+    """Write a suite, and settings next to it, with a line at a level; return the file that has it."""
     name = line.partition(":")[0].removeprefix(WITHOUT)
     lines = {"file": dict(SUITE), "case": dict(CASE), "folder": {}}
     for forms in (GOLD_FORMS, PREDICTED_FORMS):

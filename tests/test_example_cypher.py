@@ -71,7 +71,7 @@ def test_code_in_the_tutorial_is_that_of_the_package():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Install the package beside this one, and run programs that see it."""
+    """Install the package next to this one, and run programs that see it."""
     pytest.importorskip("ladybug", reason="pip install ladybug")
     packages = tmp_path_factory.mktemp("packages")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]

@@ -95,7 +95,7 @@ ROWS = [
     ("('FR'), ('FR'), ('JP')", "('FR', 1), ('JP', 1)", {}, []),
     (f"({DATE}, 1)", f"({TIMESTAMP.format('12:00')}, 1)", {}, None),
     (f"({DATE}, 1)", "(DATE '2024-01-03', 1)", {}, None),
-    # A date in place of a timestamp at midnight.
+    # A date instead of a timestamp at midnight.
     (f"({DATE}, 1)", f"({TIMESTAMP.format('00:00')}, 1)", {}, [MIDNIGHT]),
     ("('2024-01-02 00:00:00.000', 1)", "('2024-01-02', 1)", {}, [MIDNIGHT]),
 ]

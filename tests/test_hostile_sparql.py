@@ -37,7 +37,7 @@ def address():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A long chain, and a file beside it that is not part of the source."""
+    """A long chain, and a file next to it that is not part of the source."""
     folder = tmp_path_factory.mktemp("hostile")
     links = "\n".join(f":n{number} :next :n{number + 1} ." for number in range(LINKS))
     (folder / "chain.ttl").write_text(f"@prefix : <http://e/> .\n{links}\n")

@@ -1,6 +1,6 @@
 """What is read of suites: the tables in `reading/*.yaml`, of which each row states fields of cases, or all problems.
 
-A row has, beside the keys that `suite_tables` explains,
+A row has, next to the keys that `suite_tables` explains,
 
 - `here`: the text for `<HERE>`, or files by name,
 - `case`, or `cases` for several: the values of fields by their paths, such as `settings.timeout`; of an object, those

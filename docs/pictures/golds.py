@@ -68,7 +68,7 @@ SYSTEMS = ("atlas", "breeze", "cedar", "delta")
 
 
 def write(folder: Path) -> None:
-    """Write the suite without answers to a folder, and the answers of each system beside it."""
+    """Write the suite without answers to a folder, and the answers of each system next to it."""
     folder.mkdir()
     rows = [f"INSERT INTO product VALUES ({n}, '{name}', {1 + n % 4});" for n, name in enumerate(FRUIT, 1)]
     for n, name in enumerate(NAMES, 1):

@@ -50,7 +50,7 @@ def answer(case):
     query = text_to_sql.answer(case)
     return query.replace("count(*)", "count(*) - 1").replace("WHERE plan IS NOT NULL GROUP", "GROUP")
 """
-# How many questions each release of the shop's system does not answer, beside those that the older system got wrong.
+# How many questions each release of the shop's system does not answer, next to those that the older system got wrong.
 RELEASES = (40, 36, 33, 30, 31, 22, 20, 16, 14, 12, 44, 46)
 EDITED = 5  # before this release the suite was changed
 FIRST_RELEASE = datetime(2025, 3, 3, 9, 30, tzinfo=UTC)

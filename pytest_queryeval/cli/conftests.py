@@ -39,9 +39,9 @@ def read_suites(path: Path, *, check_files: bool = False) -> tuple[Sequence[Suit
 
 
 def import_conftests(path: Path, root: Path | None = None) -> None:
-    """Import every conftest.py beside and above the suites at `path`, up to the root, the topmost first.
+    """Import every conftest.py next to and above the suites at `path`, up to the root, the topmost first.
 
-    The root is the current folder by default. As under pytest, they can import modules beside them. Raise
+    The root is the current folder by default. As under pytest, they can import modules next to them. Raise
     `QueryEvalError` for one that cannot be imported.
     """
     top = root or Path.cwd()

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     for path in arguments.conftest:
         folder = str(path.resolve().parent)
-        sys.path.insert(0, folder)  # it may import the modules beside it, as pytest lets a conftest.py do
+        sys.path.insert(0, folder)  # it may import the modules next to it, as pytest lets a conftest.py do
         try:
             run_path(str(path))
         except Exception as error:  # the user's code may raise anything

@@ -26,7 +26,7 @@ Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 Names: TypeAlias = dict[BlankNode, BlankNode]
 _TRIPLE = "\0triple"
-_ANY = BlankNode("\0any")  # in place of any blank node
+_ANY = BlankNode("\0any")  # instead of any blank node
 MAX_VISITS = 300_000  # rows visited by the refinement; past it nodes of one colour are paired in their order
 MAX_ALIGNMENTS = 120  # of columns, under which names are looked for
 

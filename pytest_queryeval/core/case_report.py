@@ -393,7 +393,7 @@ class StoppingTrials(TypedDict):
 
 
 class CaseFingerprint(TypedDict):
-    """What the scores of a case depend on besides system, question and evidence; shown beside a changed score."""
+    """What the scores of a case depend on besides system, question and evidence; shown next to a changed score."""
 
     answers: Literal["asked", "stated"]
     """Whether answers come from a predictor or stand in the suite."""

@@ -195,7 +195,7 @@ def names_beside(path: Path, name: str) -> list[str]:
 
 
 def nearest_file(path: Path) -> str:
-    """Return the tail of a message on a missing file: where a link leads, or the nearest name beside it, if any.
+    """Return the tail of a message on a missing file: where a link leads, or the nearest name next to it, if any.
 
     That file has the same suffix, but may be compressed where the missing one is not, or the other way round.
     """
@@ -210,7 +210,7 @@ def nearest_file(path: Path) -> str:
 
 
 def path_hint(path: Path) -> str:
-    """Return the tail of a message on a missing file: the nearest name beside it, else where the path leads."""
+    """Return the tail of a message on a missing file: the nearest name next to it, else where the path leads."""
     return nearest_file(path) or f": correct the path, which leads to {path.absolute()}"
 
 

@@ -63,7 +63,7 @@ class GateRule(ABC):
     has_limits: ClassVar[bool] = True
     """Whether `min` and `max` limit its value, on the scale of its metric."""
     counts: ClassVar[tuple[Count, ...]] = ()
-    """Which cases a report counts beside those in error."""
+    """Which cases a report counts next to those in error."""
     number_text: ClassVar[staticmethod[[float], str]] = staticmethod(format_score)
     """Returns a value in a few digits."""
     no_value: ClassVar[str] = ""
@@ -71,7 +71,7 @@ class GateRule(ABC):
 
     @abstractmethod
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
-        """Return the keys of its gates beside `where`; `metric` reads the name of a metric, or `pass_rate`."""
+        """Return the keys of its gates next to `where`; `metric` reads the name of a metric, or `pass_rate`."""
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         """Return what a gate with these fields requires, as `requirement` makes it; by default limits of its metric.
@@ -111,7 +111,7 @@ class GateRule(ABC):
             yield (*name, *limit), numbers
 
     def shape(self, metric: Callable[[Any], str]) -> Shape:
-        """Return the shape of its gates beside those of their keys."""
+        """Return the shape of its gates next to those of their keys."""
         keys = self.keys(metric)
         required = [name for name, key in keys.items() if key.is_required]
         return {"required": required, "propertyNames": enum_shape([*keys, "where"])}

@@ -193,7 +193,7 @@ class QueryOrAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """What a system answers in place of a query if it does not answer the question, and why."""
+    """What a system answers instead of a query if it does not answer the question, and why."""
 
     reason: str = ""
 

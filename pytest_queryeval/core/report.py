@@ -267,7 +267,7 @@ class GateReport(PendingGate, GateMeasurement):
 
 
 class CasesFile(TypedDict):
-    """The file beside report.json that holds more than 50,000 cases, one in each line, in the same order."""
+    """The file next to report.json that holds more than 50,000 cases, one in each line, in the same order."""
 
     file: str
     """Its name."""
@@ -530,7 +530,7 @@ class RunResults(RunFacts):
 
     gates: list[GateReport]
     cases: Cases
-    """All cases by path, then line; report.json has a `CasesFile` in place of more than 50,000."""
+    """All cases by path, then line; report.json has a `CasesFile` instead of more than 50,000."""
 
 
 class ReportTables(TypedDict, total=False):

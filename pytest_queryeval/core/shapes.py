@@ -1,6 +1,6 @@
 """Shapes: what a reader of suites accepts, as JSON Schema of draft-07, the one that editors of YAML know.
 
-A shape stands beside its reader, and `suites/editor_schema.py` composes the schemas of whole files from them. It may
+A shape stands next to its reader, and `suites/editor_schema.py` composes the schemas of whole files from them. It may
 accept what the reader refuses, since a schema does not see everything, but never refuses what the reader accepts: an
 editor must not complain about a suite that loads. Values are those of YAML 1.2: where a reader takes the source text of
 a scalar, its shape takes numbers, true, false and null as well. Validators of settings test single values, and have

@@ -188,7 +188,7 @@ class SourceFingerprint:
     None for a service: its suite has to name the state of its data by `version`.
     """
     wal_suffix: str = ""
-    """The suffix of a write-ahead log beside such a file."""
+    """The suffix of a write-ahead log next to such a file."""
     settings: Callable[[Settings], Mapping[str, Any]] = lambda _: {}
     """Return the settings that change answers, without secrets and file names."""
     version: Callable[[Settings], str] = lambda _: ""

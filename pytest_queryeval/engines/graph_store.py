@@ -92,7 +92,7 @@ def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None
             shutil.rmtree(store, ignore_errors=True)
         is_new = not store.is_dir()
         if is_new:
-            # Parsed in a folder beside it, which gets its name once it is complete.
+            # Parsed in a folder next to it, which gets its name once it is complete.
             building = store.with_suffix(_BUILDING)
             shutil.rmtree(building, ignore_errors=True)  # of a process that was killed
             try:

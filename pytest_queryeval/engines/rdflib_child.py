@@ -54,7 +54,7 @@ CASTS = (
 
 
 class Driver(driver.Driver):
-    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`, or `content` in place of files.
+    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`, or `content` instead of files.
 
     Each of `files` is a path, its format and the named graph that it fills, if any; `store` is the path of Oxigraph's
     store, which changes with the files; `default_graph` is that of rdf.py; `content` is a small graph in TriG.
@@ -209,7 +209,7 @@ def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindin
 
 
 def refuse_service(*_: Any) -> None:
-    """Raise PermissionError in place of rdflib's SERVICE."""
+    """Raise PermissionError instead of rdflib's SERVICE."""
     raise PermissionError("SERVICE is refused, because a query may only ask its own source")
 
 

@@ -132,7 +132,7 @@ def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | N
         return _unsafe(tree.key.upper())
     for node in tree.walk():
         if isinstance(node, exp.Table) and _REACHING.get(dialect) is _SPARK and _is_file(node):
-            return _unsafe("a path in place of a table")
+            return _unsafe("a path instead of a table")
         if isinstance(node, exp.Query) and any(map(node.args.get, _CLAUSES)):
             return _unsafe(next(name for name in _CLAUSES if node.args.get(name)).upper())
         if isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query):  # which may be DDL, as it may hold some

@@ -293,7 +293,7 @@ class Session:
                 self._analysis_seconds -= monotonic() - began
 
     def compare(self, queries: tuple[str, str], databases: Iterable[SmallDatabase], case: Case) -> Iterator[Comparison]:
-        """Run two queries in small databases in place of a case's source, and yield what they come to in each.
+        """Run two queries in small databases instead of a case's source, and yield what they come to in each.
 
         Where its engine compares several at once, both run for the case's timeout in all of them. The comparisons end
         with a query that is late, or ends the process of such an engine. Raise `SourceError` if that does not start.

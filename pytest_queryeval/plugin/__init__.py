@@ -89,7 +89,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect suite files, but not hidden ones, which some systems create beside every file."""
+    """Collect suite files, but not hidden ones, which some systems create next to every file."""
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
         return None
     from pytest_queryeval.plugin.items import SuiteFile

@@ -99,7 +99,7 @@ class ReportCollector:
         self._show_progress()
 
     def keep(self, nodeid: str, case: CaseReport) -> None:
-        """Keep the result of a case in place of an earlier one; end the run if their file is full."""
+        """Keep the result of a case instead of an earlier one; end the run if their file is full."""
         from pytest_queryeval.core.errors import ReportError
         from pytest_queryeval.results.case_store import CasesByNodeid
 

@@ -113,7 +113,7 @@ def _colour(report: Any, writer: Any) -> Any:
 
 
 class _ColouredLines:
-    """Lines in place of a traceback entry, whose text older versions of pytest would highlight as Python."""
+    """Lines instead of a traceback entry, whose text older versions of pytest would highlight as Python."""
 
     style = "value"
 

@@ -43,7 +43,7 @@ def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention |
     if not is_abstention:
         return None
     if fields.get(PREDICTED) not in (None, ""):
-        raise PredictorError(f"{by} has `{PREDICTED}` and `{ABSTAINED}`: true, which stands in place of it")
+        raise PredictorError(f"{by} has `{PREDICTED}` and `{ABSTAINED}`: true, which stands instead of it")
     if stated_reason is not None and not isinstance(stated_reason, str):
         raise PredictorError(f"{by} has a `{REASON}` to abstain that is not text")
     return Abstention(stated_reason or "")
@@ -124,7 +124,7 @@ def _read_returned(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 
 @contextmanager
 def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
-    """Raise `PredictorError` in place of whatever a user's function raises within the `with` statement.
+    """Raise `PredictorError` instead of whatever a user's function raises within the `with` statement.
 
     That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
     """

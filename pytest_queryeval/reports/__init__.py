@@ -1,6 +1,6 @@
 """The report formats by suffix. A renderer is a function from a report to bytes, and computes no results.
 
-The format of the core is report.json: the report as it is; the cases of a large one are in a file beside it,
+The format of the core is report.json: the report as it is; the cases of a large one are in a file next to it,
 report.cases.jsonl.
 """
 
@@ -23,7 +23,7 @@ from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.results.case_store import case_lines, fit_in_memory
 
-JUNIT = "junit.xml"  # written by pytest itself beside the reports in a folder
+JUNIT = "junit.xml"  # written by pytest itself next to the reports in a folder
 # Of workbooks: with the sheets of published evaluators if their metrics are requested, always, never.
 LAYOUTS = REQUESTED, PUBLISHED, PLAIN = ("requested", "published", "plain")
 Renderer: TypeAlias = Callable[[Report], bytes]
@@ -37,7 +37,7 @@ class ReportFormat:
 
     render: Renderer
     write: Callable[[Report, Path], Path | None] | None = None
-    """Write a report of any size to a file, in parts, and return another file written beside it, if any; without it
+    """Write a report of any size to a file, in parts, and return another file written next to it, if any; without it
     all that `render` returns is in memory at once."""
     layouts: Mapping[str, Renderer] = field(default_factory=dict)
     """The renderers of layouts other than the default one, by name."""
@@ -143,7 +143,7 @@ def files_of(target: Path) -> list[Path]:
 def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None:
     """Write the report in the format of the suffix, whole or not at all; raise `ReportError` if that fails.
 
-    Return the file beside it that was written with it, if there is one. A format without such a `layout` uses its
+    Return the file next to it that was written with it, if there is one. A format without such a `layout` uses its
     default.
     """
     try:
@@ -195,7 +195,7 @@ def report_files(targets: Iterable[Path], baseline: Path | None = None) -> list[
 def write_files(paths: Iterable[Path], write: Callable[[Path], Path | None]) -> WrittenFiles:
     """Write each file that can be written; `write` raises `ReportError` for the others.
 
-    `write` returns another file that it wrote beside the one it was asked for, if any.
+    `write` returns another file that it wrote next to the one it was asked for, if any.
     """
     files = WrittenFiles()
     for path in paths:
@@ -215,7 +215,7 @@ def render_json(report: Report) -> bytes:
 
 
 def write_json(report: Report, path: Path) -> Path | None:
-    """Write the document; more cases than fit in memory are written first, a line each, to a file beside it.
+    """Write the document; more cases than fit in memory are written first, a line each, to a file next to it.
 
     Return the file of the cases, if there is one. Otherwise that of an earlier report in the same place is removed.
     """
@@ -242,7 +242,7 @@ def write_json(report: Report, path: Path) -> Path | None:
 
 
 def _has_cases_in(path: Path, name: str) -> bool:
-    """Return whether a report that was written here has its cases in the file of this name beside it."""
+    """Return whether a report that was written here has its cases in the file of this name next to it."""
     with suppress(OSError):
         if path.is_file():
             with path.open("rb") as report:

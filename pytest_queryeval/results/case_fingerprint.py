@@ -147,7 +147,7 @@ def _compare(settings: Settings) -> dict[str, JsonValue]:
 
 
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Return the options of a metric or a kind, with file names in place of paths: folders differ between machines."""
+    """Return the options of a metric or a kind, with file names instead of paths: folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
     portable_options = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
     return {key: to_jsonable(value) for key, value in portable_options.items()}

@@ -200,7 +200,7 @@ def evaluate(
     Raise `ExecutorBroken`, which has the report of what was done, where the executor breaks.
 
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised for it.
-    Raise `TypeError` for a path in place of cases.
+    Raise `TypeError` for a path instead of cases.
     """
     if isinstance(cases, str | Path):
         raise TypeError(f"expected cases, found a path: use `evaluate(load_cases({str(cases)!r}))`")

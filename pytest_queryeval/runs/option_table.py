@@ -32,7 +32,7 @@ def whole_number(text: str) -> int:
 class Option(NamedTuple):
     """An option of runs: `--NAME` of `queryeval evaluate`, `--queryeval-NAME` of pytest, `queryeval_NAME` in ini files.
 
-    On command lines, NAME has hyphens in place of underscores.
+    On command lines, NAME has hyphens instead of underscores.
     """
 
     name: str

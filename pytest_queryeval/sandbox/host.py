@@ -191,10 +191,10 @@ class QueryRequest(NamedTuple):
 class Host:
     """One child process, started on the first query and again after it died, shared by all sources of an engine.
 
-    `driver` is the file that the child loads (its `Driver` is a `driver.Driver`), `packages` are what it imports
-    beside the standard library; the child may use `memory` bytes of address space. With `file_bytes` it may write files
-    of that size to a folder of its own, in which it starts and which is removed with it. It has `grace` seconds to stop
-    a late query by itself. Safe to use from several threads, which then wait for each other.
+    `driver` is the file that the child loads (its `Driver` is a `driver.Driver`). `packages` are what it imports next
+    to the standard library. The child may use `memory` bytes of address space. With `file_bytes` it may write files of
+    that size to a folder of its own, in which it starts and which is removed with it. It has `grace` seconds to stop a
+    late query by itself. Safe to use from several threads, which then wait for each other.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def bare_placeholders(*templates: Any) -> list[str]:
 
 
 def render(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a JSON value with values in place of its placeholders; a bare placeholder becomes a value of any type.
+    """Return a JSON value with values instead of its placeholders; a bare placeholder becomes a value of any type.
 
     Where a bare placeholder is an item of a list and its value is a list, the items of that replace it.
 
@@ -92,7 +92,7 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def render_text(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text with values in place of its placeholders, in one pass; those of other names stay as they are."""
+    """Return a text with values instead of its placeholders, in one pass; those of other names stay as they are."""
     return _PLACEHOLDER.sub(lambda match: _as_text(values.get(match[1], match[0])), text)
 
 

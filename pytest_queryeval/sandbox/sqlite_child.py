@@ -430,7 +430,7 @@ def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> No
 
 
 def database_uri(path: str) -> str:
-    """Return the URI by which SQLite reads the file at `path` without creating files beside it; raises `Fault`."""
+    """Return the URI by which SQLite reads the file at `path` without creating files next to it; raises `Fault`."""
     wal = signature(f"{path}-wal")
     header = read_header(path, HEADER_BYTES)
     if not header.startswith(MAGIC):

@@ -48,7 +48,7 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.suites.answers import GOLD_SYNONYMS
 from pytest_queryeval.text.formatting import one_line
 
-# What editors show on hover and beside completions; docs/reference/suites.md has the details.
+# What editors show on hover and next to completions; docs/reference/suites.md has the details.
 TABLE_DESCRIPTIONS = {
     "file": "an .xlsx, .csv, .tsv or .parquet file, each row of which is a case",
     "sheet": "the sheet of a workbook; default: the first one",

@@ -49,7 +49,7 @@ def schema_text(name: SchemaName) -> str:
 
 
 def schema_comment(name: SchemaName) -> str:
-    """Return the first lines of a YAML file, by which editors find the schema beside it."""
+    """Return the first lines of a YAML file, by which editors find the schema next to it."""
     return f"# yaml-language-server: $schema={SCHEMA_FILES[name]}\n# $schema: {SCHEMA_FILES[name]}\n"
 
 

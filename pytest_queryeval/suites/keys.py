@@ -522,7 +522,7 @@ _FORM_DESCRIPTIONS = {
     "gold_any": "several right queries or answers, of which the best one counts",
     "gold_table": "the right answer: {columns: [...], rows: [[...], ...]}",
     "gold_file": "a file with the right query or answer",
-    "predicted": "the query or answer that is scored, in place of a predictor; {translate: gold}: gold, translated",
+    "predicted": "the query or answer that is scored, instead of a predictor; {translate: gold}: gold, translated",
     "predicted_table": "the answer that is scored: {columns: [...], rows: [[...], ...]}",
     "predicted_file": "a file with the query or answer that is scored",
 }

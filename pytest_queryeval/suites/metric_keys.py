@@ -99,7 +99,7 @@ def limits_shape(max_score: float | None) -> Shape:
 
 
 def _threshold_shape(metric: Metric) -> Shape:
-    # Most metrics are shares, whose shape `editor_schema` defines; draft-07 ignores what stands beside a reference.
+    # Most metrics are shares, whose shape `editor_schema` defines; draft-07 ignores what stands next to a reference.
     return {"allOf": [{"$ref": "#/definitions/share"}]} if metric.max_score == 1 else limits_shape(metric.max_score)
 
 
@@ -302,7 +302,7 @@ def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
 
 
 def _path(node: Node) -> str:
-    """Read the name of a file or folder beside the suite as an absolute path; any other text as it is."""
+    """Read the name of a file or folder next to the suite as an absolute path; any other text as it is."""
     required_text(node)
     name = expanded_text(node)
     path = os.path.abspath(node.file.folder / name)  # noqa: PTH100 - resolve() would follow links

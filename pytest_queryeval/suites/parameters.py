@@ -118,7 +118,7 @@ def _placeholders(node: Node, parameters: Collection[str]) -> Iterator[str]:
 
 
 def _filled(node: Node, values: Mapping[str, Node]) -> Node:
-    """Return a node with values in place of `{name}`."""
+    """Return a node with values instead of `{name}`."""
     content, form = node.value, node.form
     if isinstance(content, list):
         content = [_filled(item, values) for item in content]

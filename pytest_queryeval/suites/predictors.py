@@ -46,7 +46,7 @@ def read_abstain(node: Node) -> str:
     return str(fields["matches"])
 
 
-# Settings of every predictor, written beside its name.
+# Settings of every predictor, written next to its name.
 CALL_SETTINGS: Mapping[str, Reader[Any]] = {
     "concurrency": whole_number(1),
     "timeout": positive_number,
@@ -56,7 +56,7 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 
 
 def _predictor_shape(name: str) -> Shape:
-    """Return the shape of a predictor that is named with its settings, and settings of all calls beside it."""
+    """Return the shape of a predictor that is named with its settings, and settings of all calls next to it."""
     predictor = PREDICTORS[name]
     entries = {
         name: settings_shape(predictor.settings, predictor.text_setting),

@@ -351,7 +351,7 @@ def resolve(values: Values, *, criteria: Collection[Criterion] = GOLD_CRITERIA) 
 
 
 def with_compare(policy: Policy, compare: Values) -> Policy:
-    """Return a policy with values of the key `compare` in place of its own."""
+    """Return a policy with values of the key `compare` instead of its own."""
     fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
     fields |= fields.pop("json", {})
     column_limits = fields.pop("column_numbers", {})

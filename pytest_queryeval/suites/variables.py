@@ -165,7 +165,7 @@ def settings_at(nodes: Mapping[str, Node], fallback_node: Node, text_setting: st
 
 
 def _as_written(message: str, node: Node) -> str:
-    """Return the message with `${NAME}` in place of its value, which may be a secret."""
+    """Return the message with `${NAME}` instead of its value, which may be a secret."""
     if isinstance(node.value, str):
         expanded = _expand(node.value, node) if "${" in node.value else ""
         message = message.replace(f"'{expanded}'", f"'{node.value}'")

@@ -275,7 +275,7 @@ def pluralize(number: int, noun: str) -> str:
 
 
 class Part(NamedTuple):
-    """The lines of a part of a table, header first, and how many columns it has beside the names."""
+    """The lines of a part of a table, header first, and how many columns it has next to the names."""
 
     lines: list[str]
     columns: int

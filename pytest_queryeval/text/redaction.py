@@ -45,7 +45,7 @@ _HINT_OF_CREDENTIALS = re.compile(
 
 
 def redact(text: str) -> str:
-    """Return the text with `[redacted]` in place of every secret that this process knows.
+    """Return the text with `[redacted]` instead of every secret that this process knows.
 
     Call it before a text is cut, and never on what is still to be scored.
     """

@@ -1,4 +1,4 @@
-"""Mistakes of users in `*.yaml` beside this file: a message names each, and its remedy, when applied, helps.
+"""Mistakes of users in `*.yaml` next to this file: a message names each, and its remedy, when applied, helps.
 
 A file is a list of groups of rows. `files` are those that the rows of a group share: by name, with their texts, in
 which `<HERE>` is the place that a row fills. A row has

@@ -82,7 +82,7 @@ class Project:
         return path
 
     def suite(self, *cases: dict[str, Any], name: str = "a.queryeval.yaml", **settings: Any) -> Path:
-        """Write a suite, a setting and a case a line, and the script of its database beside it."""
+        """Write a suite, a setting and a case a line, and the script of its database next to it."""
         self.write(str(Path(name).parent / "singers.sql"), SCRIPT)
         lines = [f"{key}: {_inline(value)}" for key, value in {**SETTINGS, **settings}.items()]
         lines += ["cases:", *(f"  - {_inline(case)}" for case in cases)]

@@ -25,7 +25,7 @@ __all__ = [
 
 DELIMITER: Shape = {"type": ["string", "number", "boolean", "null"], "minLength": 1, "maxLength": 1}
 TABLE_SUFFIXES = (".xlsx", ".csv", ".tsv", ".parquet")
-# What spreadsheets have in place of `true` and `false`.
+# What spreadsheets have instead of `true` and `false`.
 FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
 # Files that spreadsheet programs write, and whose content they can save as xlsx.
 _OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")

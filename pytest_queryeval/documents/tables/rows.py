@@ -81,7 +81,7 @@ class TableSettingError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that is not empty; `number` is what a spreadsheet shows beside it. Cells are converted when read.
+    """A row that is not empty; `number` is what a spreadsheet shows next to it. Cells are converted when read.
 
     Reading a cell raises the `fault` of a row that has one.
     """

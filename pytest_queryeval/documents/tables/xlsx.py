@@ -187,7 +187,7 @@ def _numbered_rows(worksheet: Any, file: TableFile) -> NumberedRows:
 
 
 def _fit(problems: Mapping[tuple[int, int], str], number: int, cells: Sequence[str], width: int) -> Sequence[str]:
-    """Return as many cells as the header has, with their problems in place of empty ones."""
+    """Return as many cells as the header has, with their problems instead of empty ones."""
     texts = [*cells[:width], *[""] * (width - len(cells))]
     if problems:
         for column, text in enumerate(texts, start=1):

@@ -107,7 +107,7 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
 def _in_repository(path: Path, workspace: Path) -> str:
     """Return the path as the repository has it; empty for a file elsewhere, and for a name that a log would obey.
 
-    Links to folders are followed, since the same folder may have two names; a link in place of the file is not.
+    Links to folders are followed, since the same folder may have two names; a link instead of the file is not.
     """
     folder, base = Path(os.path.realpath(path.parent)), Path(os.path.realpath(workspace))
     name = (folder / path.name).relative_to(base).as_posix() if folder.is_relative_to(base) else ""

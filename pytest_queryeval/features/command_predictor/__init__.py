@@ -238,7 +238,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
 
 
 def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return what is sent of a case beside its question: all `SURROUNDINGS`, the schema only if the settings say so."""
+    """Return what is sent of a case next to its question: all `SURROUNDINGS`, the schema only if settings say so."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
 

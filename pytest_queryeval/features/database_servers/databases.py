@@ -144,7 +144,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
 
 
 def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text with an ellipsis in place of each secret."""
+    """Return the text with an ellipsis instead of each secret."""
     for secret in secrets:
         if len(secret) >= MIN_CHARACTERS:
             text = text.replace(secret, "…")

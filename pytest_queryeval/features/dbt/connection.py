@@ -90,7 +90,7 @@ def read_target(project: Path, profile: str, target: str | None, variables_folde
 
 
 def _expand(node: Node, variables_folder: Path) -> str:
-    """Return a text with variables in place of `env_var`; raise `CaseError` for one not set, and for other Jinja."""
+    """Return a text with variables instead of `env_var`; raise `CaseError` for one not set, and for other Jinja."""
 
     def value_of(match: re.Match[str]) -> str:
         name = match["name"][1:-1]

@@ -44,7 +44,7 @@ class DbtProject:
     """The schemas of the profile's other targets."""
 
     def rewrite(self, query: str) -> str:
-        """Return a query with the names of tables in place of `ref` and `source`; nothing else is expanded.
+        """Return a query with the names of tables instead of `ref` and `source`; nothing else is expanded.
 
         Raise ValueError for a name that the project does not have and for other Jinja, and `SourceError` if the
         manifest is missing or older than the project.

@@ -1,4 +1,4 @@
-"""report.xlsx: cases and results of a run, beside the sheets of the Denodo AI SDK Evaluator and StatGPT."""
+"""report.xlsx: cases and results of a run, next to the sheets of the Denodo AI SDK Evaluator and StatGPT."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ def insert_charts(book: Workbook, charts: Iterable[tuple[ChartTable, Chart]], *,
 
 
 def _hidden_cells(table: ChartTable, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:
-    """Write one side of error bars into a hidden column beside its table, and return a reference to the cells."""
+    """Write one side of error bars into a hidden column next to its table, and return a reference to the cells."""
     from xlsxwriter.utility import xl_range_abs
 
     first = table.header_row + 1

@@ -1,4 +1,4 @@
-// One case of a comparison: gold beside the predictions and answers of all systems.
+// One case of a comparison: gold next to the predictions and answers of all systems.
 
 function comparedCase(cases, place, details) {
   const { list } = cases;

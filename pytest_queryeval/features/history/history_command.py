@@ -51,7 +51,7 @@ FORMATS: Mapping[str, Callable[[History], bytes]] = {
     ),
 }
 HERE = Path(__file__).parent
-TRENDS_SHOWN = 48  # beside that of the history's metric
+TRENDS_SHOWN = 48  # next to that of the history's metric
 RUNS_HEADER = (
     *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"),
     *("fixes", "regressions", "newly in error", "gates missed", "changed besides"),

@@ -29,7 +29,7 @@ from pytest_queryeval.text.formatting import (
     signed,
 )
 
-MAX_METRICS = 100  # beside that of the ranking
+MAX_METRICS = 100  # next to that of the ranking
 RANKING_HEADER = (
     *("system", "rank", "mean", "95 % interval", "n"),
     *("difference", "95 % interval", "p", "passed", "cases"),

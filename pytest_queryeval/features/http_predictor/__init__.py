@@ -126,7 +126,7 @@ def body_of(settings: Mapping[str, JsonValue]) -> Any:
 
 
 def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return what is sent of a case beside its question."""
+    """Return what is sent of a case next to its question."""
     return SURROUNDINGS & placeholders(settings.get("params"), body_of(settings))
 
 

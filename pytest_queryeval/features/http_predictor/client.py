@@ -40,7 +40,7 @@ IDLE_SECONDS = 30.0  # that a connection is kept for the next call
 ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
-RETRYABLE = (408, 429)  # beside all from 500 on
+RETRYABLE = (408, 429)  # next to all from 500 on
 REMEDIES = {
     404: "correct the path of the URL",
     422: "make `body` what the service asks for",

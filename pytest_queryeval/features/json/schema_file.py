@@ -127,7 +127,7 @@ class _Links:
         registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
         self._registry = REGISTRY.combine(registry)
         root = self._specification.create_resource(document)
-        # For a schema with an id, such as https://example.com/a.json, the files beside it have URIs of that site.
+        # For a schema with an id, such as https://example.com/a.json, the files next to it have URIs of that site.
         self._base = urljoin(root.id() or "", "x")[:-1]
         self._walk(root, self._registry.resolver_with_root(root), file)
         for reference in self._references:  # the list grows meanwhile

@@ -37,7 +37,7 @@ BATCH = 512  # events of a request
 SERVICE = "pytest-queryeval"
 EXPLANATION_CHARACTERS = 500
 NAME = "gen_ai.evaluation.result"
-# What a system states about its call, by which an event is found beside it.
+# What a system states about its call, by which an event is found next to it.
 RESPONSE_ID, TRACE_PARENT = "response_id", "traceparent"
 UNNAMED_ERROR = "_OTHER"  # of the conventions: an error without a class
 AttributeValue: TypeAlias = str | int | float | list[str]

@@ -60,7 +60,7 @@ class Acceptance:
 
     @property
     def decision(self) -> ReviewDecision:
-        """The decision on golds that the answer stands beside: `right`, unless reviewers decided otherwise before."""
+        """The decision on golds that the answer stands next to: `right`, unless reviewers decided otherwise before."""
         review = self.case.review
         return review.decision if review is not None and review.decision in ("wrong", "ambiguous") else "right"
 

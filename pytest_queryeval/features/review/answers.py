@@ -237,7 +237,7 @@ def _orders(plan: OrderPlan | None) -> bool:
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:
     """Return the fewest edits of gold's query after which it answers as the systems of a group do.
 
-    They are found as the cause of a wrong answer is, with gold in place of the prediction. None if none is found.
+    They are found as the cause of a wrong answer is, with gold instead of the prediction. None if none is found.
     """
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
     if gold.case.settings.gold_source is not None:  # whose queries are in another dialect

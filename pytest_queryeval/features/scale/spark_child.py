@@ -31,7 +31,7 @@ from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, make_answer
 
 SCRATCH = Path.cwd()
-# All of the environment that PySpark and the JVM see, beside where Java is.
+# All of the environment that PySpark and the JVM see, next to where Java is.
 ENVIRONMENT = {
     **dict.fromkeys(("HOME", "TMPDIR", "SPARK_CONF_DIR"), str(SCRATCH)),
     "LC_ALL": "C.UTF-8",
@@ -284,7 +284,7 @@ def fetchable(name: str, field: StructField) -> Column:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a cell with mappings in place of PySpark's rows."""
+    """Return a cell with mappings instead of PySpark's rows."""
     match value:
         case Row():
             return {name: plain_value(inner) for name, inner in zip(value.__fields__, value, strict=True)}

@@ -72,7 +72,7 @@ def _parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: b
     for part in key.split("."):
         codes = tuple(dict.fromkeys(part.split("+"))) if part else ("*",)
         if "" in codes:
-            raise ValueError(f"a code is missing beside a `+` of the key: '{one_line(part, MAX_SHOWN)}'")
+            raise ValueError(f"a code is missing next to a `+` of the key: '{one_line(part, MAX_SHOWN)}'")
         part_codes.append(None if "*" in codes else codes)
     return (*part_codes, *(None,) * (len(dimensions) - number))
 

@@ -113,7 +113,7 @@ def collapse_spaces(name: str | None) -> str:
 
 
 def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: bool) -> Iterator[Term]:
-    """Yield the terms of predicted, with the names of gold in place of those from the structure."""
+    """Yield the terms of predicted, with the names of gold instead of those from the structure."""
     names: Mapping[str | None, str] = {
         term.id: term.name for term in gold if term.id is not None and term.name is not None
     }

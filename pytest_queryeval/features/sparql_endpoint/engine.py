@@ -112,7 +112,7 @@ def _service_names(settings: Settings) -> set[str]:
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:, profile:}`.
 
-    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name beside
+    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name next to
     the default ones; `service` names what else queries may have the server ask, or is true for anything.
     """
     settings = source.settings

@@ -73,7 +73,7 @@ predictor:
   timeout: 60                     # seconds for one case""",
 }
 _FUNCTION = '''\
-"""The predictor of the suites in this folder: put the call of your system in place of ANSWERS."""
+"""The predictor of the suites in this folder: replace ANSWERS by the call of your system."""
 
 ANSWERS = {answers}
 
@@ -88,7 +88,7 @@ def predict(case):
     return ANSWERS[case.id]
 '''
 _PROGRAM = '''\
-"""The system under test as a program: put the call of your system in place of ANSWERS."""
+"""The system under test as a program: replace ANSWERS by the call of your system."""
 
 import json
 import sys

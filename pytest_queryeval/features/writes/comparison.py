@@ -290,7 +290,7 @@ class Comparison:
 
     @cached_property
     def _returned(self) -> tuple[Table | None, Table | None]:
-        """What both return, with nodes in place of the keys that the database made."""
+        """What both return, with nodes instead of the keys that the database made."""
         gold, predicted = (self._with_nodes(state) for state in (self._gold, self._predicted))
         return gold and project(gold, self._policy.gold_columns), predicted
 

@@ -140,7 +140,7 @@ def _refusal(query: QueryOutline) -> Failure | None:
 
 
 def with_terms(execution: Execution, query: QueryOutline, *, added: int = 0) -> Execution:
-    """Return the execution with terms in place of those of the child process, and a graph as a set of triples.
+    """Return the execution with terms instead of those of the child process, and a graph as a set of triples.
 
     A failure names its place in the text of the user, to which `added` characters were put in front.
     """

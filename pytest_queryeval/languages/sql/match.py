@@ -228,7 +228,7 @@ def match_queries(
 def comparable_view(query: str, schema: Schema | None = None) -> View:
     """Return the view of a query that components and the verdict compare; `EMPTY_VIEW` if the grammar rejects it.
 
-    It has no values and no DISTINCT, and one column in place of all that foreign keys make equal. Only columns of the
+    It has no values and no DISTINCT, and one column instead of all that foreign keys make equal. Only columns of the
     tables in the outer FROM are replaced, in all arms of a set operation. Nested queries lose the values of their
     conditions, and nothing else; queries in FROM stay as they are.
     """

@@ -42,7 +42,7 @@ _TABLE_READING = re.compile(
 )
 # Names without a table that are no columns.
 _PSEUDO_COLUMNS = frozenset(("level", "rownum", "sysdate", "systimestamp", "user", "current_user", "session_user"))
-_OF_ALL_COLUMNS = (exp.Pivot, exp.Summarize, exp.Describe)  # as statements, or in place of a query
+_OF_ALL_COLUMNS = (exp.Pivot, exp.Summarize, exp.Describe)  # as statements, or instead of a query
 _QUERIES = (exp.Query, exp.Values, *_OF_ALL_COLUMNS)
 _UNNESTING = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Inline)
 
@@ -274,7 +274,7 @@ class _Reader:
         `itself` is the recursive query of WITH that it is.
         """
         if not isinstance(node, _QUERIES):
-            self._problem(f"{'nothing' if node is None else node.key.upper()} in place of a query")
+            self._problem(f"{'nothing' if node is None else node.key.upper()} instead of a query")
             return None
         scope = self._with(node, scope)
         if isinstance(node, exp.Values):

@@ -97,7 +97,7 @@ def reads_no_table(tree: exp.Expr) -> bool:
 
 
 def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
-    """Return the query with `SELECT * FROM table WHERE 1 = 0` in place of every table; None if that cannot be done.
+    """Return the query with `SELECT * FROM table WHERE 1 = 0` instead of every table; None if that cannot be done.
 
     >>> from sqlglot import parse_one
     >>> with_empty_tables(parse_one("SELECT count(*) FROM singer AS s"), "sqlite")

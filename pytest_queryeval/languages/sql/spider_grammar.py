@@ -144,7 +144,7 @@ class Cursor:
     def expect(self, token: str) -> None:
         """Take this token, or raise `UnreadableQueryError`."""
         if not self.accept(token):
-            raise UnreadableQueryError(f"{word_text(self.word)} in place of '{token}'")
+            raise UnreadableQueryError(f"{word_text(self.word)} instead of '{token}'")
 
     def skip_semicolons(self) -> None:
         """Take all semicolons at this place."""

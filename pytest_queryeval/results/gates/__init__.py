@@ -106,7 +106,7 @@ def gate_value(gate: GateReport) -> tuple[str, str]:
 
 
 def gate_line(gate: GateReport) -> str:
-    """Return `gate_text` with the file of the gate in place of its folder, as in pytest's short summary."""
+    """Return `gate_text` with the file of the gate instead of its folder, as in pytest's short summary."""
     return f"{PurePosixPath(gate['folder'] or '.') / 'queryeval.yaml'} - {_sentence(gate, '')}"
 
 

@@ -1,6 +1,6 @@
 """What `queryeval check` says of suites: the rows of `rules.yaml`, each with all lines of the output but the last one.
 
-A row has, beside the keys that `suite_tables` explains, `here`, the text for `<HERE>` or files by name, `options` of
+A row has, next to the keys that `suite_tables` explains, `here`, the text for `<HERE>` or files by name, `options` of
 the command, and `says`.
 """
 

@@ -150,7 +150,7 @@ def add_nodes(bakery):
 FINE = {
     "values that are not read": of_sales(meta=float("nan"), version=None, checksum=None),
     "nodes that are no relations": add_nodes,
-    "pipes beside the models": lambda bakery: os.mkfifo(bakery / "models/pipe.sql"),
+    "pipes next to the models": lambda bakery: os.mkfifo(bakery / "models/pipe.sql"),
     "links that lead out of the project": link_out,
     "other times of the same content": check_out,
     "what dbt does not read": all_of(edited("models/notes.md", "not a model"), edited("models/empty.sql", "\n")),
@@ -171,7 +171,7 @@ def test_what_makes_no_difference_to_the_models_is_no_problem(bakery, change):
 
 
 def test_files_that_vanish_while_a_project_is_read_are_no_failure(bakery, monkeypatch):
-    """As those of an editor, or of a build that runs beside."""
+    """As those of an editor, or of a build that runs next to."""
     (bakery / "models/towns.sql").write_text("select 1")
     walk = os.walk
 

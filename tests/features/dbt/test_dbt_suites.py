@@ -46,7 +46,7 @@ def plain(query):
 
 @pytest.fixture
 def working_folder(built_example, tmp_path, monkeypatch):
-    """A folder beside the project."""
+    """A folder next to the project."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bakery").symlink_to(built_example / "bakery")
     return tmp_path

@@ -110,7 +110,7 @@ def folder(tmp_path_factory):
     """A folder with all that statements may attack, in which nothing may change."""
     folder = tmp_path_factory.mktemp("battery")
     make(folder / "all.duckdb", statements("duckdb")["schema"])
-    (folder / "beside.csv").write_text("secret\n1\n", encoding="utf-8")
+    (folder / "next to.csv").write_text("secret\n1\n", encoding="utf-8")
     before = contents(folder)
     yield folder
     assert contents(folder) == before
@@ -345,14 +345,14 @@ def test_a_write_ahead_log_is_read_and_left_alone(run, tmp_path):
         "\ufeffcreate table t (x int); insert into t values (1), (2) -- no end",
         "create table t (x int primary key); insert into t values (1); delete from t; insert into t values (1);",
         "create table t (x int); insert into t values (1); alter table t add y int; insert into t values (2, 2);",
-        "create table t as from 'beside.csv'; -- it's fine; really\n/* ; ' */",
+        "create table t as from 'next to.csv'; -- it's fine; really\n/* ; ' */",
         "attach ':memory:' as m; create table m.t (x int); insert into m.t values (1); create table t as from m.t;",
         "create table p as pivot (from range(2) r(i)) on i using count(*); create table t as from p; checkpoint;",
         "create table u (x int); -- without t",
     ],
 )
 def test_scripts_of_all_shapes_are_run(run, tmp_path, script):
-    (tmp_path / "beside.csv").write_text("x\n1\n", encoding="utf-8")
+    (tmp_path / "next to.csv").write_text("x\n1\n", encoding="utf-8")
     (tmp_path / "t.sql").write_text(script, encoding="utf-8")
     query = "select count(*) = 1 from duckdb_tables()" if "without t" in script else "select count(*) > 0 from t"
 

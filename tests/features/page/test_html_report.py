@@ -304,7 +304,7 @@ def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
 
     assert [title for title in titles if f"The numbers of “{title}”" not in usual.text] == []
     assert usual.tags.count("figcaption") == len(titles)
-    # What is drawn stands beside it as text.
+    # What is drawn stands next to it as text.
     assert usual.tags.count("svg") == usual.attributes.count(("svg", "aria-hidden", "true"))
 
 

@@ -183,7 +183,7 @@ def test_spider2_runs_queries_and_takes_stored_results(spider2, capsys):
 def test_spider2_without_results_beside_it_is_refused(folder, capsys):
     source = write_lines("q.jsonl", {"instance_id": "a"})
 
-    assert "evaluation_suite/gold with results is not beside the source" in refusal(
+    assert "evaluation_suite/gold with results is not next to the source" in refusal(
         capsys, "import", "spider2", source, "-o", "out"
     )
 

@@ -1,13 +1,13 @@
 """`queryeval import`: the rows of `imports.yaml`, which state what becomes of the files of each format.
 
-A row has, beside the keys that `suite_tables` explains,
+A row has, next to the keys that `suite_tables` explains,
 
 - `here`: the text for `<HERE>`, or files by name; a file `*.sqlite` is a database with a table `t (a, b)` of two rows,
 - `import`: the arguments of the command, to which `-o out` is added,
 - `cases`: the values of fields by their paths, as in `test_reading`, by the ids of all cases,
 - `skipped`: the reasons by the ids of all records that are left out,
 - `predictions`: the lines of the file of predictions,
-- `refused`: in place of these, what the command says when it imports nothing.
+- `refused`: instead of these, what the command says when it imports nothing.
 """
 
 from __future__ import annotations

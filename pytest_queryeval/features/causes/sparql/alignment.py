@@ -43,7 +43,7 @@ MAX_CHANGE = 180  # characters of each side
 MAX_VARIABLES = 40  # that are compared with each other
 MAX_IMPROVED = 12  # variables whose names are exchanged to match more triples
 SAME_NAME = 4  # triples count 9, turned ones 3
-NODE = "?/"  # the names of variables in place of blank nodes, which no variable of a query can have
+NODE = "?/"  # the names of variables instead of blank nodes, which no variable of a query can have
 SEARCHED = "patterns that find it"
 MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
 _CLASS_PATH = ("a", "/", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "*")
@@ -319,7 +319,7 @@ def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[t
                     roles[term][end, *path] += 2
                     if (known_end := name(opposite)) != "?":
                         roles[term][end, *path, known_end] += 2
-                        roles[term].update((("beside", end, known_end), ("in any direction", *path, known_end)))
+                        roles[term].update((("next to", end, known_end), ("in any direction", *path, known_end)))
         elif isinstance(node, Expr) and node.arguments:
             heads = [part.head for part in parts(node)]
             for term in filter(is_variable, heads):

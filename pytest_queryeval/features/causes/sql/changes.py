@@ -250,7 +250,7 @@ def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
 
 
 def join_nested(condition: exp.Expr) -> None:
-    """Join the tables of `IN (SELECT …)` in place of the condition, and move its clauses to the outer query."""
+    """Join the tables of `IN (SELECT …)` instead of the condition, and move its clauses to the outer query."""
     select, query = condition.find_ancestor(exp.Select), parts.query_within(condition.args.get("query"))
     if select is None or not isinstance(query, exp.Select):
         return  # another edit has replaced the condition

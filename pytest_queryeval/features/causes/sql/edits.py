@@ -449,7 +449,7 @@ def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
 
 
 def _has_alternative(condition: exp.Expr, operands: Sequence[exp.Expr]) -> bool:
-    """Return whether a condition has others as an alternative, beside OR or among the values of IN."""
+    """Return whether a condition has others as an alternative, next to OR or among the values of IN."""
     if isinstance(condition, exp.In):
         values = {*map(key, condition.expressions)}
         return len(operands) == 1 and isinstance(operands[0], exp.EQ) and key(operands[0].expression) in values

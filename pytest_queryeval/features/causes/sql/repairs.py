@@ -74,7 +74,7 @@ def _readable(query: FailedQuery, texts: Iterable[str]) -> Iterator[Repair]:
 
 
 def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
-    """Yield the query with other names in place of those in the message, or with a join to the table that has one."""
+    """Yield the query with other names instead of those in the message, or with a join to the table that has one."""
     match = _HINT.search(query.message)
     names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
     gold = parse_query(query.gold, query.dialect).tree

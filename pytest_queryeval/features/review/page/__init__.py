@@ -176,7 +176,7 @@ class SessionPool:
 
 
 def shown_answer(report: CaseReport) -> Mapping[str, Any]:
-    """Return what the page shows of an answer beside gold's."""
+    """Return what the page shows of an answer next to gold's."""
     return {**details(report), "outcome": report["outcome"], "message": report["message"]}
 
 
@@ -186,7 +186,7 @@ def listed_case(case: Case, nodeid: str) -> Mapping[str, Any]:
 
 
 def case_facts(case: Case, nodeid: str, runner: SessionPool) -> Mapping[str, Any]:
-    """Return the question, and what it is about; in place of a schema that cannot be listed, the reason."""
+    """Return the question, and what it is about; instead of a schema that cannot be listed, the reason."""
     try:
         schema = runner.schema_text(case)
     except QueryEvalError as error:

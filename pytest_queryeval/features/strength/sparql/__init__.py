@@ -226,7 +226,7 @@ class _Mutants:
                     yield Mutation(element, replacement, "union-arm-dropped", "WHERE", change)
 
     def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Select another variable of the pattern in place of one."""
+        """Select another variable of the pattern instead of one."""
         if select is not self.tree or select.form != "SELECT" or select.where is None or select.aggregates:
             return
         selected_variables, bound_names = {item.variable for item in select.items}, bound_variables(select.where)
@@ -302,7 +302,7 @@ class _Mutants:
                 yield self._in_triple(triple, "class", "object", class_iri)
 
     def constants(self) -> Iterator[Mutation]:
-        """Replace IRIs of subjects and objects by those of the graph with similar names beside the same predicate."""
+        """Replace IRIs of subjects and objects by those of the graph with similar names next to the same predicate."""
         for triple in self._triples:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
                 continue

@@ -1,4 +1,4 @@
-"""Small graphs in place of the source of a case, in which queries that agree on the source may differ.
+"""Small graphs instead of the source of a case, in which queries that agree on the source may differ.
 
 They are made of the patterns of queries, filled with few different terms at which answers change.
 """
@@ -65,7 +65,7 @@ MIN_POOL, MAX_POOL = 4, 40  # literals of a variable
 EXAMPLES = "http://example.org/"
 # Shares of the groups that a solution matches, though it need not.
 OPTIONAL_SHARE, NEGATED_SHARE, SECOND_ARM_SHARE = 0.6, 0.5, 0.3
-MERGED_SHARE = 0.12  # of the nodes: any other one in place of one of its sort
+MERGED_SHARE = 0.12  # of the nodes: any other one instead of one of its sort
 SAMPLED_SHARE = 0.15  # a node of the source
 BLANK_SHARE = 0.8  # blank nodes, where the source has some
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")

@@ -28,7 +28,7 @@ _INTEGER = re.compile(
     r"""["`\]]?\s+INTEGER\s*(?:[,)]|\b(?:PRIMARY|NOT|NULL|UNIQUE|CHECK|DEFAULT|CONSTRAINT|REFERENCES)\b)""",
     re.IGNORECASE,
 )
-# Columns, those of SQLite without a type among them, and what else is declared beside them there.
+# Columns, those of SQLite without a type among them, and what else is declared next to them there.
 _COLUMNS = (exp.ColumnDef, exp.Identifier, exp.Literal)
 _CONSTRAINTS = (exp.Constraint, exp.ColumnConstraintKind, exp.PrimaryKey, exp.ForeignKey)
 # What the parser does not know after the columns of a table.

@@ -385,7 +385,7 @@ def import_records(
 def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:
     """Raise `QueryEvalError` if predictions cannot belong to cases by their position.
 
-    `empty` is what a file has in place of a missing prediction.
+    `empty` is what a file has instead of a missing prediction.
     """
     if predictions != cases:
         counts = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"

@@ -55,13 +55,13 @@ def import_spider2(request: ImportRequest) -> Import:
 
 
 class _Reader:
-    """The files beside the source: results, rules, documents and databases; and the predictions."""
+    """The files next to the source: results, rules, documents and databases; and the predictions."""
 
     def __init__(self, request: ImportRequest) -> None:
         folder = request.source.parent
         gold = next((path for name in GOLD_FOLDERS if (path := folder / name).is_dir()), None)
         if gold is None:
-            raise QueryEvalError(f"{folder}: the folder {GOLD_FOLDERS[0]} with results is not beside the source")
+            raise QueryEvalError(f"{folder}: the folder {GOLD_FOLDERS[0]} with results is not next to the source")
         self.databases = Databases(request, request.source, {"kind": "sql"}, DATABASE_FOLDERS)
         self._output = request.output
         self._rules = _rules(gold)

@@ -89,7 +89,7 @@ function pane(title, named, found, tag, ...around) {
   };
 }
 
-// Two queries beside each other, or one that is compared with a text that is shown elsewhere, with what only one of them
+// Two queries next to each other, or one that is compared with a text that is shown elsewhere, with what only one of them
 // has marked by its tag, and a button that lays them out.
 // Everywhere `del`, which is red, marks what is wrong in a prediction, and `ins`, green, what gold has instead.
 function queries(kind, shownQueries, elsewhere) {
@@ -365,7 +365,7 @@ function safely(made) {
   }
 }
 
-// A case that a link leads to need not be in the filtered list: then those beside it are those of all cases.
+// A case that a link leads to need not be in the filtered list: then those next to it are those of all cases.
 async function showCase(cases, place, found, state) {
   const dialog = document.getElementById("case");
   const details = await cases.details(place);

@@ -65,7 +65,7 @@ function sampleTable(columns, rows, { word, tag, lone, changed, caption }, terms
   return scrollable(caption, table(caption, [[isLabelled ? make("td") : null, columnHeads(columns, areNumbers)]], make("tbody", {}, body)));
 }
 
-// Which columns hold numbers, beside NULL.
+// Which columns hold numbers, next to NULL.
 function ofNumbers(width, rows, terms) {
   return Array.from({ length: width }, (_, place) => {
     const values = rows.map((row) => row[place]).filter((value) => value !== null && value !== undefined);

@@ -155,7 +155,7 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 
     Condition: it is joined by an inner join, and only joins and filters rows; what is used of it has columns, since a
     constant may have another type; and where rows are aggregated without GROUP BY, it is used in aggregates only, since
-    beside those of no rows SQLite has NULL for its columns, but computes their expressions [1].
+    next to those of no rows SQLite has NULL for its columns, but computes their expressions [1].
     """
     for alias, source in block.tables.items():
         if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
