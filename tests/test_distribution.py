@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from documentation import page as page_of
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -49,7 +50,7 @@ def test_the_sdist_holds_the_tests_and_the_docs(built):
     assert not [name for name in names if name.startswith((".venv", ".git/", "dist/"))]
 
 
-def test_the_start_of_the_readme_works_from_the_wheel(built, tmp_path):
+def test_the_first_suite_of_the_documentation_runs_from_the_wheel(built, tmp_path):
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env/bin/python"
     packages = sysconfig.get_path("purelib", vars={"base": str(tmp_path / "env")})
@@ -61,7 +62,7 @@ def test_the_start_of_the_readme_works_from_the_wheel(built, tmp_path):
     assert installed.returncode == 0, installed.stderr
     folder = tmp_path / "start"
     folder.mkdir()
-    for name, text in START.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+    for name, text in START.findall(page_of("index")):
         (folder / name).write_text(text, encoding="utf-8")
 
     origin = call(python, "-c", "import pytest_queryeval; print(pytest_queryeval.__file__)", cwd=folder)
