@@ -1,4 +1,4 @@
-"""Which expectations hold of an answer, and what is wrong where one does not."""
+"""Which expectations an answer meets, and what is wrong if it does not meet one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_expectations(
     gold: Table | None = None,
     shows_cells: bool = True,
 ) -> list[ExpectationReport]:
-    """Return whether each expectation holds of an answer, and if not, what is wrong.
+    """Return whether an answer meets each expectation, and if not, what is wrong.
 
     Columns have the names of gold, if there is one, else those of the answer. Without `shows_cells`, nothing that is
     said quotes the answer.

@@ -13,7 +13,7 @@ Rule: TypeAlias = Literal["rows", "columns", "contains"] | ValueRule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One thing that must hold of an answer."""
+    """One condition that an answer must meet."""
 
     name: str
     """Its place below `expect`, such as `values.price.min`."""

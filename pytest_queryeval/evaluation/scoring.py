@@ -64,7 +64,7 @@ class Scoring:
 
     `details` are those of the case in report.json, and `reasons` say why metrics gave None, if they gave a reason.
     `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie. `challenge`
-    is what came of challenging predicted, once a metric has asked for it. `nearest_answer` is another answer that gold
+    is the result of challenging predicted, once a metric has asked for it. `nearest_answer` is another answer that gold
     leaves open, if predicted is wrong and nearer to it.
     """
 

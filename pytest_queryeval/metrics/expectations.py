@@ -21,7 +21,7 @@ def expectations(
     report_rows: int,
     unmatched: FindUnmatched,
 ) -> Score | float:
-    """Return the share of the expectations of a case that hold of the predicted answer.
+    """Return the share of the expectations of a case that the predicted answer meets.
 
     `rows`, `columns`, `contains` and each rule of each column count one. Of an answer without rows, only `rows` can
     hold.

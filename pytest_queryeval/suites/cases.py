@@ -147,7 +147,7 @@ class CaseReader:
         return None
 
     def _criteria(self, values: Values, node: Node) -> frozenset[Criterion]:
-        """Return by what an answer to a case is judged; by its gold if nothing else is stated."""
+        """Return by what an answer to a case is judged; by its gold if it has nothing else."""
         name = values.get("kind", self.shared.get("kind"))
         uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
         is_unread = EXPECT in entries(node) and EXPECT not in values  # its problem is reported

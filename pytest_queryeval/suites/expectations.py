@@ -70,7 +70,7 @@ def _stated(node: Node) -> Node:
 
 
 def expects_anything(parts: Mapping[str, Node]) -> bool:
-    """Return whether some part is stated."""
+    """Return whether there is any part."""
     return not all(node.empty for node in parts.values())
 
 

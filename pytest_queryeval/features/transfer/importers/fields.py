@@ -167,7 +167,7 @@ def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
 def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
     """Return where the keys of cases are, by some records and what `--map` states.
 
-    `kind` is that of the cases, if it is stated. Raise `QueryEvalError` for fields that have equal right to a key.
+    `kind` is that of the cases, if it is known. Raise `QueryEvalError` for fields that have equal right to a key.
     """
     values = _values_by_field(sample)
     by_key = {key: Field(name, is_guess=False) for key, name in stated.items() if key != "metadata"}
