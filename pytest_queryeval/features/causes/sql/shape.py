@@ -1,6 +1,6 @@
-"""Gold in the shape of a predicted query: conditions on nested queries in the place of joins and set operations.
+"""Gold in the shape of a predicted query: joins, IN, EXISTS and set operations over keys where predicted has them.
 
-Duplicates and NULL are disregarded: what edits make is run anyway.
+Each is rewritten as the rules of proofs do, but also where duplicates or NULL count: what edits make is run anyway.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ def in_shape_of(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr | None:
 def _reshaped(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr:
     gold, predicted = query_within(gold) or gold, query_within(predicted) or predicted
     if isinstance(gold, exp.SetOperation) and isinstance(predicted, exp.Select):
-        gold = _as_conditions(gold, predicted) or gold
+        gold = _as_alternatives(gold, predicted) or _as_conditions(gold, predicted) or gold
+    elif isinstance(gold, exp.Select) and isinstance(predicted, exp.Union):
+        gold = _as_union(gold, predicted) or gold
+    elif isinstance(gold, exp.Select) and isinstance(predicted, exp.SetOperation):
+        gold = _as_operation(gold, predicted) or gold
     if isinstance(gold, exp.SetOperation) and isinstance(predicted, exp.SetOperation):
         for name in ("this", "expression"):
             gold.set(name, _reshaped(gold.args[name], predicted.args[name]))
@@ -73,15 +77,30 @@ def _reshaped_select(gold: exp.Select, predicted: exp.Select) -> exp.Select:
         column, query = _by_key_of(other, one)
         written = _written_as(one.condition, column, _reshaped(query, one.query), is_negated=other.is_negated)
         other.condition.replace(written)
+    extra_tables = Counter(table_names(predicted).values()) - Counter(table_names(gold).values())
+    for other in without(gold_nested, [paired for _, paired in pairs]):
+        if Counter(table_names(other.query).values()) <= extra_tables and _can_be_joined(other, gold):
+            changes.join_nested(other.condition)
     for one in without(nested, [paired for paired, _ in pairs]):
         gold = _with_nested(gold, predicted, one) or gold
     return gold
+
+
+def _can_be_joined(nested: _Nested, select: exp.Select) -> bool:
+    """Return whether the tables of `IN (SELECT …)` can be joined to those of the SELECT around it."""
+    is_free = sources(nested.query).keys().isdisjoint(sources(select))
+    is_alone = any(nested.condition is part for part in parts.clause_operands(select, "where"))
+    is_in = isinstance(parts.without_not(nested.condition), exp.In)
+    return is_free and is_alone and is_in and not any(map(nested.query.args.get, _FIRST))
 
 
 def _nested(select: exp.Select) -> Iterator[_Nested]:
     """Yield the conditions on nested queries in WHERE."""
     for condition in (leaf for where in parts.clause_nodes(select, "where") for leaf in parts.leaves(where.this)):
         inner = parts.without_not(condition)
+        if isinstance(inner, exp.Exists):
+            yield from _correlated(condition, inner)
+            continue
         compared = inner.args.get("query") if isinstance(inner, exp.In) else inner.args.get("expression")
         query = query_within(compared) if isinstance(inner, exp.In | exp.EQ) else None
         if isinstance(query, exp.Select) and isinstance(inner.this, exp.Column) and _is_column(query.expressions):
@@ -92,11 +111,39 @@ def _is_column(items: Sequence[exp.Expr]) -> bool:
     return len(items) == 1 and isinstance(items[0].unalias(), exp.Column)
 
 
+def _correlated(condition: exp.Expr, exists: exp.Exists) -> Iterator[_Nested]:
+    """Yield EXISTS as a condition on the one column that its query compares with a column around it."""
+    query = query_within(exists.this)
+    if not isinstance(query, exp.Select):
+        return
+    own_names, query = sources(query).keys(), query.copy()
+    links = [
+        operand
+        for operand in parts.clause_operands(query, "where")
+        if parts.is_join_condition(operand) and len(changes.tables_in(operand) & own_names) == 1
+    ]
+    if len(links) == 1:
+        left, right = links[0].this, links[0].expression
+        column, selected = (right, left) if left.table.lower() in own_names else (left, right)
+        changes.drop_condition(links[0])
+        query.set("expressions", [selected.copy()])
+        yield _Nested(condition, column, query)
+
+
 def _written_as(like: exp.Expr, column: exp.Expr, query: exp.Expr, *, is_negated: bool) -> exp.Expr:
-    """Return the condition that a column is in a query, or not, written with IN or `=` as another one is."""
-    column, nested = column.copy(), exp.Subquery(this=query.copy())
-    is_equation = isinstance(parts.without_not(like), exp.EQ)
-    written = exp.EQ(this=column, expression=nested) if is_equation else exp.In(this=column, query=nested)
+    """Return the condition that a column is in a query, or not, written with IN, `=` or EXISTS as another one is."""
+    model = parts.without_not(like)
+    query, column = query.copy(), column.copy()
+    written: exp.Expr
+    if isinstance(model, exp.Exists) and isinstance(query, exp.Select):
+        link = exp.EQ(this=query.expressions[0].unalias().copy(), expression=column)
+        changes.add_condition(query, clause="where", condition=link)
+        query.set("expressions", [item.copy() for item in model.this.expressions])
+        written = exp.Exists(this=query)
+    elif isinstance(model, exp.EQ):
+        written = exp.EQ(this=column, expression=exp.Subquery(this=query))
+    else:
+        written = exp.In(this=column, query=exp.Subquery(this=query))
     return exp.Not(this=written) if is_negated else written
 
 
@@ -233,6 +280,81 @@ def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, e
             column = like.column.this
             return exp.column(column.copy(), table=alias), exp.column(column.copy(), table=arm_alias)
     return (items[0], arm_items[0]) if len(items) == len(arm_items) == 1 else None
+
+
+def _as_operation(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | None:
+    """Return a condition on a nested query as the INTERSECT or EXCEPT that predicted has."""
+    for nested in _nested(gold):
+        is_alone = any(nested.condition is part for part in parts.clause_operands(gold, "where"))
+        if not is_alone or nested.is_negated != isinstance(predicted, exp.Except):
+            continue
+        first, second = gold.copy(), nested.query.copy()
+        condition = next(part for part in parts.clause_operands(first, "where") if key(part) == key(nested.condition))
+        reads_same = {*table_names(gold).values()} & {*table_names(parts.arms(predicted)[-1]).values()}
+        if reads_same or [*map(key, gold.expressions)] != [key(nested.column)]:
+            if not _can_be_joined(nested, gold):
+                continue
+            second = gold.copy()
+            second.set("where", exp.Where(this=parts.without_not(nested.condition).copy()))
+            changes.join_nested(second.args["where"].this)
+        changes.drop_condition(condition)
+        first.set("distinct", None)
+        return type(predicted)(this=first, expression=second, distinct=True)
+    return None
+
+
+def _as_union(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | None:
+    """Return conditions that OR connects as the queries of a UNION."""
+    arms = parts.arms(predicted)
+    for operand in parts.clause_operands(gold, "where"):
+        alternatives = parts.operands(operand, exp.Or)
+        if len(alternatives) == len(arms) > 1 and not any(map(gold.args.get, (*_GROUPS, *_FIRST))):
+            queries = []
+            for alternative in alternatives:
+                query = gold.copy()
+                (copy,) = (part for part in parts.clause_operands(query, "where") if key(part) == key(operand))
+                copy.replace(alternative.copy())
+                query.set("distinct", None)
+                queries.append(query)
+            return _united(queries)
+    return None
+
+
+def _united(queries: Sequence[exp.Expr]) -> exp.Expr:
+    union = queries[0]
+    for query in queries[1:]:
+        union = exp.Union(this=union, expression=query, distinct=True)
+    return union
+
+
+def _as_alternatives(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select | None:
+    """Return a UNION of rows of the same tables as conditions that OR connects, if predicted has such conditions."""
+    arms = parts.arms(gold)
+    first = arms[0]
+    has_alternatives = any(
+        isinstance(part, exp.Or) or (isinstance(part, exp.In) and len(part.expressions) > 1)
+        for part in parts.clause_operands(predicted, "where")
+    )
+    is_alike = all(
+        isinstance(arm, exp.Select)
+        and parts.tables_content(arm) == parts.tables_content(first)
+        and parts.clause_key(arm, "expressions") == parts.clause_key(first, "expressions")
+        and arm.args.get("where") is not None
+        and not any(map(arm.args.get, (*_GROUPS, *_FIRST)))
+        for arm in arms
+    )
+    if not (isinstance(gold, exp.Union) and has_alternatives and is_alike and isinstance(first, exp.Select)):
+        return None
+    operands = [parts.clause_operands(arm, "where") for arm in arms]
+    shared = [part for part in operands[0] if all(key(part) in map(key, others) for others in operands)]
+    shared_keys = {*map(key, shared)}
+    own = [[part for part in of_arm if key(part) not in shared_keys] for of_arm in operands]
+    if not all(own):
+        return None
+    select = first.copy()
+    select.set("where", exp.Where(this=exp.and_(*shared, exp.or_(*(exp.and_(*part) for part in own)))))
+    select.set("distinct", exp.Distinct() if gold.args.get("distinct") else None)
+    return select
 
 
 def _tables_in(part: exp.Expr, select: exp.Select) -> set[str]:
