@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
@@ -16,13 +17,11 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.text.formatting import one_line
 
 MAX_CHANGE = 120  # characters of each side
-Mistake: TypeAlias = tuple[re.Pattern[str], str]
-"""A mistake of spelling, and what is written in its place."""
-_QUOTES: Sequence[Mistake] = (
-    (re.compile("[\u201c\u201d\u201e\u201f]"), '"'),
-    (re.compile("[\u2018\u2019\u201a\u201b]"), "'"),
+MAX_SPELLINGS = 60  # of a query that are read
+PLAIN_QUOTES = str.maketrans(
+    {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
 )
-_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+"""What typographic quotes stand for."""
 # Names with what they are qualified by, texts and IRIs are single tokens.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:[.:]+[\w`]+)*|\S""")
 T = TypeVar("T")
@@ -142,21 +141,14 @@ def repairs(before: str, texts: Iterable[str], clauses: Mapping[str, str], defau
     yield from filter(None, (repair(before, text, clauses, default) for text in texts))
 
 
-def respelled(text: str, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    """Yield a query with each of these mistakes fixed, or typographic quotes, or brackets that are missing at its end.
+def in_order(text: str, starts: Sequence[int], ranks: Sequence[int], end: int) -> str:
+    """Return the clauses of a text, which begin at `starts`, in the order of their ranks.
 
-    >>> [*respelled("SELECT max(a", ())][-1]
-    'SELECT max(a)'
+    >>> in_order("SELECT a WHERE b FROM t", [9, 17], [2, 1], 23)
+    'FROM t WHERE b'
     """
-    for pattern, replacement in (*mistakes, *_QUOTES):
-        yield pattern.sub(replacement, text)
-    missing = list[str]()
-    for token in _TOKEN.findall(text):
-        if token in _BRACKETS:
-            missing.insert(0, _BRACKETS[token])
-        elif missing and token == missing[0]:
-            missing.pop(0)
-    yield text.rstrip("; \n") + "".join(missing)
+    clauses = [text[start:stop].strip() for start, stop in pairwise((*starts, end))]
+    return " ".join(clause for _, clause in sorted(zip(ranks, clauses, strict=True)))
 
 
 def _span(text: str, matches: Sequence[re.Match[str]]) -> str:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from operator import methodcaller
 from typing import TypeVar
 
-from sqlglot import exp
+from sqlglot import Dialect, Token, TokenType, exp
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.features.causes import FailedQuery, Mistake, Repair, repairs, respelled
+from pytest_queryeval.core.errors import nearest
+from pytest_queryeval.features.causes import MAX_SPELLINGS, PLAIN_QUOTES, FailedQuery, Repair, in_order, repairs
 from pytest_queryeval.features.causes.sql import changes
 from pytest_queryeval.features.causes.sql.changes import Step, replace_step, write, writer
-from pytest_queryeval.features.causes.sql.parts import key
+from pytest_queryeval.features.causes.sql.parts import clause_operands, key, query_within
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
 from pytest_queryeval.languages.sql.kind import name_label
+from pytest_queryeval.languages.sql.parsing import without_warnings
 
 CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT")  # in the order of a query
 CLAUSE_OF = {
@@ -27,15 +29,22 @@ CLAUSE_OF = {
     **dict.fromkeys(("JOIN", "ON", "USING"), "FROM"),
     **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), "SET"),
 }
-_MISTAKES: Sequence[Mistake] = (
-    (re.compile(r",(?=\s*(?:\)|;|\Z|(?:from|where|group|having|order|limit|union|intersect|except)\b))", re.I), ""),
-    (re.compile(r"\b(group|order)by\b", re.I), r"\1 BY"),
-    # Few databases compare with ANY or ALL rows.
-    (re.compile(r"(<=?(?=\s*any)|>=?(?=\s*all))\s*a(?:ny|ll)\s*\(\s*select\s+([\w.]+)", re.I), r"\1 (SELECT MAX(\2)"),
-    (re.compile(r"(>=?(?=\s*any)|<=?(?=\s*all))\s*a(?:ny|ll)\s*\(\s*select\s+([\w.]+)", re.I), r"\1 (SELECT MIN(\2)"),
+MAX_PLACES = 3  # of the token at which a database stopped reading
+MAX_MISSING = 3  # parentheses
+_WORDS = (
+    *CLAUSE_OF,
+    *("BY", "DISTINCT", "BETWEEN", "INNER", "LEFT", "OUTER", "LIKE", "AND", "OR", "NOT", "EXISTS", "DESC", "ASC"),
+    *("COUNT", "SUM", "AVG", "MIN", "MAX", "CASE", "WHEN", "THEN", "ELSE", "END", "OFFSET", "NULL"),
+)
+_GLUED = re.compile(r"\b(group|order)by\b", re.IGNORECASE)
+_TRAILING_COMMA = re.compile(
+    r",(?=\s*(?:\)|;|\Z|(?:from|where|group|having|order|limit|union|intersect|except)\b))", re.IGNORECASE
 )
 _ENDS_EARLY = re.compile(r"incomplete input|end of input", re.IGNORECASE)
+_NEAR = re.compile(r"""near (?:"([^"]+)"|'(\S+?)')""")
+_BACKTICK_DIALECTS = ("mysql", "bigquery", "spark", "hive", "databricks")
 _DIALECTS = ("mysql", "postgres", "tsql", "duckdb", "sqlite", "bigquery", "snowflake", "oracle", "spark")
+_INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 MIN_LIKENESS = 0.6  # of the spelling of two names
 MAX_NAMES = 4  # that are tried in the place of one
 _BONUS = 0.2  # to the likeness, for each reason that speaks for a name
@@ -46,15 +55,18 @@ T = TypeVar("T")
 
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
-    """Yield one-change repairs of a query that its database refused: of names in the error message, or of spelling."""
-    tree = parse_query(query.text, query.dialect).whole_tree
-    if tree is None or name_label(query.message) is None:
-        yield from _readable(query, respelled(query.text, _MISTAKES))
-    else:
-        generator = writer(query.dialect)
+    """Yield one-change repairs of a query that its database refused, guided by the error message."""
+    tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
+    generator = writer(query.dialect)
+    if tree is not None:
         before = write(tree.copy(), generator) or query.text
-        texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in _renamed(tree, query))))
+        copies = ((rewrite, tree.copy()) for rewrite in (_use_extremes, _move_to_having, _unwrap_arms))
+        rewritten = (copy for rewrite, copy in copies if rewrite(copy))  # without constructs that few databases have
+        changed_trees = rewritten if label is None else _renamed(tree, query)
+        texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in changed_trees)))
         yield from repairs(before, texts, CLAUSE_OF, "SELECT")
+    if label is None or tree is None:
+        yield from _readable(query, islice(_respelled(query), MAX_SPELLINGS))
 
 
 def sql_translations(query: FailedQuery) -> Iterator[Repair]:
@@ -71,6 +83,126 @@ def sql_translations(query: FailedQuery) -> Iterator[Repair]:
 def _readable(query: FailedQuery, texts: Iterable[str]) -> Iterator[Repair]:
     readable = (text for text in dict.fromkeys(texts) if ParsedQuery(text, query.dialect).whole_tree is not None)
     yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
+
+
+def _use_extremes(tree: exp.Expr) -> bool:
+    """Compare with the smallest or largest row where a value is compared with ANY or ALL rows."""
+    quantified = list(tree.find_all(exp.Any, exp.All))
+    for quantifier in quantified:
+        select, comparison = query_within(quantifier.this), quantifier.parent or exp.Null()
+        if isinstance(comparison, exp.EQ) and isinstance(quantifier, exp.Any) and select is not None:
+            comparison.replace(exp.In(this=comparison.this.copy(), query=exp.Subquery(this=select.copy())))
+        elif isinstance(select, exp.Select) and isinstance(comparison, _INEQUALITIES) and len(select.expressions) == 1:
+            is_less = isinstance(comparison, exp.LT | exp.LTE)
+            extreme = exp.Min if isinstance(quantifier, exp.All) == is_less else exp.Max
+            select.expressions[0].replace(extreme(this=select.expressions[0].unalias().copy()))
+            quantifier.replace(exp.Subquery(this=select.copy()))
+        else:
+            return False
+    return bool(quantified)
+
+
+def _move_to_having(tree: exp.Expr) -> bool:
+    """Move the conditions on aggregates from WHERE to HAVING."""
+    is_changed = False
+    for select in list(tree.find_all(exp.Select)):
+        for condition in clause_operands(select, "where"):
+            aggregate = condition.find(exp.AggFunc)
+            if aggregate is not None and aggregate.find_ancestor(exp.Select) is select:
+                changes.add_condition(select, clause="having", condition=condition)
+                changes.drop_condition(condition)
+                is_changed = True
+    return is_changed
+
+
+def _unwrap_arms(tree: exp.Expr) -> bool:
+    """Take the parentheses away from the arms of set operations; an arm with ORDER BY becomes a query in FROM."""
+    arms = [arm for node in tree.find_all(exp.SetOperation) for arm in (node.this, node.expression)]
+    is_changed = False
+    for arm in arms:
+        inner = query_within(arm)
+        if inner is None:
+            continue
+        is_ordered = bool(inner.args.get("order") or inner.args.get("limit"))
+        if isinstance(arm, exp.Subquery) and not is_ordered:
+            arm.replace(inner.copy())
+        elif is_ordered:
+            arm.replace(exp.select("*").from_(exp.Subquery(this=inner.copy())))
+        else:
+            continue
+        is_changed = True
+    return is_changed
+
+
+def _respelled(query: FailedQuery) -> Iterator[str]:
+    """Yield the text with one mistake fixed: quotes, commas, parentheses, a misspelled word, surplus tokens."""
+    text = query.text
+    yield text.translate(PLAIN_QUOTES)
+    yield _TRAILING_COMMA.sub("", text)
+    yield text.replace("==", "=")
+    yield text.replace("&&", " AND ").replace("||", " OR ")
+    yield _GLUED.sub(r"\1 BY", text)
+    for quote in "'\"`":
+        if text.count(quote) % 2:
+            yield text.rstrip("; \n") + quote
+    if query.dialect not in _BACKTICK_DIALECTS:
+        yield text.replace("`", '"')
+    try:
+        with without_warnings():
+            tokens = Dialect.get_or_raise(query.dialect).tokenize(text)
+    except Exception:  # noqa: BLE001 - of a text that is not a query, the tokenizer fails with any error
+        return
+    yield from _balanced(text, tokens)
+    yield from _with_words(text, tokens, query.schema)
+    yield from _in_order(text, tokens)
+    near = {"".join(groups).lower() for groups in _NEAR.findall(query.message)}
+    for token in [token for token in tokens if token.text.lower() in near][:MAX_PLACES]:
+        yield text[: token.start] + text[token.end + 1 :]
+        yield text[: token.start]
+
+
+def _balanced(text: str, tokens: list[Token]) -> Iterator[str]:
+    """Yield the text with a parenthesis more at the end or before a clause, or without one that opens nothing."""
+    missing, unopened = 0, list[Token]()
+    for token in tokens:
+        if token.token_type is TokenType.R_PAREN and not missing:
+            unopened.append(token)
+        else:
+            missing += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+    if 0 < missing <= MAX_MISSING:
+        yield text.rstrip("; \n") + ")" * missing
+        for token in tokens:
+            if token.text.partition(" ")[0].upper() in (*CLAUSE_OF, "AND", "OR", "AS"):
+                yield f"{text[: token.start].rstrip()}{')' * missing} {text[token.start :]}"
+    for token in unopened[:MAX_PLACES]:
+        yield text[: token.start] + text[token.end + 1 :]
+
+
+def _with_words(text: str, tokens: list[Token], schema: Schema) -> Iterator[str]:
+    """Yield the text with a word of SQL in the place of a name that is spelled like it and the schema does not have."""
+    names = {*schema.tables, *chain.from_iterable(schema.tables.values())}
+    for token in tokens:
+        is_name = token.token_type is TokenType.VAR and token.text.lower() not in names
+        word = nearest(token.text, _WORDS) if is_name else ""
+        if word and word != token.text.upper():
+            yield text[: token.start] + word + text[token.end + 1 :]
+        if is_name:  # FORM is as near to OR as to FROM
+            anagrams = (word for word in _WORDS if sorted(word) == sorted(token.text.upper()))
+            yield from (text[: token.start] + word + text[token.end + 1 :] for word in anagrams)
+
+
+def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
+    """Yield the text with its clauses in the order of SQL."""
+    depth, places = 0, list[tuple[int, int]]()
+    for token in tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        word = token.text.partition(" ")[0].upper()
+        if depth == 0 and word in CLAUSES:
+            places.append((CLAUSES.index(word), token.start))
+    ranks = [rank for rank, _ in places]
+    if ranks != sorted(ranks) and len({*ranks}) == len(ranks):
+        starts = [start for _, start in places]
+        yield text[: starts[0]] + in_order(text, starts, ranks, len(text.rstrip("; \n")))
 
 
 def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
