@@ -42,13 +42,20 @@ pytestmark = pytest.mark.feature(
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {name: page_of(name) for name in ("suites", "metrics", "equality", "outcomes", "json")}
+OF_METRICS = "\n".join(  # the cards and tables of metrics, on their page and on those of their kinds
+    [
+        PAGES["metrics"].partition("\n## Metrics and ")[0],
+        *(page_of(name).partition("\n## Metrics\n")[2].partition("\n## ")[0] for name in ("json", "sdmx", "published")),
+        "",
+    ]
+)
 COMPARE = schema("suite")["definitions"]["compare"]["properties"]
 ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
 
-def rows(page):
+def rows(text):
     """The cells behind the first one of each row, by each name in that; of several rows the first."""
-    found = reversed(ROW.findall(PAGES[page]))
+    found = reversed(ROW.findall(text))
     return {name: rest.split(" | ") for names, rest in found for name in re.findall(r"\w+", names)}
 
 
@@ -71,14 +78,13 @@ def test_every_key_of_gates_is_documented(key):
 
 
 def cards():
-    """What the page of metrics has below each heading, by the heading."""
-    return dict(re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGES["metrics"], re.MULTILINE))
+    """What pages of metrics have below each heading, by the heading."""
+    return dict(re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", OF_METRICS, re.MULTILINE))
 
 
 def test_every_metric_has_a_card_or_a_row_with_formula_and_empty_case():
     described = {name for names in cards() for name in names.split(", ")}
-    tabulated = PAGES["metrics"].partition("\n## Metrics and ")[0]
-    described |= {name for names, _ in ROW.findall(tabulated) for name in re.findall(r"\w+", names)}
+    described |= {*rows(OF_METRICS)}
 
     assert described & {*METRICS.names()} == {*METRICS.names()}
     for text in cards().values():
@@ -87,7 +93,7 @@ def test_every_metric_has_a_card_or_a_row_with_formula_and_empty_case():
 
 
 def test_no_metric_is_documented_that_does_not_exist():
-    for name in rows("metrics"):
+    for name in rows(OF_METRICS):
         assert name in METRICS
 
 
@@ -117,7 +123,7 @@ def test_an_example_of_a_metric_has_its_score(metric, gold, predicted, score):
 
 @pytest.mark.parametrize("name", COMPARE)
 def test_every_key_of_the_policy_is_documented_with_its_default(name):
-    default = (rows("json") | rows("equality"))[name][0].strip("`")
+    default = (rows(PAGES["json"]) | rows(PAGES["equality"]))[name][0].strip("`")
     expected = {
         "numbers": f"{{rel: {DEFAULT_REL:.0e}, abs: {DEFAULT_ABS:.0e}}}",
         "nulls": "equal",
