@@ -137,6 +137,7 @@ def expected_answers(draw):
     return answer, stated, draw(POLICIES)
 
 
+@pytest.mark.long
 @settings(max_examples=1_000)
 @given(expected_answers())
 def test_expectations_hold_as_the_oracle_says(expected):

@@ -173,6 +173,7 @@ def tenth_missing(gold):
     return [{**record, "f5": -1} for record in gold[::-1] if record["id"] % 10]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("setting", "change", "f1"),
     [
@@ -206,6 +207,7 @@ def test_lists_within_many_elements_are_aligned_exactly(lists):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lists", "least"), [("ordered", 0.7), ("any", 0.7)])
 def test_where_lists_are_too_long_the_score_and_the_difference_say_so(lists, least):
     gold = records(12_000)

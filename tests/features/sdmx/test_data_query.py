@@ -115,6 +115,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.long
 def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(selections):
     for query, found in zip(HOSTILE, selections(HOSTILE), strict=True):
         assert isinstance(found, dict) or (len(found) < 300 and found.isprintable()), query[:50]

@@ -92,6 +92,7 @@ def test_each_operator_of_sparql_makes_its_changes_and_no_others(operator):
         assert {one.change for one in made(row["query"]) if one.operator == operator} == {*row["changes"]}, row
 
 
+@pytest.mark.long
 def test_equivalent_mutants_are_recognised():
     for text, change, *options in SQL["equivalent"]:
         assert {one.change: bool(reason(one)) for one in of_sql(text, **dict(*options))}[change] is True, text
@@ -112,6 +113,7 @@ def shown(found):
     ]
 
 
+@pytest.mark.long
 def test_all_mutants_of_sql_are_as_they_were():
     """Also by other policies and dialects; those that are called equivalent end in the reason."""
     rows = [(gold, {}) for gold in GOLDS_OF_SQL]
