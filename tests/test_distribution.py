@@ -46,6 +46,7 @@ def test_the_sdist_holds_the_tests_and_the_docs(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"README.md", "LICENSE", "CHANGELOG.md", "Makefile", "docs/index.md", "tests/conftest.py"} <= names
+    assert {"CONTRIBUTING.md", "SECURITY.md", ".github/workflows/ci.yml", ".pre-commit-config.yaml"} <= names
     assert {"examples/queryeval-cypher/README.md", "examples/queryeval-cypher/suite/rivers.cypher"} <= names
     assert not [name for name in names if name.startswith((".venv", ".git/", "dist/"))]
 
