@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTINUED = ("index", "test-set", "reports", "python", "extending", "messages")
+CONTINUED = ("index", "test-set", "reports", "python", "extending", "outcomes")
 PAGES = "\n".join([README, *(page_of(name) for name in CONTINUED)])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
