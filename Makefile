@@ -148,11 +148,13 @@ $(MLFLOW)/.installed: constraints.txt
 	$(MLFLOW)/bin/python $(PIP) "mlflow==$$(sed -n 's/^mlflow-skinny==//p' constraints.txt)"
 	touch $@
 
-# Compiled on all processors, by pip on one. Some packages bring files for other versions of Python.
+# Compiled on all processors, by pip on one; not the packages of which the tests import little or nothing, which are half
+# of it. Some packages bring files for other versions of Python.
+SELDOM_IMPORTED = /(databricks|mlflow|sympy|tests|torch|transformers)/
 $(TEST)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(TEST)
 	$(TEST)/bin/python $(PIP) --no-compile --constraint constraints.txt --editable '.[dev]'
-	$(TEST)/bin/python -m compileall -qq -j 0 -x transformers/models $(TEST)/lib || true
+	$(TEST)/bin/python -m compileall -qq -j 0 -x '$(SELDOM_IMPORTED)' $(TEST)/lib || true
 	touch $@
 
 # Sees what the other environment has, behind its own older packages.
