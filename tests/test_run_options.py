@@ -50,7 +50,7 @@ cases:
 JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 1}}]\n"
 
 
-@pytest.mark.feature("evaluate", "json", "challenge")
+@pytest.mark.feature("evaluate", "json", "challenge", "recording")
 @pytest.mark.parametrize(
     ("option", "suite", "message"),
     [
@@ -62,6 +62,7 @@ JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 1}}]\n"
         ("--concurrency=3", SUITE, "--concurrency: no case calls a predictor: leave it out"),
         ("--spend=cost=3", SUITE, "the spend limit counted nothing, because no call was made"),
         ("--challenge", JSON, "no answer was challenged"),
+        ("--record=r", JSON, "--record: no case calls a predictor or runs a query: leave it out"),
     ],
 )
 def test_an_option_that_no_case_uses_is_named(tmp_path, monkeypatch, capsys, option, suite, message):

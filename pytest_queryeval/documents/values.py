@@ -214,6 +214,13 @@ def items(node: Node) -> list[Node]:
     raise unexpected(node, "a list", hint)
 
 
+def not_empty(node: Node, example: str) -> Node:
+    """Return a node; raise `CaseError` for an empty list or mapping, which would have no effect."""
+    if node.value in ([], {}):
+        raise node.problem(f"`{node.key}` is empty, so it has no effect: write {example}, or remove it")
+    return node
+
+
 @shape(SCALAR)
 def whole_text(node: Node) -> str:
     """Read text that YAML has not clipped: in `customer #3` it reads `#3` as a comment."""

@@ -16,10 +16,12 @@ from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEv
 from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.model import CHALLENGED_ACCURACY, MAX_TRIALS, Case, Criterion, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
+from pytest_queryeval.suites.effects import why_inapplicable
 from pytest_queryeval.suites.metric_keys import check_metric, senseless_minimum, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
 from pytest_queryeval.text.formatting import one_line
@@ -107,16 +109,13 @@ class RunOptions(OptionValues):
                 check_predictor_files(self.predictor_spec)
             except CaseError as error:
                 return f"{self.prefix}predictor: {error.problem}"
-        kinds = {case.settings.kind for case in collected}
-        for name, threshold in self.thresholds.items() if kinds else ():
+        for name, threshold in self.thresholds.items() if collected else ():
             try:
                 check_metric(name)
             except QueryEvalError as error:
                 problem = str(error)
             else:
-                problem = f"no case of kind {', '.join(sorted(kinds))} has the metric '{name}'"
-                if any(applies_to(name, kind) for kind in kinds):
-                    problem = self._unfit_minimum(name, threshold, collected)
+                problem = _why_unscored(name, collected) or self._unfit_minimum(name, threshold, collected)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
         for option, is_set, why in (
@@ -149,6 +148,8 @@ class RunOptions(OptionValues):
             return f"{self.prefix}trials: the suites state what is predicted in every case: {remedy}"
         if self.concurrency is not None and cases and not any(PREDICTORS[spec.kind].calls for spec in asked):
             return f"{self.prefix}concurrency: no case calls a predictor: leave it out"
+        if self.record is not None and cases and not (asked or any(case.runs_queries for case in cases)):
+            return f"{self.prefix}record: no case calls a predictor or runs a query: leave it out"
         return ""
 
     def _stop_misuse(self, cases: Iterable[Case]) -> str:
@@ -297,6 +298,19 @@ def _with_minima(thresholds: Mapping[str, Threshold], minima: Mapping[str, Thres
     """Return thresholds with the minima of the option, which leave each maximum as it is."""
     maxima = {name: threshold.maximum for name, threshold in thresholds.items()}
     return {**thresholds, **{name: replace(limit, maximum=maxima.get(name)) for name, limit in minima.items()}}
+
+
+def _why_unscored(metric: str, cases: Collection[Case]) -> str:
+    """Return why a metric scores none of the cases; empty if it scores one."""
+    kinds = {case.settings.kind for case in cases}
+    if not any(applies_to(metric, kind) for kind in kinds):
+        return f"no case of kind {', '.join(sorted(kinds))} has the metric '{metric}'"
+    stated = [version for case in cases for version in (case, case.without_review)]
+    if any(applies_to(metric, case.settings.kind, criteria=case.criteria) for case in stated):
+        return ""
+    case = next(case for case in cases if applies_to(metric, case.settings.kind))
+    why = why_inapplicable(metric, KINDS[case.settings.kind], criteria=case.criteria)
+    return f"{why}, and there is no other case: leave it out"
 
 
 def _can_fail(case: Case) -> bool:

@@ -65,6 +65,11 @@ DESCRIPTIVE = ("name", "comments")
 # What only a case with a conversation accepts: keys that describe it, and any words as tags, which become markers.
 ACCEPTED: Mapping[str, Shape] = {**dict.fromkeys(DESCRIPTIVE, ANYTHING), "tags": either(NULL, list_shape(SCALAR))}
 REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question", "answerable")
+# Keys of cases that all turns of a conversation share.
+SHARED_BY_TURNS = (
+    *(EXPECT, "scope", "compare", "metrics", "options", "thresholds", "on_miss", "xfail", "skip", "allow_empty"),
+    *("timeout", "max_rows", "trials", "trials_rule"),
+)
 _TURN: Shape = {
     "type": "object",
     "properties": {"role": TEXT, "content": SCALAR},
@@ -178,9 +183,12 @@ def _message(node: Node) -> Message:
     turn_entries = entries(node)
     for name in GOLD_FORMS.keys() & turn_entries.keys():
         raise turn_entries[name].problem(f"a turn has no '{name}': its gold is the `{TARGET}`")
-    if EXPECT in turn_entries:
+    for name in PREDICTED_FORMS.keys() & turn_entries.keys():
+        remedy = "write it into a file of predictions, under an id such as ID.2"
+        raise turn_entries[name].problem(f"a turn has no '{name}': {remedy}")
+    for name in {*SHARED_BY_TURNS} & turn_entries.keys():
         remedy = f"write it next to `{CONVERSATION}`, for all turns with a `{TARGET}`"
-        raise turn_entries[EXPECT].problem(f"a turn has no '{EXPECT}': {remedy}")
+        raise turn_entries[name].problem(f"a turn has no '{name}': {remedy}")
     for name, entry in turn_entries.items():
         _check_spelling("key", name, TURN_KEYS, entry)
     content = _content(node)

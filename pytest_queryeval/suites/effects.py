@@ -15,6 +15,7 @@ from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import METRICS, applies_to, follows_compare, metric_of
+from pytest_queryeval.suites.expectations import EXPECT
 from pytest_queryeval.suites.keys import COMPARE, KEYS, has_tables
 
 SettingPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
@@ -27,7 +28,9 @@ _WITHOUT: Mapping[Criterion, str] = {
     "answer": "a case without an answer",
     "abstention": "an answerable case",
 }
-_MERGED = ("compare", "numbers"), ("compare", "numbers", "columns"), ("compare", "json"), ("compare", "json", "numbers")
+_COLUMNS = ("compare", "numbers", "columns")
+# Mappings that are united with those of levels above.
+_MERGED = {("compare",), ("compare", "numbers"), ("compare", "json"), ("compare", "json", "numbers")}
 
 
 def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
@@ -35,26 +38,54 @@ def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[Sett
     for key, node in entries(level).items():
         if key not in keys:
             continue
-        if key in ("metrics", "thresholds"):
+        if KEYS[key].inheritance == "merged" and not node.value:
+            yield (key,), node
+        elif key in ("metrics", "thresholds"):
             metric_nodes = (
                 entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
             )
             yield from (((key, name), at) for name, at in metric_nodes)
         elif key == "options":
             for owner, options in entries(node).items():
+                yield from [((key, owner), options)] * (not options.value)
                 yield from (((key, owner, option), at) for option, at in entries(options).items())
         elif key == "compare":
             yield from _entries_below(node, ("compare",))
+        elif key == EXPECT:
+            removed = [((key, part), at) for part, at in entries(node).items() if at.empty]
+            yield from removed if len(removed) == len(entries(node)) else [*removed, ((key,), node)]
         else:
             yield (key,), node
 
 
 def _entries_below(node: Node, path: SettingPath) -> Iterator[tuple[SettingPath, Node]]:
     for name, value in entries(node).items():
-        if (*path, name) in _MERGED:
+        if (*path, name) in {*_MERGED, _COLUMNS} and value.value:
             yield from _entries_below(value, (*path, name))
         else:
             yield (*path, name), value
+
+
+def why_nothing_changes(path: SettingPath, node: Node, case: Case, above: Sequence[Node]) -> str:
+    """Return why an empty value, or null, of a level changes nothing that the levels above it state; else empty."""
+    if KEYS[path[0]].inheritance not in ("merged", "by group") or not (node.empty or node.value in ([], {})):
+        return ""
+    if len(path) == 1 or path in _MERGED:
+        return "it is empty"
+    kind = KINDS[case.settings.kind]
+    if path[0] == "thresholds" and (path[1] in kind.default_thresholds or path[1] in OWN_METRICS.values()):
+        return ""
+    forms = (path, ("compare", *path[2:]), ("compare", "json", *path[1:])) if path[0] == "compare" else (path,)
+    if any(_stated_at(form, level) is not None for form in forms for level in above):
+        return ""
+    return "no level above states it" if node.empty else "it is empty"
+
+
+def _stated_at(path: SettingPath, level: Node) -> Node | None:
+    node: Node | None = level
+    for key in path:
+        node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
+    return node
 
 
 def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
@@ -62,19 +93,15 @@ def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
     match path:  # nearer levels replace these as a whole
         case ("options", _, _):
             path = path[:2]
+        case (*mapping, _) if tuple(mapping) == _COLUMNS:
+            path = _COLUMNS
         case ("metrics", _):
             path = path[:1]
         case ("thresholds", name):
             return any(_replaces_threshold(entries(level).get("thresholds"), name, case) for level in nearer)
         case (key,) if KEYS[key].inheritance != "nearest":
             return False
-    for level in nearer:
-        node: Node | None = level
-        for key in path:
-            node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
-        if node is not None:
-            return True
-    return False
+    return any(_stated_at(path, level) is not None for level in nearer)
 
 
 def _replaces_threshold(thresholds: Node | None, name: str, case: Case) -> bool:

@@ -14,7 +14,7 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.groups import PYTEST_MARKERS, as_marker
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.model import MAX_TRIALS, Case, QueryOrAnswer, TrialsRule
+from pytest_queryeval.core.model import MAX_TRIALS, Case, TrialsRule
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import (
     NON_BLANK,
@@ -497,8 +497,17 @@ def _has_gold_query(case: Case) -> bool:
     return any(gold.query is not None for gold in case.golds)
 
 
-def _may_be_empty(gold: QueryOrAnswer) -> bool:
-    return not (isinstance(gold.answer, Table) and gold.answer.rows)
+def _is_gold_source_unused(case: Case, _: Collection[str]) -> str:
+    if not _has_gold_query(case):
+        return "no gold is a query"
+    return "" if case.settings.gold_source else "it is the same as `source`"
+
+
+def _is_never_empty(case: Case, _: Collection[str]) -> str:
+    if not case.golds:
+        return "the case has no gold"
+    has_rows = all(isinstance(gold.answer, Table) and gold.answer.rows for gold in case.golds)
+    return "the gold answer has rows" if has_rows else ""
 
 
 def _is_schema_unread(case: Case, computed: Collection[str]) -> str:
@@ -541,7 +550,7 @@ _KEYS = (
         "where golds run, if that is not `source`, such as the database before a migration",
         read_gold_source,
         used_by=has_queries,
-        idle=lambda case, _: "" if _has_gold_query(case) else "no gold is a query",
+        idle=_is_gold_source_unused,
     ),
     Key("sources", _SHARED, "sources by name", read_sources, inheritance="merged"),
     _setting(
@@ -619,7 +628,7 @@ _KEYS = (
         _ALL,
         "what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
         read_trials_rule,
-        idle=_is_predicted,
+        idle=lambda case, computed: _is_predicted(case, computed) or _nothing_required(case, computed),
     ),
     Key(
         "tags",
@@ -674,7 +683,7 @@ _KEYS = (
         "true: gold is meant to have no rows",
         flag,
         used_by=has_tables,
-        idle=lambda case, _: "" if any(map(_may_be_empty, case.golds)) else "the gold answer has rows",
+        idle=_is_never_empty,
     ),
     _of_case("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(

@@ -39,6 +39,7 @@ from pytest_queryeval.documents.values import (
     known_entries,
     list_of,
     mapping_of,
+    not_empty,
     number,
     required_text,
     text,
@@ -311,13 +312,19 @@ def _path(node: Node) -> str:
 
 def _where_readers() -> dict[str, Reader[Any]]:
     groups: dict[str, Reader[Any]] = dict.fromkeys(GROUPS.available(), required_text)
-    return {**groups, "not": mapping_of(groups)}
+    without = mapping_of(groups)
+
+    @shape({**shape_of(without), "minProperties": 1})
+    def read_without(node: Node) -> dict[str, str]:
+        return without(not_empty(node, "{tag: NAME}"))
+
+    return {**groups, "not": read_without}
 
 
-@shape(lambda: shape_of(mapping_of(_where_readers())))
+@shape(lambda: {**shape_of(mapping_of(_where_readers())), "minProperties": 1})
 def read_where(node: Node) -> Where:
     """Read the values of groups that select cases, and under `not` the values that exclude cases."""
-    return known_entries(node, _where_readers())
+    return known_entries(not_empty(node, "{tag: NAME}"), _where_readers())
 
 
 @shape(lambda: metric_shape(*RUN_METRICS.available()))

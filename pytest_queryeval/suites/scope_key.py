@@ -14,6 +14,7 @@ from pytest_queryeval.documents.values import (
     each_entry,
     known_entries,
     list_of,
+    not_empty,
     required_text,
     scalar,
     unexpected,
@@ -42,11 +43,18 @@ def _name_or_all(node: Node) -> str:
 
 
 def _columns(node: Node) -> dict[str, tuple[str, ...]]:
-    return each_entry(node, lambda _, names: list_of(_name)(names))
+    return each_entry(not_empty(node, "{TABLE: [COLUMN]}"), lambda _, names: list_of(_name)(names))
+
+
+def _deny(node: Node) -> tuple[str, ...]:
+    return list_of(_name_or_all)(not_empty(node, "[COLUMN]"))
 
 
 def _where(node: Node) -> dict[str, dict[str, Constant]]:
-    return each_entry(node, lambda _, conditions: each_entry(conditions, _constant))
+    def conditions(_: str, of_table: Node) -> dict[str, Constant]:
+        return each_entry(not_empty(of_table, "{COLUMN: VALUE}"), _constant)
+
+    return each_entry(not_empty(node, "{TABLE: {COLUMN: VALUE}}"), conditions)
 
 
 def _constant(column: str, node: Node) -> Constant:
@@ -59,7 +67,7 @@ def _constant(column: str, node: Node) -> Constant:
 _READERS: Mapping[str, Reader[Any]] = {
     "tables": list_of(_name_or_all),
     "columns": _columns,
-    "deny": list_of(_name_or_all),
+    "deny": _deny,
     "where": _where,
 }
 
@@ -73,15 +81,18 @@ _READERS: Mapping[str, Reader[Any]] = {
                     "description": "by tables, the columns that may be read; other tables have all",
                     "type": "object",
                     "additionalProperties": _NAMES,
+                    "minProperties": 1,
                 },
                 "deny": {
                     "description": "columns that no query may read, of all tables or of one: users.salary",
                     **_NAMES_OR_ALL,
+                    "minItems": 1,
                 },
                 "where": {
                     "description": "by tables, what each use has to equate with a constant: {orders: {tenant_id: 7}}",
                     "type": "object",
-                    "additionalProperties": {"type": "object", "additionalProperties": SCALAR},
+                    "additionalProperties": {"type": "object", "additionalProperties": SCALAR, "minProperties": 1},
+                    "minProperties": 1,
                 },
             }
         ),

@@ -11,9 +11,10 @@ from typing import TypeAlias
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
 from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.groups import GROUPS
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.features.check.file_rules import uncollected_suites
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import PREDICTORS
@@ -27,7 +28,14 @@ from pytest_queryeval.results.gates.reach import (
     ungated_findings,
 )
 from pytest_queryeval.suites import CaseLevels, Suite, ignored_rules
-from pytest_queryeval.suites.effects import SettingPath, is_replaced, settings_of, why_idle_option, why_unused
+from pytest_queryeval.suites.effects import (
+    SettingPath,
+    is_replaced,
+    settings_of,
+    why_idle_option,
+    why_nothing_changes,
+    why_unused,
+)
 from pytest_queryeval.suites.keys import KEYS, has_documents
 from pytest_queryeval.suites.settings import FOLDER_FILE
 from pytest_queryeval.text.formatting import pluralize
@@ -106,7 +114,8 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
             reasons: dict[str, None] = {}
             for case in level.cases:
                 is_gone = is_replaced(path, case.case, level.nearer(case))
-                reason = "a nearer value applies" if is_gone else _why_stale(path, case, level.node)
+                reason = why_nothing_changes(path, node, case.case, level.path[:-1])
+                reason = reason or ("a nearer value applies" if is_gone else _why_stale(path, case, level.node))
                 reasons[reason] = None
                 if not reason:
                     break
@@ -114,6 +123,33 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
                 why = "; ".join(reasons)
                 message = f"`{': '.join(path)}` has no effect on any case below, because {why}: remove it"
                 yield level.finding("stale-setting", node, message)
+    yield from _stale_variants(suites)
+
+
+def _stale_variants(suites: Suites) -> Iterator[Finding]:
+    """Find `variants` of sources on which no case below can run."""
+    files = {level.node.location.path for level in suites.levels()}
+    reasons: dict[Location, dict[str, str]] = {}  # with why the rule is ignored
+    for levels in suites.cases:
+        for source in levels.case.settings.sources:
+            if VARIANTS in source.settings and source.location is not None and source.location.path in files:
+                why = _why_no_variants(source, levels.case)
+                reasons.setdefault(source.location, {})[why] = ignored_rules(levels.all).get("stale-setting", "")
+    for location, ignored in reasons.items():
+        if "" not in ignored:
+            message = f"`{VARIANTS}` has no effect on any case below, because {'; '.join(ignored)}: remove it"
+            silenced = next(iter(ignored.values()))
+            yield Finding(rule="stale-setting", location=location, message=message, silenced=silenced)
+
+
+def _why_no_variants(source: Source, case: Case) -> str:
+    """Return why a case does not run on the variants of its source; empty if it may."""
+    if case.settings.gold_source is not None:
+        return "golds run on `gold_source`" if source is case.settings.source else "predictions run on `source`"
+    if all(gold.query is None for gold in case.golds):
+        return "no gold is a query"
+    is_query = not isinstance(case.predicted, QueryOrAnswer) or case.predicted.query is not None
+    return "" if is_query else "no prediction is a query"
 
 
 def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collection[str]) -> Iterator[Finding]:

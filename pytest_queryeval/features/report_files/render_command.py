@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> Result:
     written.
     """
     files = report_files(arguments.output)
+    if arguments.excel_layout != REQUESTED and all(file.suffix != ".xlsx" for file in files):
+        raise ReportError("--excel-layout is about workbooks: add -o PATH.xlsx, or leave it out")
     runs = {str(path): read_report(path) for path in arguments.reports}
     report = join(runs) if len(runs) > 1 else runs.popitem()[1]
     for name in SECTIONS.names():

@@ -201,6 +201,8 @@ def _counterexample_lines(
     Raise `QueryEvalError` for a file that already exists, or that cannot be written.
     """
     if counterexample is None or case is None or case.settings.source is None:
+        if file is not None:
+            yield from ("", f"no counterexample to save as {file}")
         return
     form = ENGINES[case.settings.source.engine].variants
     suffix = form.suffix(case.settings.source.settings)

@@ -134,6 +134,10 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         )
     if arguments.audit is None and arguments.path is None:
         raise ReportError("name a suite file, or a folder with suites")
+    others = {"REPORT.json": arguments.reports, "--replay": arguments.replay, "--html": arguments.html}
+    others |= {"--serve": None if arguments.serve is None else [arguments.serve], "--audit": arguments.audit}
+    if arguments.summary and (stray := next((name for name, value in others.items() if value), "")):
+        raise ReportError(f"{stray} has no effect next to --summary, which only sums up decisions: leave one out")
     if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:
         raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
     if arguments.html is not None:

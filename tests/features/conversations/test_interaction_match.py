@@ -234,6 +234,14 @@ def test_conversations_of_sparql_are_cases_as_well(bikes):
             "a turn has no 'expect': write it next to `conversation`, for all turns with a `target`",
         ),
         (
+            "{role: assistant, target: SELECT 1, compare: {case: ignore}}",
+            "a turn has no 'compare': write it next to `conversation`, for all turns with a `target`",
+        ),
+        (
+            "{role: assistant, target: SELECT 1, predicted: SELECT 1}",
+            "a turn has no 'predicted': write it into a file of predictions, under an id such as ID.2",
+        ),
+        (
             "{role: user, content: q}, {role: assistant, content: a, targte: SELECT 1}",
             "unknown key 'targte' of a turn: did you mean 'target'?",
         ),
