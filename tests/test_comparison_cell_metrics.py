@@ -8,21 +8,16 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, tables
 
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.metrics import METRICS
 
-cell_f1, subset_score, value_overlap, soft_f1_bird, soft_f1_denodo, subset_score_denodo = (
-    METRICS[name].function
-    for name in (
-        *("cell_f1", "subset_score", "value_overlap"),
-        *("soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"),
-    )
+soft_f1_bird, soft_f1_denodo, subset_score_denodo = (
+    METRICS[name].function for name in ("soft_f1_bird", "soft_f1_denodo", "subset_score_denodo")
 )
 OURS = ["cell_f1", "value_overlap", "subset_score"]
 PUBLISHED = ["soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"]
 CELLS = st.one_of(NEAR_CELLS, st.just(float("nan")))
 NOTHING = Table(columns=(), rows=[])
-NO_COLUMNS = Table(columns=(), rows=[()])
 FRUIT = table(("apple", "red", 35), ("pear", "green", 28))
 PREDICTED_FRUIT = table(("apple", "red"), ("pear", "green"), ("plum", "blue"))
 
@@ -86,39 +81,6 @@ def test_answers_without_rows(name: str, both: float, only_predicted: float, onl
     assert score(NOTHING, Table(columns=("a",), rows=[])) == both
     assert score(NOTHING, FRUIT) == only_predicted
     assert score(FRUIT, NOTHING) == only_gold
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_rows_without_columns_equal_each_other_only(name: str) -> None:
-    score = METRICS[name].function
-
-    assert score(NO_COLUMNS, NO_COLUMNS) == 1.0
-    assert score(NO_COLUMNS, FRUIT) == 0.0
-    assert score(FRUIT, NO_COLUMNS) == 0.0
-
-
-def test_value_overlap_counts_values_and_no_nulls() -> None:
-    gold = table((1, "a"), (1, None), (2, None))
-
-    assert value_overlap(gold, table((1.0,), ("a",), ("b",))) == 0.5
-    assert value_overlap(gold, table((None,))) == 0.0
-    assert value_overlap(table((None,)), table((None,), (None,))) == 1.0
-    assert value_overlap(table((None,)), table((1,))) == 0.0
-    assert value_overlap(table((0.3,)), table((0.1 + 0.2,))) == 0.0
-
-
-def test_cells_of_ours_are_compared_under_the_policy() -> None:
-    gold, predicted = table((0.3, "Rome")), table(("rome", 0.1 + 0.2))
-    folded = Policy(case="ignore")
-
-    assert (cell_f1(gold, predicted), subset_score(gold, predicted)) == (0.5, 0.5)
-    assert (cell_f1(gold, predicted, policy=folded), subset_score(gold, predicted, policy=folded)) == (1.0, 1.0)
-    assert value_overlap(table(("Rome",)), table(("rome",)), policy=folded) == 1.0
-
-
-def test_subset_score_is_a_precision() -> None:
-    assert subset_score(table((1, 2), (3, 4)), table((1,))) == 1.0
-    assert subset_score(table((1,)), table((1, 2), (3, 4))) == 0.25
 
 
 def test_the_workbook_takes_gold_with_duplicates_for_incomplete() -> None:

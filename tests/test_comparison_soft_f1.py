@@ -23,13 +23,6 @@ UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget
 TOKENS = st.lists(st.integers(0, 12), min_size=3, max_size=3, unique=True).map(tuple)
 
 
-def test_each_cell_of_a_chain_of_near_numbers_finds_its_neighbour() -> None:
-    gold = table((1.0 + 8e-7, "x"), (1.0, "y"))
-    predicted = table((1.0 + 4e-7, "x"), (1.0 + 1.2e-6, "y"))
-
-    assert soft_f1(gold, predicted) == 0.75  # 1 is not near 1.0000012, and the other three cells are found
-
-
 @pytest.mark.parametrize("limit", ["MAX_NEAR_PAIRS", "MAX_REACH"])
 def test_where_too_many_numbers_are_near_each_other_the_score_says_that_it_may_be_too_low(limit, monkeypatch) -> None:
     numbers = [1.0 + n * 3e-7 for n in range(8)]  # the first is not near the last
@@ -45,61 +38,12 @@ def test_where_too_many_numbers_are_near_each_other_the_score_says_that_it_may_b
     assert score.value <= 0.5
 
 
-ONE_RIGHT_COLUMN = table(("France", 2), ("Japan", 1))
-
-
-@pytest.mark.parametrize(
-    ("copies", "expected"),
-    [(1, 2 / 3), (2, 1 / 2), (3, 2 / 5), (50, 1 / 26)],
-)
-def test_repeating_a_right_column_lowers_the_score(copies: int, expected: float) -> None:
-    predicted = table(*[(country,) * copies for country, _ in ONE_RIGHT_COLUMN.rows], columns=("c",) * copies)
-
-    assert soft_f1(ONE_RIGHT_COLUMN, predicted) == pytest.approx(expected)
-    assert soft_f1_bird(ONE_RIGHT_COLUMN, predicted) == pytest.approx(2 * copies / (2 * copies + 1))
-
-
 @given(tables(max_rows=4), tables(max_rows=4))
 def test_the_score_is_never_below_that_of_pairs_by_position_where_no_row_holds_a_value_twice(
     gold: Table, predicted: Table
 ) -> None:
     if not any(cells_equal(*both) for row in (*gold.rows, *predicted.rows) for both in combinations(row, 2)):
         assert soft_f1(gold, predicted) >= soft_f1_bird(gold, predicted) - 1e-12
-
-
-NOTHING = Table(columns=(), rows=[])
-NO_COLUMNS = Table(columns=(), rows=[(), ()])
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "expected"),
-    [
-        pytest.param(NOTHING, NOTHING, 1.0, id="both empty"),
-        pytest.param(Table(columns=("a",), rows=[]), NOTHING, 1.0, id="both without rows"),
-        pytest.param(table((1,)), NOTHING, 0.0, id="predicted without rows"),
-        pytest.param(NOTHING, table((1,)), 0.0, id="gold without rows"),
-        pytest.param(NO_COLUMNS, Table(columns=(), rows=[()]), 1.0, id="rows without columns"),
-        pytest.param(NO_COLUMNS, table((1, 2)), 0.0, id="gold without columns"),
-        pytest.param(table((1, 2)), NO_COLUMNS, 0.0, id="predicted without columns"),
-        pytest.param(table((1, 2)), table((1, 2, 3)), 0.8, id="one more column"),
-        pytest.param(table((1, 2)), table((1,)), 2 / 3, id="one column less"),
-        pytest.param(table((1, 2), (3, 4)), table((3, 4)), 2 / 3, id="one row less"),
-        pytest.param(table((1, 2)), table((2, 1), (5, 6)), 2 / 3, id="one more row, columns swapped"),
-        pytest.param(table((None, 1)), table((None, 2)), 0.5, id="NULL equals NULL"),
-        pytest.param(table((None,)), table(("",)), 0.0, id="NULL is not the empty text"),
-        pytest.param(table((0.3,)), table((0.1 + 0.2,)), 1.0, id="within the tolerance"),
-    ],
-)
-def test_small_tables(gold: Table, predicted: Table, expected: float) -> None:
-    assert soft_f1(gold, predicted) == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_policy_says_which_cells_are_equal() -> None:
-    gold, predicted = table(("Rome", 1)), table(("rome", "1"))
-
-    assert soft_f1(gold, predicted) == 0.0
-    assert soft_f1(gold, predicted, policy=Policy(case="ignore")) == 0.5
-    assert soft_f1(gold, predicted, policy=Policy(case="ignore", text_numbers=True)) == 1.0
 
 
 def rows_with_a_wrong_column(number: int) -> tuple[Table, Table]:
@@ -121,8 +65,9 @@ def test_a_thousand_rows_are_paired_exactly() -> None:
     assert soft_f1(gold, predicted) == pytest.approx(2 / 3)
 
 
-def test_past_a_million_pairs_rows_are_paired_greedily_and_the_score_says_so() -> None:
+def test_past_a_million_pairs_rows_are_paired_greedily_and_the_score_says_so_unless_nothing_can_exceed_it() -> None:
     gold, predicted = rows_with_a_wrong_column(1200)
+    assert soft_f1(gold, predicted) == pytest.approx(2 / 3)
     rows = [*gold.rows[:-1], ("id 0", 1, "name 1")]
     others = [row if row[0] != "id 7" else ("id 5", 0, "unknown") for row in predicted.rows]
 
@@ -143,12 +88,6 @@ def test_as_many_pairs_as_the_limit_are_still_assigned_exactly(monkeypatch) -> N
     assert soft_f1(table(*golds), table(*others)) == pytest.approx(best)
     monkeypatch.setattr("pytest_queryeval.comparison.row_cells.MAX_MATRIX", len(golds) * len(others) - 1)
     assert soft_f1(table(*golds), table(*others)) == Score(value=0.0, details={"notes": [UNPROVEN]})
-
-
-def test_greedy_pairs_that_nothing_can_exceed_are_known_to_be_the_best() -> None:
-    gold, predicted = rows_with_a_wrong_column(1200)
-
-    assert soft_f1(gold, predicted) == pytest.approx(2 / 3)
 
 
 def test_rows_of_few_values_are_paired_too_past_all_budgets() -> None:

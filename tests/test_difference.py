@@ -122,29 +122,6 @@ def test_what_is_missing_extra_changed_and_repeated(policy):
         assert (short["counts"], short["summary"]) == (actual["counts"], actual["summary"])
 
 
-def test_a_changed_row_is_paired_with_the_one_that_shares_most():
-    assert found(table((1, 2, 3, 4)), table((1, 2, 9, 9), (1, 2, 3, 9)))["changed"] == [
-        {"gold": (1, 2, 3, 4), "predicted": (1, 2, 3, 9)}
-    ]
-
-
-def test_rows_within_the_tolerance_are_no_difference_and_count_as_one():
-    changes = found(table((1.0, "a"), (2.0, "b")), table((1.0000001, "a"), (2.1, "b")))
-    repeated = found(table((1.0, "a"), (2, "b")), table(("a", 1), ("a", 1.0000001), ("b", 2)))
-
-    assert changes["changed"] == [{"gold": (2.0, "b"), "predicted": (2.1, "b")}]
-    assert repeated["repeated"] == [{"row": (1.0, "a"), "gold": 1, "predicted": 2}]
-
-
-def test_rows_are_told_as_they_were_answered_also_where_equality_is_folded():
-    gold = table(("Graz", float("nan")), ("Linz", None))
-    predicted = table(("GRAZ", float("nan")), ("WIEN", 7), ("Wien", 7))
-
-    changes = found(gold, predicted, case="ignore", duplicates="ignore")
-
-    assert (changes["missing"], changes["extra"]) == ([("Linz", None)], [("WIEN", 7)])
-
-
 WIDE = ("id", *(f"c{n}" for n in range(60)))
 SEVEN = table(("France",), ("France",), ("Japan",), ("Japan",), ("Japan",), ("Kenya",), ("Peru",))
 SUMMARIES = [

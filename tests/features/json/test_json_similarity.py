@@ -113,23 +113,6 @@ def test_structure_at_all_depths_is_that_of_the_sets_of_paths(gold, predicted, l
     assert strss(gold, predicted, depth="all", lists=lists) == (len(expected & pairs) / union if union else 1.0)
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "options", "expected"),
-    [
-        # Paths to objects, lists and scalars count alike: a, a.b, c, c[0], c[1], c[1].d.
-        ({"a": {"b": 1}, "c": [1, {"d": 2}]}, {"a": {"b": 7}, "c": [1]}, {}, 4 / 6),
-        ({"a": {"0": 1}}, {"a": [1]}, {}, 1 / 2.1),
-        # Lists as sets have no positions and no number of items.
-        ({"a": [{"b": 1}, {"c": 2}]}, {"a": [{"c": 2}, {"b": 1}]}, {}, 3 / (5 + 0.1 * 2)),
-        ({"a": [{"b": 1}, {"c": 2}]}, {"a": [{"c": 2}, {"b": 1}, {"b": 3}]}, {"lists": "set"}, 1.0),
-        ({"a": [{"b": 1}, {"c": 2}]}, {"a": []}, {"lists": "set"}, 1 / 4),
-        ({"a": nested(99, 1)}, {"a": nested(99, "1")}, {"at": "$"}, 1.0),
-    ],
-)
-def test_structure_at_all_depths(gold, predicted, options, expected):
-    assert strss(gold, predicted, depth="all", **options) == pytest.approx(expected)
-
-
 def test_all_pairs_go_to_the_model_in_one_call_in_the_order_of_golds_keys():
     gold, predicted = {"b": 1, "a": "x", "c": 0, "d": None}, {"d": None, "a": "x", "b": 2}
 
