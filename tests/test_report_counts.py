@@ -292,28 +292,8 @@ def test_the_order_in_which_cases_ended_changes_nothing(drawn, chance):
     assert report_of(*chance.sample(named, len(named))) == report
 
 
-def scored(*values, metric="soft_f1", **changes):
-    return [entry(scores={metric: value}, **changes) for value in values]
-
-
 def metric_of(*own_cases, metric="soft_f1"):
     return report_of(*own_cases)["metrics"][metric]
-
-
-# By hand: z = 1.96, z² = 3.84; centre (p + z²/2n) / (1 + z²/n), half z √(p(1-p)/n + z²/4n²) / (1 + z²/n).
-@pytest.mark.parametrize(
-    ("values", "interval"),
-    [
-        ([1.0], (0.2065, 1.0)),
-        ([1.0] * 5 + [0.0] * 5, (0.2366, 0.7634)),
-        ([1.0] * 90 + [0.0] * 10, (0.8256, 0.9448)),
-        ([0.2, 0.4, 0.6, 0.8], (0.5 - 1.96 * 0.1291, 0.5 + 1.96 * 0.1291)),  # std 0.2582, / √4
-        ([0.99, 1.0, 0.5], (0.83 - 1.96 * 0.16502, 1.0)),  # ends at the greatest score
-        ([0.5], None),
-    ],
-)
-def test_the_interval_is_wilsons_for_scores_of_0_and_1_else_the_normal_one(values, interval):
-    assert metric_of(*scored(*values))["ci95"] == (interval and pytest.approx(interval, abs=1e-4))
 
 
 def inspected(seed):
@@ -365,25 +345,6 @@ def test_cases_of_one_source_are_a_cluster_and_those_without_one_each_their_own(
     if interval is not None:
         half = (expected[1] - expected[0]) / 2
         assert interval == pytest.approx(expected, abs=half * roughness(sources))
-
-
-@pytest.mark.parametrize(
-    ("shared", "alone", "has_one"),
-    [
-        ([[1, 0], [1, 1]] * 2, [1, 0, 1], False),  # four sources
-        ([[1, 0], [1, 1], [0, 0]], [], False),
-        ([[1, 0], [1, 1], [0, 0], [1, 0], [1, 0]], [], True),
-        ([[1, 0], [1, 1], [0, 0], [1, 0], [1, 0]], [1, 0], True),
-        ([[1], [0], [0.5]] * 2, [0.5], False),  # one case of each
-        ([[0.1, 0.1, 0.1]] * 6, [], False),  # all scores are the same
-        ([[1, 0]] * 6, [], False),  # all means are the same
-    ],
-)
-def test_five_sources_of_which_some_are_shared_and_that_differ_make_clusters(shared, alone, has_one):
-    named = [(f"db{number}", score) for number, own in enumerate(shared) for score in own]
-    own_cases = [entry(source=source, scores={"f1": score}) for source, score in (*named, *((None, s) for s in alone))]
-
-    assert (metric_of(*own_cases, metric="f1")["ci95_clustered"] is not None) is has_one
 
 
 def test_every_right_answer_that_is_wrong_on_a_variant_is_accidental():
