@@ -68,12 +68,12 @@ def test_a_name_is_no_markup_of_the_heading(hostile):
 
 
 def test_characters_that_turn_or_hide_text_are_escaped():
-    bad = entry(id="bad\u202e", outcome="failed", message="a\u202eb\u2066c\u200bd\U000e0041")
+    bad = entry(id="bad\u202e\udc80", outcome="failed", message="a\u202eb\u2066c\u200bd\U000e0041")
 
     text = shown(bad)
 
     assert r"`a\u202eb\u2066c\u200bd\U000e0041`" in text
-    assert r"`a::bad\u202e`" in text
+    assert r"`a::bad\u202e\udc80`" in text
     assert not set(text) & set("\u202e\u2066\u200b\U000e0041")
 
 
@@ -230,10 +230,6 @@ def test_foreign_text_is_one_span_of_code_in_one_cell(hostile):
     one_line = " ".join(hostile.replace("\x1b", r"\x1b").split())
     assert text_of_span(case) == f"a::{one_line}"
     assert one_line.startswith(text_of_span(finding))
-
-
-def test_text_that_is_no_utf8_is_written_all_the_same():
-    assert r"\udc80" in shown(entry(id="\udc80", outcome="error"))
 
 
 def test_names_of_groups_metrics_and_gates_are_spans_of_code():
