@@ -118,12 +118,14 @@ def test_line_ends_blank_lines_and_a_byte_order_mark_are_no_part_of_a_prediction
     assert prediction.predictor == f"file:{name}"
 
 
-def test_cells_of_other_columns_are_numbers_where_they_look_so():
+def test_cells_of_other_columns_are_numbers_where_they_look_so_and_may_be_long():
     cells = "id,predicted,seconds,cost,code,ok,model,note", "a,007,1.5,2e-3,007,true,None,"
-    prediction = predictions(*cells, name="p.csv")
+    prediction, limit = predictions(*cells, name="p.csv"), csv.field_size_limit()
 
     said = prediction.predict(make_case(), 1)
     assert (said.content, said.seconds) == (query("007"), 1.5)
+    assert answer(predictions(of("a", "x" * 1_000_000), name="p.csv")) == "x" * 1_000_000
+    assert csv.field_size_limit() == limit
     assert said.metadata == {"cost": 0.002, "code": "007", "ok": True, "model": "None"}
 
 
@@ -133,13 +135,6 @@ def test_a_parquet_file_holds_predictions():
     prediction = opened("p.parquet").predict(make_case(), 1)
 
     assert (prediction.content, prediction.metadata) == (query("SELECT 1"), {"cost": 1.5})
-
-
-def test_a_cell_may_hold_a_million_characters():
-    limit = csv.field_size_limit()
-
-    assert answer(predictions(of("a", "x" * 1_000_000), name="p.csv")) == "x" * 1_000_000
-    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize(
@@ -362,14 +357,11 @@ def test_a_question_that_the_report_of_a_run_has_in_part_is_not_compared(run_fil
     assert answer(opened("report.csv"), id="c1", question="Who is hunter2?")
 
 
-def test_columns_win_over_the_layout_of_a_workbook_that_a_run_has_written():
+def test_columns_win_over_the_layout_of_a_workbook_that_a_run_has_written_and_other_texts_stay():
     row = {"id": "a", "predicted": "SELECT 1", "outcome": "failed", "prediction (s)": 0.1, "corrected": "SELECT 2"}
 
     assert answer(predictions(row, name="run.xlsx")) == "SELECT 1"
     assert answer(opened("run.xlsx", columns={"predicted": "corrected"})) == "SELECT 2"
-
-
-def test_the_texts_of_a_table_of_the_user_stay_as_they_are():
     assert answer(predictions("id,predicted", "a,'b' = 'c'", name="p.csv")) == "'b' = 'c'"
 
 
@@ -407,17 +399,13 @@ def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite_and_as_many(tex
 # What a run says of the entries that it does not need, and of the cases that have none
 
 
-def test_entries_that_no_case_asks_for_are_named_once_the_cases_are_known():
+def test_entries_that_no_case_asks_for_are_named_once_the_cases_are_known_and_many_are_counted():
     predictor = predictions(*(of(name) for name in ("b", "a", "c\x1b", "d")))
 
     assert predictor.remarks() == ()
     predictor.register_cases(cases("a", "e"))
     assert predictor.remarks() == ("p.jsonl: 3 predictions were not used: b, c\\x1b, d",)
-
-
-def test_many_entries_that_no_case_asks_for_are_counted():
     (sentence,) = registered(cases("n0"), *(of(f"n{number}") for number in range(1234))).remarks()
-
     assert sentence.startswith("p.jsonl: 1,233 predictions were not used: n1, n2, ")
     assert sentence.endswith(", n10 and 1,223 more")
 
@@ -498,13 +486,17 @@ def test_a_missing_prediction_fails_its_case_unless_the_file_is_for_other_cases(
         assert no_answer(predictor, id="c").startswith("p.jsonl: no prediction for 'c'")
     else:
         assert predictor.predict(make_case(id="c"), 1).content == Failure(kind="missing", message=failure)
-
-
-def test_a_missing_trial_is_a_missing_prediction():
-    assert predictions(of("a", trial=1), missing="fail").predict(make_case(), 2).content.kind == "missing"
+        of_trial = predictions(of("a", trial=1), missing=missing).predict(make_case(), 2)
+        assert of_trial.content.kind == "missing"
 
 
 # What is wrong with a file
+
+
+def refused(path):
+    with pytest.raises(PredictorError) as caught:
+        opened(path)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -515,11 +507,10 @@ def test_a_missing_trial_is_a_missing_prediction():
 def test_what_is_wrong_with_a_file_is_said_with_its_place(name, text, message):
     Path(name).write_text(text.replace("[…", "[" * 100_000).replace("9…", "9" * 100_000), encoding="utf-8")
 
-    with pytest.raises(PredictorError) as caught:
-        opened(name)
+    said = refused(name)
 
-    assert str(caught.value).startswith(f"{name}{message}")
-    assert "set_int_max_str_digits" not in str(caught.value)
+    assert said.startswith(f"{name}{message}")
+    assert "set_int_max_str_digits" not in said
 
 
 @pytest.mark.parametrize(
@@ -534,38 +525,30 @@ def test_what_is_wrong_with_a_sheet_is_said_with_its_place(row, message):
     assert problem(of("a"), row, name="p.xlsx").startswith(f"p.xlsx, sheet 'Sheet', {message}")
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [("absent.jsonl", "no such file"), ("folder.txt", "is not a file"), ("pipe.jsonl", "is not a file")],
+LATIN = 'x\n{"id": "é"}'.encode("latin-1")
+A_REPORT = (
+    ": is a report, not a file of predictions:"
+    " name its report.csv or report.xlsx instead, which `queryeval render` writes"
 )
-def test_what_is_no_file_is_named_and_a_pipe_is_not_waited_for(path, message):
-    Path("folder.txt").mkdir()
-    os.mkfifo("pipe.jsonl")
-
-    with pytest.raises(PredictorError) as caught:
-        opened(path)
-
-    assert str(caught.value).startswith(f"{path}: {message}")
 
 
-@pytest.mark.parametrize("name", ["p.jsonl", "p.json", "p.csv", "p.txt"])
-def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
-    Path(name).write_bytes('x\n{"id": "é"}'.encode("latin-1"))
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("absent.jsonl", None, ": no such file"),
+        ("folder.txt", Path.mkdir, ": is not a file"),
+        ("pipe.jsonl", os.mkfifo, ": is not a file"),  # which is not waited for
+        *((f"p.{suffix}", LATIN, ":2:9: byte 0xe9 is not UTF-8: save ") for suffix in ("jsonl", "json", "csv", "txt")),
+        ("report.json", REPORTS["json"].render(make_report(run_case(1))), A_REPORT),
+    ],
+)
+def test_what_is_no_file_of_predictions_is_named(name, content, message):
+    if callable(content):
+        content(Path(name))
+    elif content is not None:
+        Path(name).write_bytes(content)
 
-    with pytest.raises(PredictorError) as caught:
-        opened(name)
-    assert str(caught.value) == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
-
-
-def test_a_report_is_no_file_of_predictions():
-    Path("report.json").write_bytes(REPORTS["json"].render(make_report(run_case(1))))
-
-    with pytest.raises(PredictorError) as caught:
-        opened("report.json")
-    assert str(caught.value) == (
-        "report.json: is a report, not a file of predictions:"
-        " name its report.csv or report.xlsx instead, which `queryeval render` writes"
-    )
+    assert refused(name).startswith(f"{name}{message}")
 
 
 def test_what_is_wrong_with_columns_is_said_with_the_names_of_the_file():

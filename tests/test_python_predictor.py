@@ -406,8 +406,9 @@ def test_a_name_that_a_module_does_not_bind_is_refused_with_what_it_has(problem,
     assert problem("predict.py:predict", code) == f"there is no function 'predict' in predict.py{said}"
 
 
-def test_a_file_that_is_no_python_is_refused_with_the_line(problem):
+def test_a_file_that_is_no_python_is_refused_with_the_line_and_modules_are_left_to_the_run(problem):
     assert problem("predict.py:predict", "x = 1\ndef predict(case)\n") == "predict.py:2: not Python: expected ':'"
+    assert problem("no_such_app.sql:predict") == ""
 
 
 @pytest.mark.parametrize(
@@ -426,7 +427,3 @@ def test_a_file_that_is_not_there_is_refused_with_one_that_is(problem, place, hi
 
     said = problem(f"{place}:f")
     assert said.startswith(f"there is no file {place}{hint}" if hint else "there is no file xxx")
-
-
-def test_modules_are_left_to_the_run(problem):
-    assert problem("no_such_app.sql:predict") == ""

@@ -29,7 +29,7 @@ from strategies import costly
 
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Message, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.predictors import PREDICTORS
 
 DOCS = page_of("system").partition("## A service\n")[2].partition("\n## ")[0]
@@ -149,51 +149,76 @@ def fault(url, **arguments):
     return caught.value
 
 
-def test_a_bare_url_is_sent_question_id_and_evidence():
-    request = sent(make_view(id="a/1", question="how many", evidence="count"))
-
-    assert (request.method, request.headers["content-type"]) == ("POST", "application/json")
-    assert json.loads(request.body) == {"question": "how many", "id": "a/1", "evidence": "count"}
-
-
-def test_the_schema_is_sent_where_that_is_asked_for_and_not_else():
-    case = make_view(question="q", schema="CREATE TABLE t (n)")
-
-    bare, whole = (json.loads(sent(case, **settings).body) for settings in ({}, {"send_schema": True}))
-    body = json.loads(sent(case, send_schema=True, body={"q": "{question}"}).body)
-    placed = json.loads(sent(case, send_schema=True, body={"q": "{question} {schema}"}).body)
-
-    assert whole == {**bare, "schema": "CREATE TABLE t (n)"}
-    assert body == {"q": "q", "schema": "CREATE TABLE t (n)"}
-    assert placed == {"q": "q CREATE TABLE t (n)"}
+DDL = "CREATE TABLE t (n)"
+BARE = {"question": "how many", "id": "a/1", "evidence": "count"}
+OF_CASE = {"question": "q", "evidence": "e", "metadata": {"db id": "music", "top": 5, "tables": ["a"]}}
+TALK = (Message(role="assistant", content="b"), Message(role="user", content="c?"))
+TEXT = "{question}|{evidence}|{id}|{trial}|{metadata.top}|{metadata.tables}|{other}|{ id }"
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "text"),
+    ("case", "settings", "body"),
     [
-        ("SELECT 'é'\n", "text/plain; charset=utf-8", "SELECT 'é'\n"),
-        ('"SELECT 1"', "text/plain", '"SELECT 1"'),
-        ("", "text/plain", ""),
-        ('"SELECT 1"', "application/json", "SELECT 1"),
-        ('""', "application/problem+json", ""),
-        ('{"predicted": ""}', "", ""),
-        ("\ufeffSELECT 1", "text/plain", "SELECT 1"),
-        ("SELECT 'é'".encode("latin-1"), "text/plain; charset=ISO-8859-1", "SELECT 'é'"),
+        (BARE, {}, BARE),
+        ({**BARE, "schema": DDL}, {}, BARE),
+        ({**BARE, "schema": DDL}, {"send_schema": True}, {**BARE, "schema": DDL}),
+        ({**BARE, "schema": DDL}, {"send_schema": True, "body": {"q": "{id}"}}, {"q": "a/1", "schema": DDL}),
+        ({**BARE, "schema": DDL}, {"send_schema": True, "body": {"q": "{id} {schema}"}}, {"q": f"a/1 {DDL}"}),
+        ({}, {"body": {"s": "{schema}", "text": "{source}/{difficulty}/{schema}"}}, {"s": "", "text": "//"}),
+        (OF_CASE, {"body": {"text": TEXT}}, {"text": 'q|e|a|3|5|["a"]|{other}|{ id }'}),
+        (OF_CASE, {"body": {"n": "{metadata.top}", "db": "{metadata.db id}"}}, {"n": 5, "db": "music"}),
+        (OF_CASE, {"body": {"a": "{metadata.tables}", "n": "{trial}", "one": 1}}, {"a": ["a"], "n": 3, "one": 1}),
+        (
+            OF_CASE,
+            {"body": {"deep": [{"q": "{question}", "said": "{conversation}"}]}},
+            {"deep": [{"q": "q", "said": [{"role": "user", "content": "q"}]}]},
+        ),
+        (
+            {"question": "c?", "conversation": TALK},
+            {"body": {"all": [{"role": "system"}, "{conversation}"]}},
+            {"all": [{"role": "system"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c?"}]},
+        ),
+        (
+            {"metadata": {"hints": ["x", "y"], "db": "music"}},
+            {"body": {"all": ["{metadata.db}", "{metadata.hints}", ["{metadata.hints}"], "a {metadata.hints}"]}},
+            {"all": ["music", "x", "y", ["x", "y"], 'a ["x", "y"]']},
+        ),
     ],
 )
-def test_a_text_is_the_answer(body, content_type, text):
+def test_places_become_values_and_a_list_in_a_list_stands_among_its_items(case, settings, body):
+    request = sent(make_view(**case), trial=3, **settings)
+
+    assert (request.method, request.headers["content-type"]) == ("POST", "application/json")
+    assert json.loads(request.body) == body
+
+
+ABSTAINS = {"abstained": True, "reason": "why", "sql": None, "tokens": 3}
+CHOICE = {"choices": [{"message": {"content": "SELECT 1"}}], "steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "settings", "content", "metadata"),
+    [
+        ("SELECT 'é'\n", "text/plain; charset=utf-8", {}, "SELECT 'é'\n", {}),
+        ('"SELECT 1"', "text/plain", {}, '"SELECT 1"', {}),
+        ("", "text/plain", {}, "", {}),
+        ('"SELECT 1"', "application/json", {}, "SELECT 1", {}),
+        ('""', "application/problem+json", {}, "", {}),
+        ('{"predicted": ""}', "", {}, "", {}),
+        ("\ufeffSELECT 1", "text/plain", {}, "SELECT 1", {}),
+        ("SELECT 'é'".encode("latin-1"), "text/plain; charset=ISO-8859-1", {}, "SELECT 'é'", {}),
+        (CHOICE, "text/plain", {"answer": "$.choices[0].message.content"}, "SELECT 1", {}),
+        (ABSTAINS, "application/json", {}, Abstention("why"), {"sql": None, "tokens": 3}),
+        (ABSTAINS, "application/json", {"answer": "$.sql"}, Abstention("why"), {}),
+    ],
+)
+def test_a_text_or_what_its_path_selects_is_the_answer(body, content_type, settings, content, metadata):
     with serving(said(body, content_type=content_type)) as running:
-        assert asked(running.url).content.query == text
-
-
-@pytest.mark.parametrize(("settings", "metadata"), [({}, {"sql": None, "tokens": 3}), ({"answer": "$.sql"}, {})])
-def test_a_reply_may_say_that_the_system_abstains(settings, metadata):
-    body = {"abstained": True, "reason": "why", "sql": None, "tokens": 3}
-    with serving(said(body)) as running:
         prediction = asked(running.url, **settings)
 
-    assert prediction.content == Abstention("why")
-    assert prediction.metadata == metadata
+    expected = content if isinstance(content, Abstention) else QueryOrAnswer(query=content)
+    assert (prediction.content, prediction.metadata) == (expected, metadata)
+    assert (prediction.steps, prediction.predictor) == (None, running.url)
 
 
 @pytest.mark.parametrize(("encoding", "body"), faults.compressed("SELECT 'é'".encode()))
@@ -206,14 +231,6 @@ def test_a_compressed_text_is_the_answer(encoding, body, byte_by_byte):
 
     with FaultServer(behave) as server:
         assert asked(server.url).content.query == "SELECT 'é'"
-
-
-def test_the_answer_is_what_its_path_selects_whatever_the_content_type_is():
-    body = {"choices": [{"message": {"content": "SELECT 1"}}], "steps": 5}
-    with serving(said(body, content_type="text/plain")) as running:
-        prediction = asked(running.url, answer="$.choices[0].message.content")
-
-    assert (prediction.content.query, prediction.steps, prediction.predictor) == ("SELECT 1", None, running.url)
 
 
 @pytest.mark.parametrize(
@@ -268,78 +285,29 @@ def test_metadata_are_picked_by_their_paths():
     assert metadata == {"tokens": 7, "llm_time": [0.5, 1.5], "none": None, "huge": "an integer of more than 200 digits"}
 
 
-def test_places_become_values():
-    case = make_view(question="q", evidence="e", metadata={"db id": "music", "top": 5, "tables": ["a"]})
-    body = {
-        "deep": [{"q": "{question}", "said": "{conversation}"}],
-        "text": "{question}|{evidence}|{id}|{trial}|{metadata.top}|{metadata.tables}|{other}|{ id }",
-        "top": "{metadata.top}",
-        "tables": "{metadata.tables}",
-        "db": "{metadata.db id}",
-        "trial": "{trial}",
-        "fixed": 1,
-    }
-    request = sent(case, body=body, trial=3)
-    empty = sent(make_view(), body={"s": "{schema}", "text": "{source}/{difficulty}/{schema}"})
-
-    assert json.loads(request.body) == {
-        "deep": [{"q": "q", "said": [{"role": "user", "content": "q"}]}],
-        "text": 'q|e|a|3|5|["a"]|{other}|{ id }',
-        "top": 5,
-        "tables": ["a"],
-        "db": "music",
-        "trial": 3,
-        "fixed": 1,
-    }
-    assert json.loads(empty.body) == {"s": "", "text": "//"}
-
-
-def test_a_list_in_a_list_stands_among_its_items():
-    messages = (Message(role="assistant", content="b"), Message(role="user", content="c?"))
-    case = make_view(question="c?", conversation=messages, metadata={"hints": ["x", "y"], "db": "music"})
-    body = {
-        "messages": [{"role": "system", "content": "be brief"}, "{conversation}"],
-        "all": ["{metadata.db}", "{metadata.hints}", ["{metadata.hints}"], "a {metadata.hints}"],
-    }
-
-    request = json.loads(sent(case, body=body).body)
-
-    roles = [("system", "be brief"), ("assistant", "b"), ("user", "c?")]
-    assert request["messages"] == [{"role": role, "content": content} for role, content in roles]
-    assert request["all"] == ["music", "x", "y", ["x", "y"], 'a ["x", "y"]']
-
-
-@pytest.mark.parametrize("question", HOSTILE)
-def test_a_question_ends_nothing_wherever_it_stands(question):
-    case = make_view(id="a", question=question, metadata={"x": "X"})
-
-    as_json = sent(case, body={"q": "{question}", "t": "<{question}> {id}", "m": [{"content": "{question}"}]})
-    as_form = sent(case, body="q={question}&id={id}")
-    as_text = sent(case, body="{question}")
-    as_parameter = sent(case, method="GET", params={"q": "{question}", "n": 1, "yes": True}, path="/ask?a=b")
-
-    assert json.loads(as_json.body) == {"q": question, "t": f"<{question}> a", "m": [{"content": question}]}
-    form = dict(servers.urllib.parse.parse_qsl(as_form.body, keep_blank_values=True))
-    assert form == {"q": question, "id": "a"}
-    assert as_text.body == question
-    assert as_parameter.parameters == {"a": "b", "q": question, "n": "1", "yes": "true"}
-    assert as_parameter.body == ""
-
-
 @pytest.fixture(scope="module")
 def listening():
-    with serving(said({"predicted": "SELECT 1"})) as running:
+    with serving(said({"predicted": "SELECT 1"}), "/ask?a=b") as running:
         yield running
 
 
 @costly
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_question_arrives_as_it_is(listening, question):
-    asked(listening.url, case=make_view(question=question), body={"q": "{question}"}, params={"p": "{question}"})
+@given(st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_question_ends_nothing_wherever_it_stands(listening, question):
+    for settings in (
+        {"body": {"q": "{question}", "t": "<{question}> {id}", "m": [{"content": "{question}"}]}},
+        {"body": "q={question}&id={id}"},
+        {"body": "{question}"},
+        {"method": "GET", "params": {"q": "{question}", "n": 1, "yes": True}},
+    ):
+        asked(listening.url, case=make_view(id="a", question=question), **settings)
 
-    request = listening.asked[-1]
-    assert json.loads(request.body)["q"] == question
-    assert request.parameters["p"] == question
+    as_json, as_form, as_text, as_parameter = listening.asked[-4:]
+    assert json.loads(as_json.body) == {"q": question, "t": f"<{question}> a", "m": [{"content": question}]}
+    form = dict(servers.urllib.parse.parse_qsl(as_form.body, keep_blank_values=True))
+    assert form == {"q": question, "id": "a"}
+    assert as_text.body == question
+    assert (as_parameter.parameters, as_parameter.body) == ({"a": "b", "q": question, "n": "1", "yes": "true"}, "")
 
 
 def test_metadata_that_a_case_lacks_and_a_question_that_is_no_unicode_text_are_errors_of_their_case():
@@ -451,21 +419,17 @@ def test_headers_are_sent_and_replace_ours():
     assert {name: received[name.lower()] for name in headers} == {**headers, "X-Number": "7"}
 
 
-@pytest.mark.parametrize("verify", ["ca.pem", False])
-def test_a_certificate_of_its_own_is_accepted_on_demand(secure, certificate, verify):
+@pytest.mark.parametrize("settings", [{"verify": "ca.pem"}, {"verify": False}, {"auth": {"basic": "me:secret-pass"}}])
+def test_a_certificate_of_its_own_is_accepted_on_demand_and_not_trusted_else(secure, certificate, settings):
     with FaultServer(answers(), secure) as server:
-        assert asked(server.url, certificate.parent, verify=verify).content.query == "SELECT 1"
+        if "verify" in settings:
+            assert asked(server.url, certificate.parent, **settings).content.query == "SELECT 1"
+            return
+        error = fault(server.url, **settings)
 
-
-def test_a_certificate_of_its_own_is_not_trusted_else(secure):
-    with FaultServer(answers(), secure) as server:
-        error = fault(server.url, auth={"basic": "me:secret-pass"})
-
-    assert re.search(
-        r"self.signed certificate.*: the certificate is not trusted \(`verify` takes a CA file\)", str(error)
-    )
-    assert not error.temporary
-    assert server.requests == []
+    reason = r"self.signed certificate.*: the certificate is not trusted \(`verify` takes a CA file\)"
+    assert re.search(reason, str(error))
+    assert (error.temporary, server.requests) == (False, [])
 
 
 @pytest.mark.parametrize(("server", "is_temporary"), [(serving, False), (FaultServer, True)])
