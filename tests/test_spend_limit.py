@@ -43,20 +43,25 @@ def test_the_sum_of_a_number_in_metadata_is_reached_also_where_rounding_leaves_i
         limit.check()
 
 
-def test_seconds_are_those_of_the_call_whatever_metadata_says():
-    assert spent(SpendLimit("prediction_seconds", 2), prediction(1.5, prediction_seconds=9)) == (1.5, 0, False)
+NO_AMOUNTS = (None, True, "5", [5], -1, float("nan"), float("inf"), 10**400, 1e15)
+AMOUNTS = (Decimal("0.5"), Fraction(1, 2), numpy.float32(0.5), numpy.int64(2), numpy.float64(0.5))
+NOW_AND_THEN = [*[None] * (MAX_UNSTATED - 1), prediction(cost=1)] * 5
 
 
-def test_what_is_no_amount_is_unstated():
-    values = (None, True, "5", [5], -1, float("nan"), float("inf"), 10**400, 1e15)
+@pytest.mark.parametrize(
+    ("name", "predictions", "expected"),
+    [
+        ("prediction_seconds", [prediction(1.5, prediction_seconds=9)], (1.5, 0)),  # not what metadata says
+        ("cost", [prediction(cost=value) for value in NO_AMOUNTS], (0, len(NO_AMOUNTS))),
+        ("cost", [prediction(cost=value) for value in AMOUNTS], (4.0, 0)),
+        ("cost", NOW_AND_THEN, (5, 45)),
+    ],
+)
+def test_numbers_of_every_type_count_and_what_is_no_amount_is_unstated(name, predictions, expected):
+    limit = SpendLimit(name, 50)
 
-    assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (0, len(values), False)
-
-
-def test_numbers_of_every_type_count():
-    values = (Decimal("0.5"), Fraction(1, 2), numpy.float32(0.5), numpy.int64(2), numpy.float64(0.5))
-
-    assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (4.0, 0, False)
+    assert spent(limit, *predictions) == (*expected, False)
+    assert "unstated_in_a_row" not in limit.report()
 
 
 @pytest.mark.parametrize("unstated", [prediction(other=1), None])
@@ -70,13 +75,6 @@ def test_calls_in_a_row_that_fail_or_state_no_number_end_calls(unstated, earlier
         limit.check()
     assert spent(limit, prediction(cost=1))[2], "a call that was under way does not let others begin"
     assert limit.report()["unstated_in_a_row"] == MAX_UNSTATED
-
-
-def test_calls_that_state_no_number_are_allowed_between_those_that_do():
-    limit = SpendLimit("cost", 50)
-
-    assert spent(limit, *[*[None] * (MAX_UNSTATED - 1), prediction(cost=1)] * 5) == (5, 45, False)
-    assert "unstated_in_a_row" not in limit.report()
 
 
 def test_a_limit_of_0_is_reached_before_the_first_call():

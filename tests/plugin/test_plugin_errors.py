@@ -1,9 +1,8 @@
-"""What a predictor cannot do by raising, and cases after one that occupied their server."""
+"""What a predictor cannot do by raising."""
 
 from __future__ import annotations
 
 import pytest
-from servers import FaultServer
 from singers import GOLD, unpredicted
 
 RAISES = f"""
@@ -63,25 +62,3 @@ def test_a_predictor_may_end_the_run(suite, write, run_and_parse, settings):
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
     assert "_pytest.outcomes.Exit: enough" in run.text
     assert run.outcomes == {"good": "passed"}
-
-
-@pytest.mark.feature("sparql_endpoint")
-def test_cases_after_one_that_occupied_the_server_end_at_once_and_name_it(write, run, impatient, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.engines.bases.FIRST_PAUSE_SECONDS", 0.05)
-    is_occupied = False
-
-    def behave(exchange):
-        nonlocal is_occupied
-        is_occupied |= "endless" in exchange.request.query
-        exchange.closing.wait(60 if is_occupied else 0)
-        exchange.reply('{"head": {}, "boolean": true}')
-
-    golds = {name: f"ASK {{ ?a <urn:{name}> ?b }}" for name in ("first", "endless", "later", "last")}
-    cases = [f'- {{id: {name}, gold: "{gold}", predicted: "ASK {{}}"}}' for name, gold in golds.items()]
-    with FaultServer(behave) as server:
-        head = ["kind: sparql", f'source: {{endpoint: "{server.url}"}}', "timeout: 0.5", "cases:"]
-        write("a.queryeval.yaml", "\n".join([*head, *cases]))
-        result = run("-v")
-
-    result.assert_outcomes(passed=1, errors=3)
-    result.stdout.fnmatch_lines(["*the server has not answered since the query of case 'endless'*"])

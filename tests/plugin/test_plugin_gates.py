@@ -26,27 +26,6 @@ def verdicts(run):
     return [gate["ok"] for gate in run.report["gates"]]
 
 
-def test_gates_come_in_the_order_of_their_file_each_with_its_cases(suite, write, run_and_parse):
-    wheres = [
-        ("{difficulty: hard}", 1),
-        ("{tag: nightly}", 1),
-        ("{tag: nightly, difficulty: hard}", 0),
-        ("{kind: sql}", 3),
-        ("{file: b.queryeval.yaml}", 1),
-        ("{source: singers.sql}", 3),
-    ]
-    gates = [
-        f"  - {{metric: pass_rate, where: {where}, max: 0.{number}}}" for number, (where, _) in enumerate(wheres, 1)
-    ]
-    write("queryeval.yaml", "\n".join(["gates:", *gates]))
-    suite(case("bad", difficulty="hard"), case("good", tags=["nightly"]))
-    suite(case("other"), name="b.queryeval.yaml")
-
-    results = run_and_parse().report["gates"]
-
-    assert [(gate["max"], gate["n"]) for gate in results] == [(n / 10, cases) for n, (_, cases) in enumerate(wheres, 1)]
-
-
 def test_a_gate_judges_the_cases_below_its_folder(suite, write, run_and_parse):
     for folder in ("good", "bad/deep", "elsewhere"):
         write(f"{folder}/queryeval.yaml", ALL)

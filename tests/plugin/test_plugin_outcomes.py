@@ -126,11 +126,10 @@ def seen(run):
 def outcome(shared_project):
     write_every_sort(shared_project)
     options = ("-s", "-vv", "-rfExXs", "-p", "no:cacheprovider")
-    formats = [f"--queryeval-report=r.{suffix}" for suffix in ("md", "csv", "html")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
         patch.delenv("CI", raising=False)
-        return shared_project.run_and_parse(*options, *formats)
+        return shared_project.run_and_parse(*options)
 
 
 @pytest.mark.feature("causes", "ci", "excel", "page")
@@ -173,15 +172,6 @@ def test_the_report_and_junit_have_the_message_and_both_sides_of_every_case(outc
             lines.append(f"  junit {element.tag} {message[:200]}{properties or ''}")
         lines += [f"  {line[:300]}" for line in entry["message"].splitlines()]
     compare_golden(lines, "plugin/cases.txt")
-
-
-@pytest.mark.feature("causes", "ci", "excel", "page")
-def test_both_sides_of_a_case_in_error_stand_in_every_format(outcome, shared_project):
-    text = (shared_project.path / "r.csv").read_text()
-
-    assert (shared_project.path / "asked.txt").exists()
-    assert all(query in text for query in (GOLD, INVALID, WRONG))
-    assert all((shared_project.path / f"r.{suffix}").stat().st_size for suffix in ("md", "html"))
 
 
 @pytest.mark.feature("causes", "ci", "excel", "page")

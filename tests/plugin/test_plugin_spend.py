@@ -144,15 +144,10 @@ def test_a_gate_on_regressions_is_decided_where_they_are_too_many(numbers, run_a
     assert [(gate["ok"], gate["reason"]) for gate in run.report["gates"]] == [(False, ""), (None, "12 of 20 cases ran")]
 
 
-def test_failed_cases_fail_a_run_whose_limit_was_reached_and_one_that_leaves_out_nothing_changes_nothing(
-    numbers, run_and_parse
-):
-    numbers(wrong=2)
-    failed = run_and_parse("--queryeval-spend=cost=0.12", "--queryeval-concurrency=1")
+def test_a_limit_that_leaves_out_nothing_changes_nothing(numbers, run_and_parse):
     numbers()
     whole = run_and_parse("--queryeval-spend=cost=0.2")
 
-    assert failed.text.splitlines()[-1] == f"queryeval: FAILED: 2 cases failed; {REACHED}"
     assert whole.result.ret == 0
     assert whole.report["spend"]["reached"]
     assert whole.text.splitlines()[-1] == "queryeval: PASSED: 20 cases: 20 passed (no case failed, no gate is set)"
