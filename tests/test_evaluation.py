@@ -206,20 +206,16 @@ def test_of_several_golds_the_best_by_the_first_default_metric_counts_then_the_f
     assert (gold["index"], gold["query"], gold["row_count"]) == (index, golds[index], len(ANSWERS[golds[index]]))
 
 
-def test_the_first_default_metric_decides_also_against_the_first_metric_asked(engine, register):
+def test_the_first_default_metric_decides_or_else_the_first_that_is_asked_and_applies(engine, register):
     register("prefers_other", lambda gold, predicted: float(("Bern", 7) in gold.rows))
+    register("never", lambda gold, predicted: None)
 
     entry = run(queries("other", "gold", metrics=("prefers_other", "execution_accuracy")))
+    without = queries("other", "half", "gold", metrics=("never", "row_matching_f1"), thresholds={})
 
     assert entry["gold"]["index"] == 1
     assert entry["scores"] == {"prefers_other": 0.0, "execution_accuracy": 1.0}
-
-
-def test_without_the_default_metric_the_first_that_is_asked_and_applies_decides(engine, register):
-    register("never", lambda gold, predicted: None)
-    case = queries("other", "half", "gold", metrics=("never", "row_matching_f1"), thresholds={})
-
-    assert run(case)["gold"]["index"] == 2
+    assert run(without)["gold"]["index"] == 2
 
 
 def test_only_the_best_of_several_golds_is_scored_by_all_metrics_timed_and_told(engine, same_text, timing, register):

@@ -399,16 +399,6 @@ def test_a_graph_that_many_open_at_once_is_parsed_once(cache, file, hosts):
     assert len(list(cache.rglob("CURRENT"))) == 1
 
 
-@pytest.mark.parametrize("home", ["relative", "/dev/null/cache"])
-def test_without_a_cache_folder_temporary_files_serve(file, tmp_path, monkeypatch, home):
-    monkeypatch.setenv("XDG_CACHE_HOME", home)
-    monkeypatch.setenv("HOME", "/proc/nowhere")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    assert counted(file) == 2
-    assert list(tmp_path.glob("pytest-queryeval-*/*/CURRENT"))
-
-
 def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -416,20 +406,6 @@ def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
 
     with pytest.raises(SourceError, match=r"no folder to keep parsed graphs in: .* belongs to another user"):
         counted(file)
-
-
-def test_a_lock_that_is_a_link_is_not_followed(cache, file, tmp_path, monkeypatch):
-    counted(file)
-    (store,) = stores(cache)
-    precious = tmp_path / "precious"
-    precious.write_text("mine", encoding="utf-8")
-    lock = cache / f"{store.name}.lock"
-    lock.unlink()
-    lock.symlink_to(precious)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    assert counted(file) == 2
-    assert precious.read_text(encoding="utf-8") == "mine"
 
 
 def test_stores_that_nobody_used_for_long_are_dropped(cache, file):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from samples import answer, make_case, query
 
+from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.engines.settings import known_state  # white box: when recordings of a source are out of date
 from pytest_queryeval.evaluation import Session, evaluate_case
 
 TEST_SUITE = ("execution_accuracy", "test_suite_accuracy", "test_suite_accuracy_spider")
@@ -136,6 +136,12 @@ def test_without_variants_or_queries_there_is_nothing_to_score(folder, has_varia
 def test_a_threshold_on_a_case_without_variants_is_an_error_that_says_why(folder):
     with pytest.raises(QueryEvalError, match=r"does not apply to this case.* a source with `variants`"):
         scored(plain_source(folder), OLDER, "SELECT no", thresholds={"test_suite_accuracy": Threshold(minimum=1.0)})
+
+
+def known_state(source):
+    """The state of a source that the report of a case has."""
+    (case,) = evaluate([make_case(source=source)])["cases"]
+    return case["fingerprint"]["source"]
 
 
 def test_the_state_of_a_source_changes_with_its_variants(folder):

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -218,22 +219,33 @@ def test_the_difference_of_two_answers_of_which_one_is_right_is_that_of_one_coun
 # --- the draw
 
 
+IN_DOUBT = [
+    answered("t", depends_on_tie=True),
+    answered("r", challenge={"verdict": "refuted", "tried": 1, "counterexample": None, "unlike": None}),
+]
+FREE = {"fingerprint": {**FINGERPRINT, "thresholds": {}}}  # where nothing is required, the default thresholds decide
+FREE_CASES = [answered(f"f{n}", scores={"execution_accuracy": float(n < 6)}, **FREE) for n in range(12)]
+
+
 @pytest.mark.parametrize(
-    ("passed", "missed", "number", "counts"),
+    ("cases", "number", "counts"),
     [
-        (186, 21, 20, (15, 5)),
-        (60, 20, 40, (28, 12)),
-        (100, 100, 50, (25, 25)),
-        (100, 1, 20, (19, 1)),
-        (3, 4, 9, (3, 4)),
+        (run_of(186, 21), 20, {"passed": 15, "missed": 5}),
+        (run_of(60, 20), 40, {"passed": 28, "missed": 12}),
+        (run_of(100, 100), 50, {"passed": 25, "missed": 25}),
+        (run_of(100, 1), 20, {"passed": 19, "missed": 1}),
+        (run_of(3, 4), 9, {"passed": 3, "missed": 4}),
+        ([*run_of(20, 20), *IN_DOUBT], 20, {"passed": 9, "missed": 9, "passed in doubt": 2}),
+        ([*FREE_CASES, answered("n", scores={}, **FREE)], 20, {"passed": 6, "missed": 6}),
     ],
 )
-def test_small_strata_have_more_than_their_part_and_at_least_five(passed, missed, number, counts):
-    write(run_of(passed, missed))
+def test_small_strata_have_more_than_their_part_and_at_least_five(cases, number, counts):
+    write(cases)
 
-    strata = [case["stratum"] for case in draw("report.json", number=number)]
+    drawn = draw("report.json", number=number)
 
-    assert (strata.count("passed"), strata.count("missed")) == counts
+    assert Counter(case["stratum"] for case in drawn) == counts
+    assert {case["case"] for case in drawn if case["stratum"] == "passed in doubt"} <= {"t", "r"}
 
 
 def test_a_draw_has_known_probabilities_and_tells_nothing_of_gold_or_system(capsys):
@@ -322,18 +334,6 @@ def test_queries_that_the_report_does_not_have_whole_are_left_out(capsys):
     assert report["left_out"] == {"with a query that the report does not have whole": 3}
 
 
-def test_passes_in_doubt_are_a_stratum():
-    challenge = {"verdict": "refuted", "tried": 1, "counterexample": None, "unlike": None}
-    write([*run_of(20, 20), answered("t", depends_on_tie=True), answered("r", challenge=challenge)])
-
-    drawn = draw("report.json")
-
-    assert {case["case"]: case["probability"] for case in drawn if case["stratum"] == "passed in doubt"} == {
-        "t": 1.0,
-        "r": 1.0,
-    }
-
-
 def test_of_several_trials_the_first_is_judged_by_its_own_verdict():
     trials = [trial("SELECT 1", passed=True), trial("SELECT 2", passed=False)]
     write([answered(f"t{number}", passed=False, query="SELECT 2", trials=trials) for number in range(6)])
@@ -342,17 +342,6 @@ def test_of_several_trials_the_first_is_judged_by_its_own_verdict():
 
     assert {case["stratum"] for case in drawn} == {"passed"}
     assert [list(case["predictions"].values()) for case in drawn] == [[{"query": "SELECT 1"}]] * 6
-
-
-def test_where_nothing_is_required_the_default_thresholds_decide():
-    free = {**FINGERPRINT, "thresholds": {}}
-    cases = [
-        answered(f"f{number}", fingerprint=free, scores={"execution_accuracy": float(number < 6)})
-        for number in range(12)
-    ]
-    write([*cases, answered("n", fingerprint=free, scores={})])
-
-    assert sorted(case["stratum"] for case in draw("report.json")) == ["missed"] * 6 + ["passed"] * 6
 
 
 # --- judgements
@@ -515,20 +504,11 @@ def test_a_report_in_which_little_of_the_draw_is_the_same_is_warned_of_first():
     assert lines[1].startswith("About ")
 
 
-def test_a_draw_of_another_run_is_refused():
+def test_without_a_judgement_or_for_another_run_there_is_no_estimate(capsys):
     write(run_of(60, 20))
-    judge_all(draw("report.json"))
     write([answered(f"x{number}") for number in range(9)], "other.json")
-
-    assert refusal("audit", "other.json", "--judged", "audit.jsonl") == (
-        "nothing of the draw counts (20 cases without a verdict now): "
-        "give the report that it was made from, or draw again"
-    )
-
-
-def test_without_a_judgement_there_is_no_estimate(capsys):
-    write(run_of(60, 20))
-    draw("report.json")
+    write([answered("e", outcome="error")], "empty.json")
+    drawn = draw("report.json")
     capsys.readouterr()
 
     assert refusal("audit", "report.json", "--judged", "audit.jsonl").startswith("no drawn answer is judged yet: ")
@@ -537,6 +517,13 @@ def test_without_a_judgement_there_is_no_estimate(capsys):
     assert refusal("audit", "report.json", "--judged", "audit.jsonl").startswith(
         "no drawn answer is judged yet (not counted: 1 judgement on answers that were not drawn): "
     )
+    judge_all(drawn)
+    assert refusal("audit", "other.json", "--judged", "audit.jsonl") == (
+        "nothing of the draw counts (20 cases without a verdict now, 1 judgement on answers that were not drawn): "
+        "give the report that it was made from, or draw again"
+    )
+    nothing = refusal("audit", "empty.json", "--draw", "9", "-o", "a.jsonl")
+    assert nothing.startswith("there is nothing to judge")
 
 
 def test_a_judgement_may_be_written_by_hand_without_the_prediction():
@@ -657,6 +644,10 @@ def test_the_audited_difference_is_exact_when_all_is_judged():
     assert [line.split(":")[0] for line in lines[1:] if line.startswith(("small", "large"))] == ["small", "large"]
 
 
+def asked(query):
+    return [answered(f"c{number:02}", query=query) for number in range(40)]
+
+
 def table_of(rows, row_count, *, passed=True):
     part = {"query": None, "columns": ["n"], "row_count": row_count, "sample": rows, "seconds": 0.0, "error": None}
     return [answered(f"c{number:02}", passed=passed, predicted=part) for number in range(40)]
@@ -670,8 +661,9 @@ def table_of(rows, row_count, *, passed=True):
         (table_of([[1], [2]], 3), table_of([[1], [2]], 3), 1, False),
         (run_of(40, 0), run_of(40, 0), 1, True),
         (run_of(40, 0), run_of(0, 40), 1, False),
+        (asked("SELECT  1\n"), asked("SELECT 1"), 1, True),
     ],
-    ids=["whole tables", "row counts", "cut tables", "queries", "verdicts"],
+    ids=["whole tables", "row counts", "cut tables", "queries", "verdicts", "blanks"],
 )
 def test_answers_that_may_differ_do_not_count_as_equal(first, second, predictions, is_certain):
     write_two(first, second)
@@ -778,16 +770,3 @@ def test_what_cannot_be_done_is_refused_in_one_line(arguments, message):
 
     assert message in error
     assert "\n" not in error
-
-
-def test_a_run_without_answers_cannot_be_audited():
-    write([answered("e", outcome="error")])
-
-    assert refusal("audit", "report.json", "--draw", "9", "-o", "a.jsonl").startswith("there is nothing to judge")
-
-
-def test_digests_ignore_blanks():
-    write([answered(f"c{number}", query="SELECT  1\n") for number in range(5)])
-    write([answered(f"c{number}", query="SELECT 1") for number in range(5)], "b.json")
-
-    assert [len(case["predictions"]) for case in draw("report.json", "b.json", number=5)] == [1] * 5

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from pytest_queryeval.features.embeddings.cache import Cache  # white box: to make vectors takes a model, and seconds
+from pytest_queryeval.features.embeddings import Cache
 
 pytestmark = pytest.mark.process
 

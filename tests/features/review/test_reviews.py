@@ -18,6 +18,7 @@ from pytest_queryeval.suites import load_suites
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
 HEAD = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews.jsonl\n"
 CASE = 'cases: [{id: a, question: Which?, gold: "SELECT 2", predicted: SELECT 1}]\n'
+TWO = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
 MINUTES = iter(range(10**6))
 
 
@@ -163,8 +164,7 @@ def test_wrong_without_an_answer_takes_the_case_out_of_the_run():
 
 
 def test_ambiguous_cases_can_be_left_out_of_gates():
-    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
-    loaded(line("ambiguous"), text=cases)
+    loaded(line("ambiguous"), text=TWO)
     write("gates: [{metric: pass_rate, min: 1, where: {not: {review: ambiguous}}}]\n", "queryeval.yaml")
 
     main(["evaluate", ".", "--report", "report.json"])
@@ -350,12 +350,6 @@ def test_a_glob_names_neither_suites_nor_settings():
     assert golds(case) == ["SELECT 2", "SELECT 1"]
 
 
-def test_no_review_file_yet_is_no_error():
-    (case,) = load_cases(suite())
-
-    assert case.review is None
-
-
 GOOD = line("right")
 
 
@@ -409,26 +403,22 @@ def test_a_damaged_line_is_one_error_with_its_place(content, problem):
     assert len(message) < 700
 
 
-def test_of_several_damaged_lines_the_first_is_told():
-    write("{\n{\n" * 10**4, "reviews.jsonl")
+@pytest.mark.parametrize(
+    ("content", "size", "problem"),
+    [
+        (b'{"suite": "\xff"}\n', 0, ":1:12: byte 0xff is not UTF-8: save the file as UTF-8"),
+        (b"", 5 * 2**20, ":1: the line is longer than 4 MiB"),
+        (b"", 257 * 2**20, ": is larger than 256 MiB: split it"),
+        (b"{\n{\n" * 10**4, 0, ":1:2: not JSON: it ends too early: add `}`: a line holds one JSON object"),
+    ],
+)
+def test_bytes_that_are_no_text_and_lines_without_an_end_are_one_error_with_its_place(content, size, problem):
+    assert load_cases(suite())[0].review is None  # as long as there is no file
+    with Path("reviews.jsonl").open("wb") as file:
+        file.write(content)
+        file.truncate(max(size, len(content)))
 
-    (message,) = problems(HEAD + CASE)
-
-    assert message.startswith("reviews.jsonl:1:")
-
-
-def test_bytes_that_are_no_text_and_lines_without_an_end_are_errors_with_their_place():
-    path = Path("reviews.jsonl")
-    path.write_bytes(b'{"suite": "\xff"}\n')
-    assert problems(HEAD + CASE) == ["reviews.jsonl:1:12: byte 0xff is not UTF-8: save the file as UTF-8"]
-
-    with path.open("wb") as file:
-        file.truncate(5 * 2**20)
-    assert problems(HEAD + CASE) == ["reviews.jsonl:1: the line is longer than 4 MiB"]
-
-    with path.open("wb") as file:
-        file.truncate(257 * 2**20)
-    assert problems(HEAD + CASE) == ["reviews.jsonl: is larger than 256 MiB: split it"]
+    assert problems(HEAD + CASE) == [f"reviews.jsonl{problem}"]
 
 
 @pytest.mark.parametrize(
@@ -513,8 +503,7 @@ STALE = "question or gold has changed since anna decided 'right' (reviews.jsonl:
 
 
 def test_check_finds_conflicts_and_stale_decisions_unless_they_are_ignored(capsys):
-    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
-    loaded(line("right"), line("wrong", reviewer="ben"), line("right", case="b", gold=digest_of()), text=cases)
+    loaded(line("right"), line("wrong", reviewer="ben"), line("right", case="b", gold=digest_of()), text=TWO)
 
     main(["check", "."])
     lines = capsys.readouterr().out.splitlines()
@@ -529,8 +518,7 @@ def test_check_finds_conflicts_and_stale_decisions_unless_they_are_ignored(capsy
 
 
 def test_a_run_warns_of_the_first_finding_of_each_rule(capsys):
-    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
-    loaded(*(line("right", case=case, gold=digest_of(golds=["x"])) for case in "ab"), text=cases)
+    loaded(*(line("right", case=case, gold=digest_of(golds=["x"])) for case in "ab"), text=TWO)
 
     main(["evaluate", "."])
 
@@ -542,8 +530,7 @@ def test_a_run_warns_of_the_first_finding_of_each_rule(capsys):
 
 
 def test_every_surface_says_how_many_cases_are_reviewed(capsys):
-    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
-    loaded(line("wrong", query("SELECT 1"), note="<b>\x1b[1m"), text=cases)
+    loaded(line("wrong", query("SELECT 1"), note="<b>\x1b[1m"), text=TWO)
 
     files = ("r.json", "r.md", "r.html", "r.csv", "r.xlsx")
     main(["evaluate", ".", *(part for name in files for part in ("--report", name))])
