@@ -99,3 +99,11 @@ def test_a_page_at_the_top_links_to_files_that_exist(page):
 
     assert links
     assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_pages_that_files_for_github_name_exist():
+    texts = [path.read_text(encoding="utf-8") for path in GITHUB.rglob("*.*") if path.is_file()]
+    named = set(re.findall(r"\b(?:docs/)?[\w/-]+\.md\b", " ".join(texts)))
+
+    assert {"SECURITY.md", "docs/how-to/results.md"} <= named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
