@@ -37,7 +37,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import AFTER_PROSE, ENDS_WITH_PROSE, STARTS_WITH_PROSE
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import DECIDING_METRIC, METRICS
 from pytest_queryeval.text.formatting import log_line, terminal_safe, truncate_middle
 
 MESSAGE_CHARACTERS = 200
@@ -84,6 +84,8 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         return _withdrawn(result)
     if case.without_review is not case:
         result = replace(result, unreviewed=_unreviewed(case, trials, session))
+    if session.cause_mode == "off" or result.shown.scores.get(DECIDING_METRIC):
+        return result
     try:
         explained: CaseResult = feature("causes.search").add_cause(result, session)
     except MissingFeatureError:

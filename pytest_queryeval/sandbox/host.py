@@ -55,8 +55,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def child_command(program: Path, packages: Sequence[str], *arguments: str) -> list[str]:
     """Return the command that runs a program of ours, which imports the standard library, `packages` and our own.
 
-    -I keeps the user's folder and environment out of the imports, -B leaves no files. Raises `SourceError` if a
-    package is not installed.
+    -I keeps the user's folder and environment out of the imports, -S the site packages where none is needed, -B the
+    caches of modules that this process does not write either. Raises `SourceError` if a package is not installed.
     """
     folders: dict[str, None] = {}
     for package in packages:  # -I may leave out the folder that one is imported from
@@ -65,7 +65,8 @@ def child_command(program: Path, packages: Sequence[str], *arguments: str) -> li
             raise SourceError(f"needs the package '{package}', which is not installed")
         folders[str(Path(spec.origin).parents[1 if spec.submodule_search_locations else 0])] = None
     folders[str(_OUR_FOLDER)] = None
-    return [sys.executable, "-I", "-B", str(_START), str(program), str(len(folders)), *folders, *arguments]
+    options = ["-I", *["-S"] * (not packages), *["-B"] * sys.dont_write_bytecode]
+    return [sys.executable, *options, str(_START), str(program), str(len(folders)), *folders, *arguments]
 
 
 def run_program(name: str, program: Path, packages: Sequence[str], *arguments: str, folder: Path | None = None) -> None:

@@ -7,7 +7,6 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
@@ -435,13 +434,14 @@ def database_uri(path: str) -> str:
     header = read_header(path, HEADER_BYTES)
     if not header.startswith(MAGIC):
         raise Fault(wrong_file_problem("SQLite", header))
+    name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     if header[18:20] != WAL_VERSIONS:
-        return f"{Path(path).as_uri()}?mode=ro"
+        return f"file://{name}?mode=ro"
     if not wal or wal[1] == 0:
-        return f"{Path(path).as_uri()}?mode=ro&immutable=1"
+        return f"file://{name}?mode=ro&immutable=1"
     if not signature(f"{path}-shm"):
         raise Fault("it has a -wal file without a -shm file: run PRAGMA wal_checkpoint(TRUNCATE)")
-    return f"{Path(path).as_uri()}?mode=ro&readonly_shm=1"
+    return f"file://{name}?mode=ro&readonly_shm=1"
 
 
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:

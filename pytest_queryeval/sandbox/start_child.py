@@ -1,4 +1,4 @@
-"""Starts a program of ours in a child process: `python -I -B start_child.py PROGRAM COUNT FOLDER... ARGUMENT...`.
+"""Starts a program of ours in a child process: `python -I start_child.py PROGRAM COUNT FOLDER... ARGUMENT...`.
 
 PROGRAM is a Python file with a function `main`; it may import from the COUNT folders next to the standard library, and
 finds the arguments in `sys.argv`. What `main` returns is the exit status.

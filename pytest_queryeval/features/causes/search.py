@@ -64,7 +64,7 @@ def _without_cause(result: CaseResult, reason: str) -> CaseResult:
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
-    """Return why the shown trial is wrong; None if it is right, and if nothing is known.
+    """Return why the shown trial, which is wrong, is so; None if nothing is known.
 
     The cause of a failure, and of an answer that is not a table, follows from it; a query that its engine refused is
     repaired where one change makes it run. That of a wrong answer is the first combination of edits after which the
@@ -74,7 +74,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     """
     case, trial = result.case, result.shown
     source = case.settings.source
-    if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC) or (source is not None and source.writes):
+    if source is not None and source.writes:
         return None
     is_wrong_query = case.settings.kind in EDITS and trial.scores.get(DECIDING_METRIC, 0.0) == 0.0
     has_search = is_wrong_query and source is not None and (session.cause_mode == "full" or is_local(source))
