@@ -1,5 +1,6 @@
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
+from types import SimpleNamespace
 
 import pytest
 
@@ -150,7 +151,8 @@ def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(instal
 
 def test_a_package_that_adds_to_a_group_of_earlier_versions_is_an_error(monkeypatch):
     point = EntryPoint("theirs", "their.module:thing", "pytest_queryeval.challengers")
-    monkeypatch.setattr("pytest_queryeval.core.registry.entry_points", lambda: EntryPoints([point]))
+    package = SimpleNamespace(read_text=lambda _: f"[{point.group}]", entry_points=EntryPoints([point]))
+    monkeypatch.setattr("pytest_queryeval.core.registry.distributions", lambda: [package])
     monkeypatch.setattr(ENTRY_POINTS, installed_entry_points.__wrapped__)  # not the cached ones
 
     with pytest.raises(

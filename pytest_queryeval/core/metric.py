@@ -16,13 +16,13 @@ from pytest_queryeval.core.case_report import CaseReport, ChallengeReport
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import (
     PASS_RATE,
+    SCORE_TOLERANCE,
     TRIALS_SCORES,
     Case,
     Criterion,
     Execution,
     Failure,
     Outcome,
-    Threshold,
 )
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import ANYTHING, Shape, enum_shape
@@ -179,7 +179,7 @@ class Metric:
         """Return why the metric cannot have a score; empty if it can, or if nothing limits its scores."""
         if self.max_score is None or math.isinf(self.max_score):
             return ""
-        is_possible = Threshold(minimum=0.0, maximum=self.max_score).admits(score)
+        is_possible = -SCORE_TOLERANCE <= score <= self.max_score + SCORE_TOLERANCE
         return "" if is_possible else f"{score:g} is outside its range, 0 to {self.max_score:g}"
 
     def applies_to(self, kind: str, answer_type: type) -> bool:

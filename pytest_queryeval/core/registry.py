@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoints, distributions
+from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self, TypeVar, cast
@@ -26,11 +28,12 @@ _WITHDRAWN = (
 
 @cache
 def installed_entry_points() -> EntryPoints:
-    """Return the entry points of all installed packages, read once: they are in a file of each package.
+    """Return the entry points of all installed packages that add to this one, read once.
 
     Raise `QueryEvalError` for a package that adds to a group of an earlier version.
     """
-    points = cast("EntryPoints", entry_points())  # before Python 3.12 they are groups, too
+    adding = (package for package in distributions() if _PACKAGE in (package.read_text("entry_points.txt") or ""))
+    points = EntryPoints(chain.from_iterable(package.entry_points for package in adding))
     for name in _WITHDRAWN.split():
         group = f"{_PACKAGE}{name}"
         if added := [point for point in points.select(group=group) if not point.module.startswith(_PACKAGE)]:
@@ -149,13 +152,11 @@ class Registry(Mapping[str, T]):
 
     def available(self) -> dict[str, T]:
         """Return all members but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
-        members = {}
-        for name in self.names():
-            try:
-                members[name] = self[name]
-            except MissingFeatureError:
-                continue
-        return members
+        self._read_entry_points()
+        for name in [name for name, member in self._members.items() if isinstance(member, str)]:
+            with suppress(MissingFeatureError):
+                self[name]
+        return {name: member for name, member in self._members.items() if not isinstance(member, str)}
 
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:

@@ -52,12 +52,8 @@ def case_fingerprint(
         },
         "source": source_states.source,
     }
-    if definitions := {
-        name: METRICS[name].definition
-        for name in reviewed_case.settings.score_names
-        if name in METRICS and METRICS[name].definition > 1
-    }:
-        fingerprint["definitions"] = definitions
+    if definitions := _definitions(reviewed_case.settings.score_names):
+        fingerprint["definitions"] = {**definitions}
     if case.expectations:
         fingerprint["expect"] = _digest([[item.name, item.text] for item in case.expectations])
     if case.settings.gold_source is not None:
@@ -66,6 +62,13 @@ def case_fingerprint(
         golds = [_gold_content(gold) for gold in reviewed_case.golds]
         fingerprint["review"] = _digest([review.decision, golds, _compare(reviewed_case.settings)])
     return fingerprint
+
+
+@lru_cache(maxsize=_CACHED_SETTINGS)
+def _definitions(names: tuple[str, ...]) -> Mapping[str, int]:
+    """Return the number of the definition of each metric that has had others."""
+    metrics = {name: METRICS[name] for name in names if name in METRICS}
+    return {name: metric.definition for name, metric in metrics.items() if metric.definition > 1}
 
 
 @lru_cache(maxsize=_CACHED_SETTINGS)

@@ -154,7 +154,9 @@ class CaseReader:
         stated = {**self.shared.get(EXPECT, {}), **values.get(EXPECT, {})}
         expects = uses_expect and (is_unread or expects_anything(stated))
         has_gold = not expects or bool(entries(node).keys() & GOLD_FORMS.keys())
-        has_scope = "scope" in {**self.shared, **values} and (name is None or KEYS["scope"].used_by(KINDS[name]))
+        has_scope = ("scope" in values or "scope" in self.shared) and (
+            name is None or KEYS["scope"].used_by(KINDS[name])
+        )
         answerable = values.get("answerable", True)
         return criteria_of(answerable=answerable, has_gold=has_gold, expects=expects, has_scope=has_scope)
 
