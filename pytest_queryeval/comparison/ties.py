@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -24,8 +24,7 @@ _BY_VALUE = Policy()
 _NODE = BlankNode("")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TieQuery:
+class TieQuery(NamedTuple):
     """A query that returns gold's rows in order, up to the last that ties with the last one that gold returned.
 
     `key_columns` columns at the end are not gold's and are equal in rows that tie; with `is_ranked` there is one, the
@@ -56,8 +55,7 @@ class MadeQueries(Sequence[TieQuery]):
         return sum(1 for _ in self._make())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderPlan:
+class OrderPlan(NamedTuple):
     """The order of a query's rows, and the queries that show which tie: the first that runs counts.
 
     `limited` queries return the rows of some places only, from `offset` on. `keys` are the output columns that hold all
@@ -87,8 +85,7 @@ class Collection(NamedTuple):
     may_repeat: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuidedQuery:
+class GuidedQuery(NamedTuple):
     """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
 
     `alignment` is the predicted column for each of gold's columns that was taken to have one. The cells of
@@ -166,7 +163,7 @@ def ties_of(
 def without_choice(table: Table) -> Table:
     """Return the table with ties that allow only the rows of the table."""
     rows = iter(table.rows)
-    ties = tuple(replace(tie, rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
+    ties = tuple(tie._replace(rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
     return replace(table, ties=ties)
 
 

@@ -6,9 +6,8 @@ import difflib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
@@ -109,8 +108,7 @@ class MissingFeatureError(QueryEvalError):
     """A name is that of a feature of this package, which is not installed."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Location:
+class Location(NamedTuple):
     """A place in a suite file; `line` and `column` count from 1, 0 means unknown.
 
     `cell` names a place in a table; `line` is the row there.
@@ -273,8 +271,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """What a rule found at a place of a suite; `case` is the id of the case, if it is about one.
 
     `silenced` is the reason for which the suite ignores it, empty if it does not.

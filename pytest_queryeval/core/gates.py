@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -23,8 +22,7 @@ Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(NamedTuple):
     """A gate as the settings of a folder state it."""
 
     required: PendingGate

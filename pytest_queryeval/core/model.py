@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
@@ -198,8 +198,7 @@ class Abstention:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(NamedTuple):
     """Why a query has no answer: the query's own fault, never the source's."""
 
     kind: FailureKind
@@ -209,15 +208,13 @@ class Failure:
 PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | Failure | str | dict[str, Any] | list[Any] | int | float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldTranslation:
+class GoldTranslation(NamedTuple):
     """A prediction that is stated as gold, translated into the language of the source; `location` is where it is."""
 
     location: Location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
 
     role: str
@@ -307,8 +304,7 @@ class Settings:
         return decided.get(str(self.trials_rule), ()) if self.stops_trials else TRIALS_SCORES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(NamedTuple):
     """What reviewers decided on the golds of a case, as it applies."""
 
     decision: ReviewDecision
@@ -577,8 +573,7 @@ class Trial:
     """Which share of each part of gold is right, where answers of the kind have named parts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
+class Counterexample(NamedTuple):
     """A database on which the answers of two queries differ."""
 
     script: str

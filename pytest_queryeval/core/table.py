@@ -153,8 +153,7 @@ def freeze_cell(value: Any, levels: int = MAX_LEVELS) -> Any:
     return tuple(sorted(frozen, key=str) if isinstance(value, AbstractSet) else frozen)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tie:
+class Tie(NamedTuple):
     """A stretch of an ordered answer in which any `size` of `rows` may stand, in any order.
 
     `rows` holds more than `size` rows only where a LIMIT or OFFSET cut through the stretch.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
@@ -160,8 +160,7 @@ class Comparer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantFormat:
+class VariantFormat(NamedTuple):
     """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
 
     suffix: Callable[[Settings], str] = lambda _: ".sql"
@@ -178,8 +177,7 @@ class VariantFormat:
     """Return the settings of a variant by those of its source and the name of its file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFingerprint:
+class SourceFingerprint(NamedTuple):
     """What the answers of a source depend on."""
 
     files: Callable[[Source], Sequence[str]] = lambda _: ()
@@ -200,8 +198,7 @@ def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
     return lambda settings: {name: settings[name] for name in names if name in settings}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineType:
+class EngineType(NamedTuple):
     """An engine as suites name it."""
 
     opener: Opener

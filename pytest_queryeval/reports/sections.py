@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import groups_shown, in_order_of_words
@@ -159,8 +158,7 @@ def points(change: float) -> str:
     return f"{100 * change:+.1f}".replace("-", "\N{MINUS SIGN}") if abs(change) >= 0.0005 else "0.0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRow:
+class GateRow(NamedTuple):
     """A gate in few words."""
 
     word: str
@@ -186,8 +184,7 @@ def gate_rows(report: Report) -> list[GateRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weakness:
+class Weakness(NamedTuple):
     """Wrong answers that have a cause, or a value of a group, in common."""
 
     group: Literal["cause", "difficulty", "kind"]

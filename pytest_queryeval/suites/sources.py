@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import CaseError, SettingError, SourceError, did_you_mean
@@ -21,7 +21,6 @@ from pytest_queryeval.documents.values import each_entry, entries, known_entries
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.graph_store import COMPRESSED, RDF_FORMATS
 from pytest_queryeval.engines.settings import VERSION, absolute
-from pytest_queryeval.sandbox.http_settings import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,
@@ -49,8 +48,7 @@ DATABASE = "db_id"
 _JSON = StrictJson(read_object=None, allow_nan=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(NamedTuple):
     """A `source` that is a text: a name in `sources`, perhaps of another level, or a path or URL."""
 
     text: str
@@ -154,6 +152,8 @@ def _source_hint(source_text: str, sources: Mapping[str, Source]) -> str:
         return f": write {{sqlite: {{script: {source_text}}}}}"
     if path.suffix in TABLE_SUFFIXES:
         return f": write {{duckdb: {{tables: {{{path.stem}: {source_text}}}}}}}"
+    from pytest_queryeval.sandbox.http_settings import suggested_url
+
     if url := suggested_url(source_text):
         return url
     return did_you_mean(source_text, sources) if sources else f": choose from {', '.join(ENGINE_OF_SUFFIX)}, https://…"
@@ -206,8 +206,7 @@ def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
     return mask_credentials(first) if isinstance(first, str) else engine
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFile:
+class SchemaFile(NamedTuple):
     """A file in the form of Spider's tables.json."""
 
     file: File

@@ -10,12 +10,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -45,8 +44,7 @@ REQUIRES = "requires"
 _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\w.-]+)""")
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFile:
+class EnvFile(NamedTuple):
     """The name of a file with variables."""
 
     path: str

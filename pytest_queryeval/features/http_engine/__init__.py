@@ -193,7 +193,7 @@ class HTTPEngine:
             return failure
         if self._unparsed == "allow":
             return None
-        return replace(failure, message=f"{failure.message} (`unparsed: allow` on the source sends it all the same)")
+        return failure._replace(message=f"{failure.message} (`unparsed: allow` on the source sends it all the same)")
 
 
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:

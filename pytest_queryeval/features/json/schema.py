@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -102,7 +101,7 @@ def check_untrusted(
     except SourceError as error:
         raise SourceError(f"{_check_text(schema)}: {error}") from error
     if execution.error:
-        return replace(execution.error, message=f"{_check_text(schema)}: {execution.error.message}")
+        return execution.error._replace(message=f"{_check_text(schema)}: {execution.error.message}")
     assert isinstance(execution.answer, Table)
     return _violation_texts(execution.answer.rows)
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -324,7 +323,7 @@ class _SpiderParser(Cursor):
         self.skip_semicolons()
         if self.word in SET_OPERATIONS:
             operation = self.take()
-            view = replace(view, operation=operation, arm=self.query())
+            view = view._replace(operation=operation, arm=self.query())
         self.depth -= 1
         return view
 

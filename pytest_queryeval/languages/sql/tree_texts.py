@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -210,8 +210,7 @@ def short(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class OuterJoin:
+class OuterJoin(NamedTuple):
     """A join that keeps rows without a match, or one side only: what it joins, and on which conditions.
 
     `preserved` are the relations before it where they may be without a match too: then their order matters.
@@ -314,8 +313,7 @@ class FromReader:
                 self._from.conditions.append(inner)
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedTexts:
+class JoinedTexts(NamedTuple):
     """FROM and WHERE as texts, each list sorted: relations, what joins make equal and outer joins, other conditions."""
 
     tables: tuple[str, ...]

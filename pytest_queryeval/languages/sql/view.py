@@ -72,8 +72,7 @@ class Ordering(NamedTuple):
     expressions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(NamedTuple):
     """One SELECT with its clauses, and the rest of its set operation.
 
     `tables` are what FROM joins: names, or views of queries. `on` holds the conditions of all its joins. `operation` is

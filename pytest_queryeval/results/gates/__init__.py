@@ -10,10 +10,10 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
@@ -148,8 +148,7 @@ def ran_text(ran: int, number: int | None) -> str:
     return f"{ran:,} of {pluralize(number, 'case')} ran"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseWithoutResult:
+class CaseWithoutResult(NamedTuple):
     """A case without a result."""
 
     path: str
@@ -157,8 +156,7 @@ class CaseWithoutResult:
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyDecision:
+class EarlyDecision(NamedTuple):
     """Whether a gate is met, as decided before all of its cases ran."""
 
     is_met: bool

@@ -92,8 +92,7 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
         (folder / GOLDS).unlink()
         text = text.replace(f"predictor: {GOLDS}", f"predictor: {command.PREDICTOR}:predict")
     write_atomically(settings, f"{text}{'' if 'gates:' in text else _GATES}".encode())
-    return replace(
-        result,
+    return result._replace(
         lines=[
             f"queryeval import {shlex.join(words)}",
             *result.lines,
