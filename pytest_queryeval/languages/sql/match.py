@@ -372,21 +372,13 @@ def _level(counts: Counter[str | tuple[str, str]], executions: Sequence[float]) 
         f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
         return {"accuracy": accuracy, "recall": recall, "f1": f1 if counts["pairs"] else 0.0}
 
-    return {
+    level: dict[str, object] = {
         "count": counts["pairs"],
         "execution_accuracy": sum(executions) / len(executions) if executions else None,
         "exact_match": counts["exact"] / counts["pairs"] if counts["pairs"] else 0.0,
-        "select": scores("select"),
-        "select_no_agg": scores("select_no_agg"),
-        "where": scores("where"),
-        "where_no_op": scores("where_no_op"),
-        "group_no_having": scores("group_no_having"),
-        "group": scores("group"),
-        "order": scores("order"),
-        "and_or": scores("and_or"),
-        "iuen": scores("iuen"),
-        "keywords": scores("keywords"),
+        **{name: scores(name) for name in COMPONENTS},
     }
+    return cast(SpiderLevel, level)
 
 
 def _line(name: str, cells: Sequence[str | int | float]) -> str:

@@ -26,7 +26,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.languages.sql.view import Condition, Conditions, Expression, Item, Ordering, View
@@ -115,42 +115,6 @@ def _split_contraction(match: re.Match[str]) -> str:
     return " ".join(["", *filter(None, match.groups()), ""])
 
 
-class Cursor:
-    """A place in the tokens of a query, the last of which is `END`."""
-
-    def __init__(self, tokens: list[str]) -> None:
-        self.tokens = tokens
-        self.place = 0
-
-    @property
-    def word(self) -> str:
-        """The next token."""
-        return self.tokens[self.place]
-
-    def take(self) -> str:
-        """Return the token and go to the next one; stay at the end of the text."""
-        token = self.tokens[self.place]
-        self.place += token != END
-        return token
-
-    def accept(self, token: str) -> bool:
-        """Return whether this is the next token, and take it if so."""
-        if self.tokens[self.place] != token:
-            return False
-        self.place += 1
-        return True
-
-    def expect(self, token: str) -> None:
-        """Take this token, or raise `UnreadableQueryError`."""
-        if not self.accept(token):
-            raise UnreadableQueryError(f"{word_text(self.word)} instead of '{token}'")
-
-    def skip_semicolons(self) -> None:
-        """Take all semicolons at this place."""
-        while self.accept(";"):
-            pass
-
-
 def word_text(word: str) -> str:
     """Return a word of a query for a message: without control characters, and truncated."""
     if word == END:
@@ -158,115 +122,75 @@ def word_text(word: str) -> str:
     return repr(word if len(word) <= MAX_SHOWN else word[: MAX_SHOWN - 1] + "…")
 
 
-class Names(Protocol):
-    """The lookup of names for the reader; each method raises `UnreadableQueryError` for an unknown name."""
+class Names:
+    """The lookup of names in the tables of a database, or of any name that is not a word of SQL.
 
-    def __hash__(self) -> int:
-        """Hash by identity, for caches."""
-
-    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
-        """Return the representative of each column of these tables that foreign keys make equal to others."""
-
-    def aliases(self, tokens: Sequence[str]) -> Aliases:
-        """Return each alias of the query with what precedes its AS, over the whole text: a later one wins."""
-
-    def table(self, name: str, aliases: Aliases) -> str:
-        """Return the table that a name in FROM refers to."""
-
-    def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
-        """Return the column that a name refers to, in a query from these tables."""
-
-
-class _SchemaNames:
-    """Names of a known database: an unqualified name is a column of the first table in FROM that has it."""
+    An unqualified name is a column of the first table in FROM that has it. Methods raise `UnreadableQueryError` for an
+    unknown name. Without tables, what only these can distinguish from a name is rejected: aliases without AS,
+    functions, items without a comma.
+    """
 
     def __init__(self, schema: Schema) -> None:
-        self.tables = {table: frozenset(columns) for table, columns in schema.tables.items()}
+        self._tables = {table: frozenset(columns) for table, columns in schema.tables.items()}
         self._equal: dict[Hashable, dict[Column, Column]] = {}
         for column, representative in _representatives(schema).items():
             self._equal.setdefault(column[0], {})[column] = representative
 
     def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
+        """Return the representative of each column of these tables that foreign keys make equal to others."""
         return {
             column: representative for table in tables for column, representative in self._equal.get(table, {}).items()
         }
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
-        aliases = _scanned_aliases(tokens)
+        """Return each alias with what precedes its AS, regardless of scopes: a later one wins."""
+        for word, following in pairwise(tokens) if not self._tables else ():
+            if _is_name(word) and (following == "(" or _is_name(following)):
+                raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
+        aliases = {}
+        for at, word in enumerate(tokens):
+            if word == "as":
+                if tokens[at + 1] == END:
+                    raise UnreadableQueryError("nothing after AS")
+                aliases[tokens[at + 1]] = tokens[at - 1]
         for alias in aliases:
-            if alias in self.tables:
+            if alias in self._tables:
                 raise UnreadableQueryError(f"the alias {word_text(alias)} is a table's name")
         return aliases
 
     def table(self, name: str, aliases: Aliases) -> str:
+        """Return the table that a name in FROM refers to."""
         table = aliases.get(name, name)
-        if table not in self.tables:
+        if not self._tables:
+            _require_name(table)
+        elif table not in self._tables:
             raise UnreadableQueryError(f"no table {word_text(name)}")
         return table
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
+        """Return the column that a name refers to, in a query from these tables."""
         if name == "*":
             return STAR
-        owner, dot, column = name.partition(".")
-        if dot:
-            owner = aliases.get(owner, owner)
-            if column in self.tables.get(owner, ()):
-                return owner, column
-        else:
-            for table in tables:
-                if name in self.tables[table]:
-                    return table, name
+        *owners, column = name.split(".", 1)
+        owners = [aliases.get(owner, owner) for owner in owners]
+        if not self._tables:
+            _require_name(name)
+            return "".join(owners), column
+        for table in owners or tables:
+            if column in self._tables.get(table, ()):
+                return table, column
         raise UnreadableQueryError(f"no column {word_text(name)}")
-
-
-class _AnyNames:
-    """Names of an unknown database: any word that is not a word of SQL.
-
-    What only a schema can distinguish from a name is rejected: aliases without AS, functions, items without a comma.
-    """
-
-    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
-        return {}
-
-    def aliases(self, tokens: Sequence[str]) -> Aliases:
-        for word, following in pairwise(tokens):
-            if _is_name(word) and (following == "(" or _is_name(following)):
-                raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
-        return _scanned_aliases(tokens)
-
-    def table(self, name: str, aliases: Aliases) -> str:
-        return self._require_name(aliases.get(name, name))
-
-    def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
-        if name == "*":
-            return STAR
-        owner, _, column = self._require_name(name).rpartition(".")
-        return aliases.get(owner, owner), column
-
-    def _require_name(self, name: str) -> str:
-        if not _is_name(name):
-            raise UnreadableQueryError(f"{word_text(name)} is not a name")
-        return name
-
-
-ANY_NAMES = _AnyNames()
 
 
 @lru_cache(maxsize=256)
 def names_of(schema: Schema | None) -> Names:
     """Return the lookup of a schema, built once; without tables any name is known."""
-    return _SchemaNames(schema) if schema is not None and schema.tables else ANY_NAMES
+    return Names(schema or Schema())
 
 
-def _scanned_aliases(tokens: Sequence[str]) -> dict[str, str]:
-    """Map each alias to its name, regardless of scopes: an alias of a nested query also counts outside of it."""
-    aliases = {}
-    for at, word in enumerate(tokens):
-        if word == "as":
-            if tokens[at + 1] == END:
-                raise UnreadableQueryError("nothing after AS")
-            aliases[tokens[at + 1]] = tokens[at - 1]
-    return aliases
+def _require_name(name: str) -> None:
+    if not _is_name(name):
+        raise UnreadableQueryError(f"{word_text(name)} is not a name")
 
 
 def _is_name(token: str) -> bool:
@@ -302,14 +226,46 @@ def published_view(query: str, schema: Schema | None = None) -> View:
     return _SpiderParser(tokens_of(query), names_of(schema)).query()
 
 
-class _SpiderParser(Cursor):
-    """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it."""
+class _SpiderParser:
+    """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it.
+
+    `place` is that of the next token.
+    """
 
     def __init__(self, tokens: list[str], names: Names) -> None:
-        super().__init__(tokens)
+        self.tokens = tokens
+        self.place = 0
         self.names = names
         self.aliases = names.aliases(tokens)
         self.depth = 0
+
+    @property
+    def word(self) -> str:
+        """The next token."""
+        return self.tokens[self.place]
+
+    def take(self) -> str:
+        """Return the token and go to the next one; stay at the end of the text."""
+        token = self.tokens[self.place]
+        self.place += token != END
+        return token
+
+    def accept(self, token: str) -> bool:
+        """Return whether this is the next token, and take it if so."""
+        if self.tokens[self.place] != token:
+            return False
+        self.place += 1
+        return True
+
+    def expect(self, token: str) -> None:
+        """Take this token, or raise `UnreadableQueryError`."""
+        if not self.accept(token):
+            raise UnreadableQueryError(f"{word_text(self.word)} instead of '{token}'")
+
+    def skip_semicolons(self) -> None:
+        """Take all semicolons at this place."""
+        while self.accept(";"):
+            pass
 
     def query(self) -> View:
         self.depth += 1
