@@ -19,9 +19,9 @@ from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.files import ScratchFolder
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.engines import Engine, Settings, ddl_text, described_schema, prefix_source_errors
+from pytest_queryeval.engines import Engine, Settings, ddl_text, described_schema, prefix_source_errors, with_cells
 from pytest_queryeval.engines.settings import absolute
-from pytest_queryeval.sandbox.host import Host, QueryRequest
+from pytest_queryeval.sandbox.host import Host, QueryRequest, text_refusal
 from pytest_queryeval.text.redaction import register_secrets
 
 _NEAR = re.compile(r'near "(\w+)"')
@@ -140,18 +140,20 @@ def connection_settings(source: Source) -> dict[str, Any]:
     }
 
 
-class RemoteSource:
-    """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
+class RemoteEngine:
+    """A service behind a host's child, which sends queries with `settings`.
 
-    After a failure of the kinds `retryable_failures`, such as a lost connection, the query is sent once more if the
-    service answers the probe at once; the second outcome counts. If the service needs time to recover, the query may
-    have brought it down and is not repeated.
+    Failures of the kinds `ambiguous_failures` may be the service's own fault. After a failure of the kinds
+    `retryable_failures`, such as a lost connection, the query is sent once more if the service answers the probe at
+    once; the second outcome counts. If the service needs time to recover, the query may have brought it down and is not
+    repeated.
     """
 
     def __init__(
         self,
         name: str,
         host: Host,
+        settings: Mapping[str, Any],
         probe: QueryRequest,
         *,
         ambiguous_failures: Collection[str],
@@ -159,12 +161,47 @@ class RemoteSource:
     ) -> None:
         self._name = name
         self._host = host
+        self._settings = settings
         self._probe = probe
         self._ambiguous_failures = ambiguous_failures
         self._retryable_failures = retryable_failures
         self._patience = PATIENCE_SECONDS
 
-    def execute(self, question: QueryRequest, *, timeout: float, max_rows: int) -> Execution:
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Send `query` and wait at most `timeout` seconds for the whole answer.
+
+        A failure is the query's only if the service then answers a trivial query; raises `SourceError` otherwise, and
+        for any other lack of an answer.
+        """
+        if failure := text_refusal(query) or self._refusal(query):
+            return Execution(query=query, error=failure, engine=self._host.name)
+        self._start()
+        return with_cells(self._send(self._question(query, max_rows), timeout=timeout, max_rows=max_rows))
+
+    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
+        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
+        for query in (gold, predicted):
+            if failure := text_refusal(query) or self._refusal(query):
+                return Execution(query=None, error=failure, engine=self._host.name)
+        self._start()
+        pair = [self._question(query) for query in (gold, predicted)]
+        with self._source_errors():
+            return self._host.time(*pair, iterations=iterations, timeout=timeout)
+
+    def close(self) -> None:
+        """Do nothing: the connections end with the host's child."""
+
+    def _refusal(self, query: str) -> Failure | None:
+        """Return why a query is not sent; None for one that is."""
+
+    def _start(self) -> None:
+        """Do what takes no time of any query; raises `SourceError`."""
+
+    def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
+        """Return what is sent; without `max_rows`, to be timed."""
+        return QueryRequest(query, self._settings)
+
+    def _send(self, question: QueryRequest, *, timeout: float, max_rows: int) -> Execution:
         """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
         Raises `UnresponsiveSourceError` if the query ran past its limit and the service then answers nothing, and
@@ -183,21 +220,6 @@ class RemoteSource:
             return execution, False
         answers_at_once = self._require_service(failure, timeout, time.monotonic() - began)
         return execution, answers_at_once and failure.kind in self._retryable_failures
-
-    def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
-        with self._source_errors():
-            return described_schema(self._host.describe(settings, timeout=timeout))
-
-    def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
-        """Return the statements that make the tables and views, where the driver lists them; raises `SourceError`."""
-        with self._source_errors():
-            return ddl_text(self._host.ddl(settings, timeout=timeout))
-
-    def time(self, gold: QueryRequest, predicted: QueryRequest, *, iterations: int, timeout: float) -> Execution:
-        """Time both, including the round trip to the service; raises `SourceError`."""
-        with self._source_errors():
-            return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)
 
     def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}'")
@@ -240,3 +262,19 @@ class RemoteSource:
         except SourceError as error:
             return str(error)
         return execution.error.message if execution.error else None
+
+
+class RemoteDatabase(RemoteEngine):
+    """A service whose driver lists tables."""
+
+    def schema(self, *, timeout: float) -> Schema:
+        """Return tables, columns and foreign keys of the default schema; raises `SourceError`."""
+        self._start()
+        with self._source_errors():
+            return described_schema(self._host.describe(self._settings, timeout=timeout))
+
+    def ddl(self, *, timeout: float) -> str:
+        """Return the statements that would make the tables and views of the default schema; raises `SourceError`."""
+        self._start()
+        with self._source_errors():
+            return ddl_text(self._host.ddl(self._settings, timeout=timeout))

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean, nearest
-from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.model import Failure, Source
 from pytest_queryeval.core.shapes import TRUE_OR_FALSE, pattern_shape, text_setting
-from pytest_queryeval.engines import Engine, EngineType, Settings, WriteDriver, with_cells
-from pytest_queryeval.engines.bases import RemoteSource
+from pytest_queryeval.engines import Engine, EngineType, Settings, WriteDriver
+from pytest_queryeval.engines.bases import RemoteDatabase
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, QueryRequest, text_refusal
+from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, QueryRequest
 from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
@@ -191,48 +190,21 @@ def psycopg_url(url: str) -> str:
     return f"postgresql+psycopg{url[url.index('://') :]}"
 
 
-class SQLAlchemyEngine:
+class SQLAlchemyEngine(RemoteDatabase):
     """A database; `settings` are those of its child. With a `guarded_dialect` queries are parsed before they run."""
 
     def __init__(
         self, name: str, host: Host, settings: Mapping[str, Any], *, guarded_dialect: str | None = None
     ) -> None:
-        self._name = name
-        self._host = host
-        self._settings = settings
         self._guarded_dialect = guarded_dialect
-        self._remote = RemoteSource(
+        super().__init__(
             name,
             host,
+            settings,
             QueryRequest(PROBE, settings),
             ambiguous_failures=("timeout", "rejected"),
             retryable_failures=("rejected",),  # a server that a query brought down starts again
         )
-
-    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database does not answer."""
-        if failure := text_refusal(query) or self._refusal(query):
-            return Execution(query=query, error=failure, engine=self._host.name)
-        return with_cells(self._remote.execute(QueryRequest(query, self._settings), timeout=timeout, max_rows=max_rows))
-
-    def schema(self, *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys of the default schema; raises `SourceError`."""
-        return self._remote.schema(self._settings, timeout=timeout)
-
-    def ddl(self, *, timeout: float) -> str:
-        """Return the statements that would make the tables and views of the default schema; raises `SourceError`."""
-        return self._remote.ddl(self._settings, timeout=timeout)
-
-    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
-        for query in (gold, predicted):
-            if failure := text_refusal(query) or self._refusal(query):
-                return Execution(query=None, error=failure, engine=self._host.name)
-        pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
-        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
-
-    def close(self) -> None:
-        """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
         if self._guarded_dialect is None:

@@ -23,10 +23,10 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import SettingValidator, choice_setting, pattern_shape, text_setting
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among, with_cells
-from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection_settings
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
+from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteEngine, connection_settings
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, QueryRequest, text_refusal
+from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, QueryRequest
 from pytest_queryeval.sandbox.http_messages import is_body, placeholders
 from pytest_queryeval.sandbox.http_settings import BODY, REQUEST
 
@@ -132,39 +132,25 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
     return HTTPEngine(source, hosts.shared(Host("http", DRIVER, packages=PACKAGES)), child_settings)
 
 
-class HTTPEngine:
+class HTTPEngine(RemoteEngine):
     """A service. `settings` are those of `http_child.py`, except `max_rows`."""
 
     def __init__(self, source: Source, host: Host, settings: dict[str, Any]) -> None:
-        self._name = source.name
-        self._engine = host.name
-        self._settings = settings
+        probe = QueryRequest(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
+        super().__init__(source.name, host, settings, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
         self._dialect = dialect(source.settings)
         self._unparsed = source.settings.get("unparsed", "refuse")
-        probe = QueryRequest(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
-        self._remote = RemoteSource(source.name, host, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Send `query` and wait at most `timeout` seconds for the whole answer with all its pages.
-
-        A failure is the query's only if the service then answers a trivial query; raises `SourceError` otherwise, and
-        for any other lack of an answer.
-        """
-        if failure := text_refusal(query) or self._refusal(query):
-            return Execution(query=query, error=failure, engine=self._engine)
-        question = QueryRequest(query, {**self._settings, "max_rows": max_rows})
-        execution = with_cells(self._remote.execute(question, timeout=timeout, max_rows=max_rows))
+        """Send `query` and wait for all pages of the answer, as other engines do."""
+        execution = super().execute(query, timeout=timeout, max_rows=max_rows)
         table = execution.answer
         if not isinstance(table, Table) or table.columns or table.rows:
             return execution
         return replace(execution, answer=replace(table, has_header=False))
 
-    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
-        if failure := self._refusal(gold) or self._refusal(predicted):
-            return Execution(query=None, error=failure, engine=self._engine)
-        pair = [QueryRequest(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
-        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
+    def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
+        return QueryRequest(query, {**self._settings, "max_rows": TIMED_ROWS if max_rows is None else max_rows})
 
     def ddl(self, *, timeout: float) -> str | None:
         """Return CREATE TABLE statements of the tables that the service lists; None if it does not list them.
@@ -179,9 +165,6 @@ class HTTPEngine:
             return execution.table
 
         return listed_ddl(ask, self._dialect)
-
-    def close(self) -> None:
-        """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
         if self._dialect == "clickhouse" and _FORMAT.search(query):

@@ -11,14 +11,13 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import pattern_shape, text_setting
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.bases import RemoteSource
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
+from pytest_queryeval.engines.bases import RemoteDatabase
 from pytest_queryeval.engines.settings import TABLES, absolute, check_settings, require_file
-from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest, text_refusal
+from pytest_queryeval.sandbox.host import Host, Hosts, QueryRequest
 from pytest_queryeval.text.redaction import register_secrets
 
 DRIVER = Path(__file__).with_name("spark_child.py")
@@ -94,58 +93,31 @@ def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
     return SparkEngine(source.name, hosts.shared(host), child_settings)
 
 
-class SparkEngine:
+class SparkEngine(RemoteDatabase):
     """Tables of Spark. `settings` are those of `spark_child.py`, except `max_rows`."""
 
     def __init__(self, name: str, host: Host, settings: Mapping[str, Any]) -> None:
-        self._name = name
-        self._host = host
-        self._settings = settings
         self._pid: int | None = None
         # A session of its own takes longer to start again than a server takes to answer a probe.
         ambiguous_failures = {"timeout"} if "connect" in settings else ()
-        self._remote = RemoteSource(name, host, QueryRequest(PROBE, settings), ambiguous_failures=ambiguous_failures)
+        super().__init__(name, host, settings, QueryRequest(PROBE, settings), ambiguous_failures=ambiguous_failures)
 
-    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if Spark does not answer."""
-        if failure := text_refusal(query) or self._refusal(query):
-            return Execution(query=query, error=failure, engine=self._host.name)
-        self._start()
-        question = QueryRequest(query, {**self._settings, "max_rows": max_rows})
-        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+    def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
+        return QueryRequest(query, self._settings if max_rows is None else {**self._settings, "max_rows": max_rows})
+
+    def _send(self, question: QueryRequest, *, timeout: float, max_rows: int) -> Execution:
+        execution = super()._send(question, timeout=timeout, max_rows=max_rows)
         if self._host.pid is None and execution.error and execution.error.kind == "too_large":
             # The memory may have been taken by tasks of an earlier query, which end some time after it is cancelled.
             self._start()
-            execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
-        return with_cells(execution)
-
-    def schema(self, *, timeout: float) -> Schema:
-        """Return tables and columns; raises `SourceError`."""
-        self._start()
-        return self._remote.schema(self._settings, timeout=timeout)
-
-    def ddl(self, *, timeout: float) -> str:
-        """Return the statements that would make the tables; raises `SourceError`."""
-        self._start()
-        return self._remote.ddl(self._settings, timeout=timeout)
-
-    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
-        for query in (gold, predicted):
-            if failure := text_refusal(query) or self._refusal(query):
-                return Execution(query=None, error=failure, engine=self._host.name)
-        self._start()
-        pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
-        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
-
-    def close(self) -> None:
-        """Do nothing: the session ends with the host's child."""
+            execution = super()._send(question, timeout=timeout, max_rows=max_rows)
+        return execution
 
     def _start(self) -> None:
         """Start the session outside of the time of any query; raises `SourceError`."""
         if self._pid is None or self._pid != self._host.pid:
             seconds = CONNECT_SECONDS if "connect" in self._settings else START_SECONDS
-            started = self._remote.execute(QueryRequest(WARM_UP, self._settings), timeout=seconds, max_rows=2)
+            started = super()._send(QueryRequest(WARM_UP, self._settings), timeout=seconds, max_rows=2)
             if started.error:
                 raise SourceError(f"source '{self._name}': Spark does not start: {started.error.message}")
             self._pid = self._host.pid

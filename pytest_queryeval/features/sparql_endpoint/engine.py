@@ -21,7 +21,7 @@ from pytest_queryeval.core.shapes import (
     texts,
 )
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.bases import RemoteSource, connection_settings
+from pytest_queryeval.engines.bases import RemoteEngine, connection_settings
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql import refusal, with_terms
@@ -132,7 +132,7 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     )
 
 
-class EndpointEngine:
+class EndpointEngine(RemoteEngine):
     """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, except the form of the query."""
 
     def __init__(
@@ -145,14 +145,12 @@ class EndpointEngine:
         allow_from: Iterable[str],
         services: Collection[str] | None,
     ) -> None:
-        self._name = name
-        self._engine = host.name
         self._settings = settings
         self._prefixes = prefixes
         self._graphs = {*settings["default_graph"], *allow_from, NO_GRAPH[1:-1]}
         self._services = services
-        self._remote = RemoteSource(
-            name, host, self._question(PROBE), ambiguous_failures=("timeout", "rejected", "invalid")
+        super().__init__(
+            name, host, settings, self._question(PROBE), ambiguous_failures=("timeout", "rejected", "invalid")
         )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
@@ -163,14 +161,14 @@ class EndpointEngine:
         otherwise, and for any other lack of an answer.
         """
         if failure := self._refusal(query):
-            return Execution(query=query, error=failure, engine=self._engine)
+            return Execution(query=query, error=failure, engine=self._host.name)
         question = self._question(query)
-        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        execution = self._send(question, timeout=timeout, max_rows=max_rows)
         portable_query = portable(question.text)
         is_refused = execution.error is not None and execution.error.kind == "invalid"
         if is_refused and portable_query != question.text and self._refusal(portable_query) is None:
             question = self._question(portable_query)
-            second = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+            second = self._send(question, timeout=timeout, max_rows=max_rows)
             execution = second if second.error is None else execution
         outline = read_query(question.text)
         if execution.error is not None and outline.services and _BUSY.search(execution.error.message):
@@ -178,17 +176,6 @@ class EndpointEngine:
             raise SourceError(f"source '{self._name}': {problem}")
         added = len(question.text) - len(query) if question.text.endswith(query) else 0
         return replace(with_terms(execution, outline, added=added), query=query)
-
-    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
-        for query in (gold, predicted):
-            if failure := self._refusal(query):
-                return Execution(query=None, error=failure, engine=self._engine)
-        pair = [self._question(query) for query in (gold, predicted)]
-        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
-
-    def close(self) -> None:
-        """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
         if failure := text_refusal(query):
@@ -213,7 +200,7 @@ class EndpointEngine:
                 return Failure(kind="unsafe", message=f"only graphs that the source lists may be read: FROM {problem}")
         return None
 
-    def _question(self, query: str) -> QueryRequest:
+    def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
         outline = read_query(query)
         settings = {**self._settings, "form": outline.form}
         if outline.states_dataset:
