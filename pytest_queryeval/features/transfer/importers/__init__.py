@@ -119,10 +119,8 @@ class Import:
     settings: Mapping[str, JsonValue]
     """The settings that the cases share; complete once `cases` has been consumed."""
     cases: Iterable[ImportedCase | SkippedRecord]
-    has_predictions: bool = False
-    """Whether cases come with predictions."""
-    predictions: str = "predictions.jsonl"
-    """The name of their file."""
+    predictions: str = ""
+    """The name of the file of the predictions that cases come with; empty if they come without."""
     source: Path | None = None
     """The file that messages name."""
     warnings: Sequence[str] = ()

@@ -218,9 +218,10 @@ def write_suites(imported: Import, folder: Path, *, force: bool, is_dry: bool = 
     staging = Path(tempfile.mkdtemp()) / "suites" if is_dry else unfinished_path(folder)
     try:
         suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
-        file_names = {SETTINGS, imported.predictions} if imported.has_predictions else {SETTINGS}
         there = sorted(folder.iterdir()) if folder.exists() else []
-        earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
+        earlier_files = [
+            path for path in there if path.name in (SETTINGS, imported.predictions) or suite.fullmatch(path.name)
+        ]
         if earlier_files and not force and not is_dry:
             raise _exists_error(earlier_files[0])
         staging.mkdir(parents=True)
@@ -253,7 +254,7 @@ def _exists_error(path: Path) -> QueryEvalError:
 def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
     written_suites, ids = WrittenSuites(), _Ids()
     with ExitStack() as stack:
-        files = _Files(folder, name, stack, predictions=imported.predictions if imported.has_predictions else "")
+        files = _Files(folder, name, stack, predictions=imported.predictions)
         for case in imported.cases:
             if isinstance(case, SkippedRecord):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], case.reason))
@@ -270,9 +271,9 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
                 problem = f"no case could be imported, such as '{id_}': {reason}"
             raise QueryEvalError(f"{imported.source or imported.name}: {problem}")
         written_suites.suites = files.finish()
-    predictor = imported.predictions if imported.has_predictions else f"{PREDICTOR}:predict"
+    predictor = imported.predictions or f"{PREDICTOR}:predict"
     _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
-    if not imported.has_predictions:
+    if not imported.predictions:
         (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
     return written_suites
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import cast
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -23,6 +22,7 @@ from pytest_queryeval.features.transfer.importers.golds import gold_value
 from pytest_queryeval.features.transfer.importers.reading import Record, RecordError, numbered_records, read_value
 from pytest_queryeval.features.transfer.importers.records import Databases, check_request, import_cases
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.columns import find_cte
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line
 
@@ -98,7 +98,7 @@ def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[st
     replacements: list[tuple[int, int, str]] = []
     for table in tree.find_all(exp.Table):
         logical_name = table.name.lower().removeprefix(PREFIX)
-        if table.args.get("db") or _is_of_query(table):
+        if table.args.get("db") or find_cte(table) is not None or _reads_itself(table):
             continue
         if logical_name not in logical_tables:
             if not table.name.startswith(PREFIX):
@@ -119,20 +119,10 @@ def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[st
     return query, list(definitions.values())
 
 
-def _is_of_query(table: exp.Table) -> bool:
-    """Return whether a name is that of a common table expression, which later ones and the query itself can read."""
-    name, node = table.name.lower(), cast("exp.Expr", table)
-    while (parent := node.parent) is not None:
-        expressions: list[exp.CTE] = []
-        if isinstance(node, exp.CTE):
-            is_recursive = bool(parent.args.get("recursive")) or isinstance(node.this, exp.SetOperation)
-            expressions = parent.expressions[: (node.index or 0) + is_recursive]
-        elif isinstance(parent, exp.Query) and not isinstance(node, exp.With):
-            expressions = parent.ctes
-        if any(expression.alias.lower() == name for expression in expressions):
-            return True
-        node = parent
-    return False
+def _reads_itself(table: exp.Table) -> bool:
+    """Return whether a name is that of the common table expression that has it: Snowflake needs no word RECURSIVE."""
+    own = table.find_ancestor(exp.CTE)
+    return own is not None and own.alias.lower() == table.name.lower() and isinstance(own.this, exp.SetOperation)
 
 
 def _definition(table: Record) -> str:

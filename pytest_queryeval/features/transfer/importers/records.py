@@ -66,6 +66,7 @@ ANSWERS = ("gold", "gold_any", "gold_table", "predicted")
 IMPORT_KEYS = (*NAMES, "metadata")
 MAX_NAME = 100  # of a database
 SCRIPT = ".sql"
+PREDICTIONS = "predictions.jsonl"
 SUFFIXES = (".sqlite", ".duckdb", ".db")
 FOLDERS = ("database", "databases", "dev_databases", "train_databases", "test_databases", "test_database")
 _VARIABLE = re.compile(r"\$\{\w+\}")
@@ -378,7 +379,7 @@ def import_records(
         name=name or request.source.stem,
         settings=settings,
         cases=cases(),
-        has_predictions=request.predictions is not None,
+        predictions="" if request.predictions is None else PREDICTIONS,
     )
 
 

@@ -212,7 +212,7 @@ def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
             predicted["entries"] += bool(entry)
             yield replace(case, keys={**case.keys, **stored}, predictions=[entry] if entry else [])
 
-    return replace(imported, cases=cases(), has_predictions=True, predictions=GOLDS)
+    return replace(imported, cases=cases(), predictions=GOLDS)
 
 
 def _entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

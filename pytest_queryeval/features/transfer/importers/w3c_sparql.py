@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
@@ -34,18 +33,8 @@ MAX_BYTES = 64 * MEBIBYTE
 _FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^<>\s]*)>", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Test:
-    """A test of a manifest."""
-
-    id: str
-    name: str
-    query: Path
-    data: tuple[Path, ...]
-    graphs: tuple[Path, ...]
-    result: Path
-    is_lax: bool
-    """Whether it does not matter how often a row occurs."""
+_Test: TypeAlias = tuple[str, Any, Any]
+"""The id of a test, its node, and the graph of its manifest."""
 
 
 def import_w3c_sparql(request: ImportRequest) -> Import:
@@ -56,7 +45,7 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
 
     def case_of(id_: str, test: _Test) -> ImportedCase:
         try:
-            keys, files = _case(test, root)
+            keys, files = _case(*test, root)
         except (ValueError, OSError, SyntaxError) as error:
             raise RecordError(one_line(str(error))) from error
         if request.predictions is not None:
@@ -65,7 +54,7 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
 
     settings: dict[str, JsonValue] = {"kind": "sparql", "metrics": ["execution_accuracy"]}
     tests = _tests(source, root)
-    return import_records(request, tests, lambda test: test.id, case_of, settings=settings, name=root.name)
+    return import_records(request, tests, lambda test: test[0], case_of, settings=settings, name=root.name)
 
 
 def _tests(path: Path, root: Path) -> Iterator[_Test | SkippedRecord]:
@@ -117,13 +106,13 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | SkippedRec
         if not set(kinds) & set(TYPES):
             yield SkippedRecord(id_, f"it evaluates no query: {', '.join(kind.rpartition('#')[2] for kind in kinds)}")
             continue
-        try:
-            yield _read_test(graph, test, id_, root)
-        except RecordError as error:
-            yield SkippedRecord(id_, str(error))
+        yield id_, test, graph
 
 
-def _read_test(graph: Any, test: Any, id_: str, root: Path) -> _Test:
+def _case(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
+    """Return the keys of a case, and the files that they name."""
+    import pyoxigraph
+    from pyoxigraph import DefaultGraph, NamedNode, Quad
     from rdflib import BNode, URIRef
 
     def files(subject: Any, name: str) -> tuple[Path, ...]:
@@ -137,15 +126,33 @@ def _read_test(graph: Any, test: Any, id_: str, root: Path) -> _Test:
     if len(queries) != 1 or len(results) != 1:
         raise RecordError(f"it has {len(queries)} queries and {len(results)} results: expected one of each")
     cardinality = graph.value(test, URIRef(f"{MF}resultCardinality"))
-    return _Test(
-        id=id_,
-        name=str(graph.value(test, URIRef(f"{MF}name")) or id_),
-        query=queries[0],
-        data=files(action, f"{QT}data"),
-        graphs=files(action, f"{QT}graphData"),
-        result=results[0],
-        is_lax=str(cardinality) == f"{MF}LaxCardinality",
-    )
+    name = str(graph.value(test, URIRef(f"{MF}name")) or id_)
+    data_files, graph_files = files(action, f"{QT}data"), files(action, f"{QT}graphData")
+    query = f"BASE <{_iri(queries[0], root)}>\n{file_at(queries[0]).text(MAX_BYTES)}"
+    # FROM names graphs that the source has; the tests name files.
+    from_files = (queries[0].parent / name for name in _FROM.findall(query))
+    graphs = dict.fromkeys((*graph_files, *(path.resolve() for path in from_files if path.is_file())))
+    quads: list[Quad] = []
+    for named_files, is_named in ((data_files, False), (graphs, True)):
+        for file in named_files:
+            target = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
+            quads += [Quad(quad.subject, quad.predicate, quad.object, target) for quad in read_quads(file, root)]
+    data = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
+    key = repr(([_iri(file, root) for file in data_files], [_iri(file, root) for file in graphs]))
+    data_name = f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq"  # the same for the same files
+    result_name, result, is_ordered = _result(results[0], root)
+    keys: dict[str, JsonValue] = {
+        "question": name,
+        "source": {"rdf": data_name},
+        "gold_file": result_name,
+        "predicted": query,
+        "allow_empty": True,
+    }
+    if str(cardinality) == f"{MF}LaxCardinality":
+        keys["compare"] = {"duplicates": "ignore"}
+    elif is_ordered and read_query(query).modifier_index("ORDER") is not None:
+        keys["compare"] = {"row_order": "strict"}
+    return keys, {data_name: data or b"", result_name: result}
 
 
 def _iri(path: Path, root: Path) -> str:
@@ -165,38 +172,6 @@ def _path(iri: Any, root: Path) -> Path:
     if not is_file:
         raise RecordError(f"{one_line(name)}: no such file")
     return path
-
-
-def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
-    """Return the keys of a case, and the files that they name."""
-    import pyoxigraph
-    from pyoxigraph import DefaultGraph, NamedNode, Quad
-
-    query = f"BASE <{_iri(test.query, root)}>\n{file_at(test.query).text(MAX_BYTES)}"
-    # FROM names graphs that the source has; the tests name files.
-    from_files = (test.query.parent / name for name in _FROM.findall(query))
-    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in from_files if path.is_file())))
-    quads: list[Quad] = []
-    for files, is_named in ((test.data, False), (graphs, True)):
-        for file in files:
-            graph = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
-            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in read_quads(file, root)]
-    data = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
-    key = repr(([_iri(file, root) for file in test.data], [_iri(file, root) for file in graphs]))
-    data_name = f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq"  # the same for the same files
-    result_name, result, is_ordered = _result(test, root)
-    keys: dict[str, JsonValue] = {
-        "question": test.name,
-        "source": {"rdf": data_name},
-        "gold_file": result_name,
-        "predicted": query,
-        "allow_empty": True,
-    }
-    if test.is_lax:
-        keys["compare"] = {"duplicates": "ignore"}
-    elif is_ordered and read_query(query).modifier_index("ORDER") is not None:
-        keys["compare"] = {"row_order": "strict"}
-    return keys, {data_name: data or b"", result_name: result}
 
 
 def read_quads(file: Path, root: Path) -> Iterator[Any]:
@@ -221,7 +196,7 @@ def read_quads(file: Path, root: Path) -> Iterator[Any]:
     )
 
 
-def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
+def _result(file: Path, root: Path) -> tuple[str, bytes, bool]:
     """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows counts.
 
     Its name is not the manifest's: files that pytest or this plugin would run must not come from a data set.
@@ -230,16 +205,16 @@ def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
 
     from pytest_queryeval.languages.sparql.results import read_rdf_results
 
-    suffix = test.result.suffix.lower()
+    suffix = file.suffix.lower()
     if suffix in FORMATS:
-        triples = [quad.triple for quad in read_quads(test.result, root)]
+        triples = [quad.triple for quad in read_quads(file, root)]
         content = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES) or b""
         read_rdf_results(content.decode(), ".nt")
         is_ordered = any(triple.predicate.value == RESULT_INDEX for triple in triples)
         suffix = ".nt"
     else:
-        file = file_at(test.result)
-        if KINDS["sparql"].read_file(Node(test.result.name, 0, "quoted", file)).answer is None:
-            raise RecordError(f"{test.result.name}: is not a result")
-        content, is_ordered = file.data(MAX_BYTES), suffix != ".csv"
+        stored = file_at(file)
+        if KINDS["sparql"].read_file(Node(file.name, 0, "quoted", stored)).answer is None:
+            raise RecordError(f"{file.name}: is not a result")
+        content, is_ordered = stored.data(MAX_BYTES), suffix != ".csv"
     return f"results/{hashlib.sha256(content).hexdigest()[:12]}{suffix}", content, is_ordered
