@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from pytest_queryeval.languages.sql.columns import find_cte
+from pytest_queryeval.languages.sql.columns import aliases_of, at_position, find_cte
 
 ChoiceKind: TypeAlias = Literal[
     "limit", "distinct on", "window", "aggregate", "bare columns", "collection", "sorted input"
@@ -185,7 +185,7 @@ def spelling(node: exp.Expr) -> str:
 def sorting_of(window: exp.Expr, select: exp.Query) -> frozenset[str]:
     """Return the columns by which a window sorts, the same for windows of one SELECT that sort alike."""
     clauses = window_clauses(window, select)
-    aliases = {item.alias.lower(): item.this for item in select.selects if isinstance(item, exp.Alias)}
+    aliases = aliases_of(select)
     keys = [*(clauses.args.get("partition_by") or ()), *filter(None, [clauses.args.get("order")])]
     names = {column.name.lower() for key in keys for column in key.find_all(exp.Column)}
     behind = (column for name in names & aliases.keys() for column in aliases[name].find_all(exp.Column))
@@ -289,7 +289,7 @@ def _reads_sorted(select: exp.Select) -> bool:
         for node in source.walk():
             if isinstance(node, exp.Order) and isinstance(node.parent, exp.Query):
                 return True
-            query = find_cte(node) if isinstance(node, exp.Table) else None
+            query = find_cte(node)
             if query is not None and not any(query is known for known in sources):
                 sources.append(query)
     return False
@@ -355,27 +355,22 @@ def is_aggregate(node: exp.Expr) -> bool:
 def group_keys(select: exp.Query) -> list[exp.Expr]:
     """Return what a SELECT groups by; positions and aliases are replaced by what they stand for."""
     group = select.args.get("group")
-    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
-    keys = []
+    aliases = aliases_of(select)
+    keys: list[exp.Expr] = []
     for key in group.expressions if group is not None else ():
-        if isinstance(key, exp.Literal) and not key.is_string and 0 < int(key.name) <= len(select.expressions):
-            keys.append(select.expressions[int(key.name) - 1].unalias())
-        elif isinstance(key, exp.Column) and not key.table and key.name.lower() in aliases:
-            keys.append(aliases[key.name.lower()])
-        else:
-            keys.append(key)
+        is_name = isinstance(key, exp.Column) and not key.table
+        keys.append(aliases.get(key.name.lower(), key) if is_name else at_position(key, select).unalias())
     return keys
 
 
 def is_alias(column: exp.Expr, select: exp.Query) -> bool:
     """Return whether a name in HAVING, QUALIFY or ORDER BY is that of a selected expression."""
-    aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
     clause = column.find_ancestor(exp.Window, exp.Order, exp.Having, exp.Qualify)
     return (
         clause is not None
         and clause.parent is select
         and not column.args.get("table")
-        and column.name.lower() in aliases
+        and column.name.lower() in aliases_of(select)
     )
 
 

@@ -79,7 +79,7 @@ class Names:
         while isinstance(key.parent, exp.Paren | exp.Ordered):
             key = key.parent
         is_sort_key = key is not column and key.parent is self.select.args.get("order")
-        is_column = self.has_column(name) and not is_sort_key
+        is_column = self.first_owner(name) is not None and not is_sort_key
         return None if is_column else self.aliases[name]
 
     def owners(self, name: str) -> list[str]:
@@ -98,13 +98,9 @@ class Names:
             return None if self.outer is None else self.outer.find(table, name)
         return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
 
-    def has_column(self, name: str) -> bool:
-        """Return whether an item of FROM is known to have a column, declared or hidden."""
-        return self._owner(name) is not None
-
     def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
         """Return the nearest item of FROM that is known to have a column, declared or hidden."""
-        alias = self._owner(name)
+        alias = self.first_owner(name)
         if alias is not None and (joined is None or alias in joined):
             return self, alias
         return None if self.outer is None else self.outer.find_known(name)
@@ -137,17 +133,13 @@ class Names:
             return True
         return self.outer is not None and self.outer._has_alias(name)
 
-    def joined(self, join: exp.Join) -> tuple[list[str], str]:
-        """Return the items on the left of a join, and the first one that it adds."""
-        item = next(_items(join.this))
-        before = [*takewhile(lambda alias: self.sources[alias].node is not item, self.sources)]
-        return before, [*self.sources][len(before)]
-
     def joined_columns(self, join: exp.Join) -> Iterator[tuple[str, str, str]]:
         """Yield the columns that USING or NATURAL JOIN equates: the name, the item on the left and the joined item."""
         if not join.args.get("using") and join.method != "NATURAL":
             return
-        before, alias = self.joined(join)
+        item = next(_items(join.this))
+        before = [*takewhile(lambda alias: self.sources[alias].node is not item, self.sources)]
+        alias = [*self.sources][len(before)]  # the first item that the join adds
         shared = [column.name.lower() for column in join.args.get("using") or ()]
         if join.method == "NATURAL":
             columns = self.sources[alias].columns or ()
@@ -155,13 +147,13 @@ class Names:
         for name in shared if before else ():
             yield name, next((left for left in before if name in (self.sources[left].columns or ())), before[-1]), alias
 
-    def _owner(self, name: str) -> str | None:
+    def first_owner(self, name: str) -> str | None:
         """Return the first item that is known to have a column, declared or hidden.
 
         Hidden ones are those of the only table, or of the only item: some versions of SQLite have them in queries, too.
         """
-        if name in self._first_owners or name not in self._columns.hidden_columns:
-            return self._first_owners.get(name)
+        if (owners := self.owners(name)) or name not in self._columns.hidden_columns:
+            return next(iter(owners), None)
         tables = [
             alias
             for alias, source in self.sources.items()
@@ -169,14 +161,6 @@ class Names:
         ]
         items = tables or [*self.sources]
         return items[0] if len(items) == 1 else None
-
-    @cached_property
-    def _first_owners(self) -> Mapping[str, str]:
-        """The first item that has each known column."""
-        owners: dict[str, str] = {}
-        for alias, source in reversed(self.sources.items()):
-            owners |= dict.fromkeys(source.columns or (), alias)
-        return owners
 
     @cached_property
     def _unknown(self) -> list[str]:
@@ -231,6 +215,11 @@ class Columns:
             names = self.names_at(column)
             if names is not None and names.is_text(column):
                 column.replace(exp.Literal.string(column.name))
+
+    def origin_of(self, column: exp.Column, names: Names | None = None) -> Column | None:
+        """Return what `origin` does of a column in a tree, or of one as it would be in the SELECT of `names`."""
+        names = names or self.names_at(column)
+        return None if names is None else self.origin(names, column.table.lower(), column.name.lower())
 
     def origin(self, names: Names, table: str, name: str) -> Column | None:
         """Return the column of a table that a column reads, directly or through queries that pass it on unchanged."""
@@ -288,9 +277,22 @@ class Columns:
         return items
 
 
-def find_cte(table: exp.Table) -> exp.CTE | None:
-    """Return the query of WITH that the name of a table refers to; None for a table of the database."""
-    if table.db or not isinstance(table.this, exp.Identifier):
+def at_position(key: exp.Expr, node: exp.Query) -> exp.Expr:
+    """Return the item of a query's list at the position that a key gives; the key itself where it is not a position."""
+    if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdecimal() or len(key.name) > 4:
+        return key
+    place = int(key.name) - 1
+    return node.selects[place] if 0 <= place < len(node.selects) else key
+
+
+def aliases_of(select: exp.Query) -> dict[str, exp.Expr]:
+    """Return the selected expressions by their aliases in lower case; if several have one alias, the last."""
+    return {item.alias.lower(): item.this for item in select.selects if isinstance(item, exp.Alias)}
+
+
+def find_cte(table: exp.Expr) -> exp.CTE | None:
+    """Return the query of WITH that the name of a table refers to; None for a table of the database, and all else."""
+    if not isinstance(table, exp.Table) or table.db or not isinstance(table.this, exp.Identifier):
         return None
     inner: exp.Expr = table
     while (outer := inner.parent) is not None:
@@ -334,22 +336,17 @@ class Relation(NamedTuple):
 class Scope:
     """The texts of what the names of one SELECT refer to, and the scope around it; all names are in lower case.
 
-    `relations` are the items of FROM by their aliases in `names`. `queries` are those of WITH; `aliases` are the texts
-    of the SELECT list, to which names refer after columns; those of a set operation refer to nothing else. `budget` is
-    how often one SELECT in it may be read, see `numberings`.
+    `relations` are the items of FROM by their aliases in `names`. `aliases` are the texts of the SELECT list, to which
+    names refer after columns; those of a set operation refer to nothing else. `budget` is how often one SELECT in it
+    may be read, see `numberings`.
     """
 
     outer: Scope | None = None
     names: Names | None = None
     relations: dict[str, Relation] = field(default_factory=dict)
-    queries: dict[str, Relation] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     budget: int = MAX_NUMBERINGS
     _same: dict[str, str] = field(default_factory=dict)
-
-    def within(self, names: Names | None = None) -> Scope:
-        """Return a scope for a query within this one."""
-        return Scope(self, names, budget=self.budget)
 
     def numberings(self) -> Iterator[Scope]:
         """Yield the scope with each way to number what FROM has more than once.
@@ -377,11 +374,6 @@ class Scope:
                     relations[alias] = relations[alias]._replace(label=f"{relations[alias].name}#{number}")
             budget = self.budget // ways if tries_all else 1
             yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
-
-    def named_query(self, name: str) -> Relation | None:
-        """Return the query of WITH with this name, here or further out."""
-        query = self.queries.get(name)
-        return query or (self.outer.named_query(name) if self.outer else None)
 
     def column(self, table: str, name: str) -> str:
         """Return the text of a column: `table.column`, with a mark for each query in between.

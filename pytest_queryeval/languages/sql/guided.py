@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache, reduce
@@ -68,7 +69,8 @@ _SYNONYMS = (
 )
 
 
-class _Reading(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Reading:
     tree: exp.Query
     choices: tuple[str, ...]
     fixed_columns: tuple[int, ...] | None
@@ -101,13 +103,8 @@ def _as_written(text: str, query: str) -> str:
 
 def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSqlQuery | None:
     """Return a query that leaves its answer open; None for another one. `schema` returns the tables."""
-    return None if _read(query, dialect) is None else _open_query(query, dialect, schema())
-
-
-@lru_cache(maxsize=MAX_QUERIES)
-def _open_query(query: str, dialect: str, schema: Schema) -> OpenSqlQuery | None:
     reading = _read(query, dialect)
-    return None if reading is None else OpenSqlQuery(reading, dialect, schema)
+    return None if reading is None else _open_query(reading, dialect, schema())
 
 
 class _Readable(NamedTuple):
@@ -491,7 +488,7 @@ class OpenSqlQuery:
             known = {output for use in uses for _, output in use}
             read = {item.name.lower() for use in uses for item, _ in use}
             for column in columns:
-                origin = self._columns.origin(names, column.table.lower(), column.name.lower())
+                origin = self._columns.origin_of(column, names)
                 if origin is None or column.name in read:
                     continue
                 if (output := self._total_origins.get(origin)) is not None:
@@ -586,7 +583,7 @@ class OpenSqlQuery:
         assert isinstance(choice.query, exp.Select)
         names = self._columns.names(choice.query)
         source = names.sources.get(argument.name.lower()) if isinstance(argument, exp.Column) else None
-        if source is None or not source.columns or names.has_column(argument.name.lower()):
+        if source is None or not source.columns or names.first_owner(argument.name.lower()) is not None:
             return argument
         columns = (exp.column(name, table=argument.this.copy()) for name in source.columns)
         return exp.Struct(expressions=[exp.PropertyEQ(this=it.this.copy(), expression=it) for it in columns])
@@ -657,6 +654,9 @@ class OpenSqlQuery:
             for select in list(tree.find_all(exp.Select)):
                 nest_windows(select)
         return tree.sql(dialect=self._dialect, copy=False)
+
+
+_open_query = lru_cache(maxsize=MAX_QUERIES)(OpenSqlQuery)
 
 
 # What a query reads

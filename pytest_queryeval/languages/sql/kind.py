@@ -258,10 +258,10 @@ class Sql(QueryLanguage):
         )
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
-        from pytest_queryeval.languages.sql.rewriting import reads_no_table
+        from pytest_queryeval.languages.sql.rewriting import tables_in
 
         tree = parse_query(query, dialect).whole_tree
-        return tree is not None and reads_no_table(tree)
+        return tree is not None and not tables_in(tree)
 
     def reads_clock(self, query: str, dialect: str) -> str:
         from pytest_queryeval.languages.sql.rewriting import clock_reading
@@ -270,10 +270,10 @@ class Sql(QueryLanguage):
         return "" if tree is None else clock_reading(tree, dialect)
 
     def random_part(self, query: str, dialect: str) -> str:
-        from pytest_queryeval.languages.sql.rewriting import random_call
+        from pytest_queryeval.languages.sql.rewriting import RANDOM, first_call
 
         tree = parse_query(query, dialect).whole_tree
-        return "" if tree is None else random_call(tree, dialect)
+        return "" if tree is None else first_call(tree, dialect, RANDOM)
 
     def without_data(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.rewriting import with_empty_tables

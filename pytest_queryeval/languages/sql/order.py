@@ -12,6 +12,7 @@ from sqlglot import exp
 from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, MadeQueries, OrderPlan, TieQuery
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.clauses import Clauses, place_of, ranked_key, read_clauses
+from pytest_queryeval.languages.sql.columns import aliases_of
 
 RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
@@ -210,7 +211,7 @@ def expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Exp
         if not 0 <= place < len(items) or any(item.is_star for item in items[: place + 1]):
             return None
         core.replace(exp.paren(items[place].unalias().copy()))
-    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    aliases = aliases_of(select)
     columns = [core] if isinstance(core, exp.Column) else [*key.find_all(exp.Column)] if inner else []
     for column in columns:
         if not column.table and column.name.lower() in aliases:

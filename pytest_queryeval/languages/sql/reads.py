@@ -268,6 +268,11 @@ class _Reader:
             place, view = self._open_views[0][1], ".".join(self._open_views[-1][0])
         self.reads.append(Read(form, table, column, place, view))
 
+    def _add_column(self, form: Form, item: _Item, column: str, place: str) -> None:
+        """Add a column of an item of FROM that is a table; without a place of its own, it has that of the item."""
+        if item.table is not None:
+            self.add(form, item.table, column, place or item.place)
+
     def query(self, node: exp.Expr | None, scope: _Scope, itself: _Query | None = None) -> Sequence[str] | None:
         """Read a query, and return the names of its columns in lower case; None if they are not known.
 
@@ -369,8 +374,8 @@ class _Reader:
                 names = dict.fromkeys(self._shared(scope.items[:before], scope.items[before:]), "")
             for name, place in names.items():
                 for item in scope.items:
-                    if item.table is not None and (item.columns is None or name in item.columns):
-                        self.add("joined", item.table, item.column(name), place or item.place)
+                    if item.columns is None or name in item.columns:
+                        self._add_column("joined", item, item.column(name), place)
             self._walk_but(join, ("this", "using"), scope)
 
     def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
@@ -678,12 +683,11 @@ class _Reader:
         for item, name in owners:
             if name == ALL:
                 self._read_rows([item], node)
-            elif item.table is not None:
-                identifier = node.this if isinstance(node, exp.Column) else node
-                key = self._key(identifier) if isinstance(identifier, exp.Identifier) else name
-                # Renamed, or the field of another column: then its own name.
-                key = key if folded(key) == name else name
-                self.add("column", item.table, key, self._place_of(node) or item.place)
+                continue
+            identifier = node.this if isinstance(node, exp.Column) else node
+            key = self._key(identifier) if isinstance(identifier, exp.Identifier) else name
+            # Renamed, or the field of another column: then its own name.
+            self._add_column("column", item, key if folded(key) == name else name, self._place_of(node))
 
     def _star(self, star: exp.Star, items: Collection[_Item], scope: _Scope) -> None:
         replaced = star.args.get("replace") or []
@@ -714,15 +718,11 @@ class _Reader:
 
     def _read_rows(self, items: Iterable[_Item], node: exp.Expr, left_out: Collection[str] = ()) -> None:
         """Add all columns of items, but for some."""
+        place = self._place_of(node)
         for item in items:
-            if item.table is None:
-                continue
-            place = self._place_of(node) or item.place
-            if item.columns is None:
-                self.add("all", item.table, ALL, place)
-            for name, column in (item.columns or {}).items():
+            for name, column in ({ALL: ALL} if item.columns is None else item.columns).items():
                 if name not in left_out:
-                    self.add("all", item.table, column, place)
+                    self._add_column("all", item, column, place)
 
     def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
         """Add to the tables of a SELECT the conditions that hold for all of their rows."""

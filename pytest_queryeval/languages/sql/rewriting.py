@@ -18,8 +18,9 @@ _CLOCK = re.compile(
 )
 _CLOCK_WITHOUT_ARGUMENTS = frozenset(("date", "time", "datetime", "julianday", "unixepoch", "unix_timestamp"))
 _MOMENTS = frozenset(("now", "today", "yesterday", "tomorrow"))
-_RANDOM = frozenset(("rand", "random", "randomblob", "gen_random_uuid", "uuid"))
-_INDEPENDENT_OF_DATA = _RANDOM | {"changes", "last_insert_rowid", "total_changes", "txid_current"}
+RANDOM = frozenset(("rand", "random", "randomblob", "gen_random_uuid", "uuid"))
+# Functions whose value is random, or the state of the connection.
+INDEPENDENT_OF_DATA = RANDOM | {"changes", "last_insert_rowid", "total_changes", "txid_current"}
 _ALWAYS: dict[type[exp.Expr], str] = {
     exp.Join: "join",
     exp.Group: "grouping",
@@ -49,27 +50,13 @@ def clock_reading(tree: exp.Expr, dialect: str) -> str:
     return ""
 
 
-def call_independent_of_data(tree: exp.Expr, dialect: str) -> str:
-    """Return the first call in a query that gives a random value, or the state of the connection; empty for none.
+def first_call(tree: exp.Expr, dialect: str, names: Collection[str]) -> str:
+    """Return the first call in a query of a function with one of these names, such as `RANDOM`; empty for none.
 
     >>> from sqlglot import parse_one
-    >>> call_independent_of_data(parse_one("SELECT last_insert_rowid() FROM loan", dialect="sqlite"), "sqlite")
-    'LAST_INSERT_ROWID()'
-    """
-    return _first_call(tree, dialect, _INDEPENDENT_OF_DATA)
-
-
-def random_call(tree: exp.Expr, dialect: str) -> str:
-    """Return the first call in a query that gives a random value; empty for none.
-
-    >>> from sqlglot import parse_one
-    >>> random_call(parse_one("SELECT name FROM singer ORDER BY random() LIMIT 1", dialect="sqlite"), "sqlite")
+    >>> first_call(parse_one("SELECT name FROM singer ORDER BY random() LIMIT 1", dialect="sqlite"), "sqlite", RANDOM)
     'RANDOM()'
     """
-    return _first_call(tree, dialect, _RANDOM)
-
-
-def _first_call(tree: exp.Expr, dialect: str, names: Collection[str]) -> str:
     for node in tree.find_all(exp.Func):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
         if name.lower() in names:
@@ -82,18 +69,6 @@ def _is_text(node: exp.Expr) -> bool:
     if isinstance(node, exp.Column):
         return not node.table and isinstance(node.this, exp.Identifier) and bool(node.this.args.get("quoted"))
     return isinstance(node, exp.Literal) and node.is_string
-
-
-def reads_no_table(tree: exp.Expr) -> bool:
-    """Return whether a query reads no table, in itself or in a nested query.
-
-    >>> from sqlglot import parse_one
-    >>> reads_no_table(parse_one("SELECT 42")), reads_no_table(parse_one("SELECT count(*) FROM singer"))
-    (True, False)
-    >>> reads_no_table(parse_one("WITH number AS (SELECT 1 AS n) SELECT n FROM number"))
-    True
-    """
-    return not tables_in(tree)
 
 
 def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
@@ -125,7 +100,12 @@ def canonical_text(tree: exp.Expr, dialect: str) -> str:
 
 
 def tables_in(tree: exp.Expr) -> list[exp.Table]:
-    """Return the tables of a query, without references to its common table expressions."""
+    """Return the tables of a query and of those nested in it, without references to its common table expressions.
+
+    >>> from sqlglot import parse_one
+    >>> tables_in(parse_one("WITH number AS (SELECT 1 AS n) SELECT n FROM number"))
+    []
+    """
     return [table for table in tree.find_all(exp.Table) if find_cte(table) is None]
 
 

@@ -7,7 +7,6 @@ joins make equal are one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
@@ -222,38 +221,46 @@ class OuterJoin(NamedTuple):
     preserved: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
 class From:
-    """FROM and WHERE of one SELECT: conditions that all rows meet, one by one, and joins other than inner ones.
+    """FROM and WHERE of one SELECT, whose relations are added to its scope; `relation` makes those that are queries."""
 
-    `on` are the conditions of all joins as the query has them.
-    """
-
-    conditions: list[exp.Expr] = field(default_factory=list)
-    outer_joins: list[OuterJoin] = field(default_factory=list)
-    on: list[exp.Expr] = field(default_factory=list)
-
-
-class FromReader:
-    """Reader of the FROM of one SELECT into its scope; `relation` makes a relation of a nested query."""
-
-    def __init__(self, names: Names, scope: Scope, texts: TextWriter, relation: Callable[[exp.Expr], Relation]) -> None:
+    def __init__(
+        self, names: Names, scope: Scope, texts: TextWriter, relation: Callable[[exp.Expr], Relation | None]
+    ) -> None:
         self._names = names
         self._aliases = iter(names.sources)
         self._scope = scope
         self._texts = texts
         self._relation = relation
-        self._from = From()
-
-    def read(self) -> From:
-        """Read FROM with its joins, and WHERE."""
-        select = self._names.select
+        self._conditions: list[exp.Expr] = []  # that all rows meet, one by one
+        self._outer_joins: list[OuterJoin] = []
+        self.on: list[exp.Expr] = []
+        """The conditions of all joins as the query has them."""
+        select = names.select
         if source := select.args.get("from_"):
             self._add(source.this)
         self._add_joins(select.args.get("joins") or ())
         if where := select.args.get("where"):
             self._keep(where.this)
-        return self._from
+
+    def write(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return sorted texts: relations, what joins make equal and outer joins, conditions that all rows meet.
+
+        Columns that an inner join or WHERE equates are one in `scope`, a numbering of the one read, from then on.
+        """
+        texts = self._texts
+        conditions = [condition for condition in self._conditions if not _merge_equal_columns(condition, scope)]
+        filters = sorted(text for condition in conditions for text in texts.parts(condition, scope))
+        outer_joins = []
+        for join in self._outer_joins:
+            parts = sorted(text for condition in join.conditions for text in texts.parts(condition, scope))
+            right, left = (
+                ", ".join(sorted(scope.relations[alias].label or scope.relations[alias].name for alias in aliases))
+                for aliases in (join.joined, join.preserved)
+            )
+            outer_joins.append(f"{left} {join.word} {right} on {' and '.join(parts)}")
+        tables = sorted(relation.name for relation in scope.relations.values())
+        return tuple(tables), (*scope.equal_columns(), *sorted(outer_joins)), tuple(filters)
 
     def _add(self, node: exp.Expr) -> None:
         """Add one relation, with the joins in its parentheses."""
@@ -264,26 +271,24 @@ class FromReader:
         self._add_joins(node.args.get("joins") or ())
 
     def _read(self, node: exp.Expr) -> Relation:
-        if isinstance(node, exp.Subquery):
-            return self._relation(node)
+        if (query := self._relation(node)) is not None:
+            return query
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return Relation(self._texts.of(node, self._scope))
         name, schema = node.name.lower(), node.db.lower()
-        if not schema and (query := self._scope.named_query(name)):
-            return query
         # A table, without the default schema, and with a sample or the like.
         qualified = name if schema in ("", *_DEFAULT_SCHEMAS) else f"{schema}.{name}"
         return Relation(" ".join([qualified, *self._texts.arguments(node, self._scope, without=_NAMES)]))
 
     def _add_joins(self, joins: Sequence[exp.Join]) -> None:
         for join in joins:
-            first_relation, first_condition = len(self._scope.relations), len(self._from.conditions)
+            first_relation, first_condition = len(self._scope.relations), len(self._conditions)
             self._add(join.this)
             condition = join.args.get("on")
             if condition is not None:
-                self._from.on.append(condition)
+                self.on.append(condition)
                 self._keep(condition)
-            self._from.conditions += [
+            self._conditions += [
                 exp.EQ(this=exp.column(name, left), expression=exp.column(name, right))
                 for name, left, right in self._names.joined_columns(join)
             ]
@@ -295,13 +300,13 @@ class FromReader:
         """Take the conditions of this join out of those that all rows meet."""
         keeps_joined_rows = word in ("right", "full")
         first_condition = 0 if keeps_joined_rows else first_condition
-        conditions = tuple(self._from.conditions[first_condition:])
-        del self._from.conditions[first_condition:]
+        conditions = tuple(self._conditions[first_condition:])
+        del self._conditions[first_condition:]
         aliases = tuple(self._scope.relations)
         joined, preserved = aliases[first_relation:], aliases[:first_relation] if keeps_joined_rows else ()
         if word == "right" and len(joined) == len(preserved) == 1:
             word, joined, preserved = "left", preserved, ()
-        self._from.outer_joins.append(OuterJoin(word, joined, conditions, preserved))
+        self._outer_joins.append(OuterJoin(word, joined, conditions, preserved))
 
     def _keep(self, condition: exp.Expr) -> None:
         """Keep the conditions that AND connects, one by one."""
@@ -310,31 +315,7 @@ class FromReader:
             if isinstance(inner, exp.And):
                 self._keep(inner)
             elif not _is_true(inner):
-                self._from.conditions.append(inner)
-
-
-class JoinedTexts(NamedTuple):
-    """FROM and WHERE as texts, each list sorted: relations, what joins make equal and outer joins, other conditions."""
-
-    tables: tuple[str, ...]
-    joins: tuple[str, ...]
-    filters: tuple[str, ...]
-
-
-def write_joined(from_: From, scope: Scope, texts: TextWriter) -> JoinedTexts:
-    """Return FROM and WHERE as texts; columns that an inner join or WHERE equates are one in `scope` from then on."""
-    conditions = [condition for condition in from_.conditions if not _merge_equal_columns(condition, scope)]
-    filters = sorted(text for condition in conditions for text in texts.parts(condition, scope))
-    outer_joins = []
-    for join in from_.outer_joins:
-        parts = sorted(text for condition in join.conditions for text in texts.parts(condition, scope))
-        right, left = (
-            ", ".join(sorted(scope.relations[alias].label or scope.relations[alias].name for alias in aliases))
-            for aliases in (join.joined, join.preserved)
-        )
-        outer_joins.append(f"{left} {join.word} {right} on {' and '.join(parts)}")
-    tables = sorted(relation.name for relation in scope.relations.values())
-    return JoinedTexts(tuple(tables), (*scope.equal_columns(), *sorted(outer_joins)), tuple(filters))
+                self._conditions.append(inner)
 
 
 def _merge_equal_columns(condition: exp.Expr, scope: Scope) -> bool:

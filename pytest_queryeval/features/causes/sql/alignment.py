@@ -15,7 +15,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes import best_pairs, without_common
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
-from pytest_queryeval.languages.sql.columns import Columns, Names
+from pytest_queryeval.languages.sql.columns import Columns, Names, at_position
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.text.formatting import one_line_with_end
 
@@ -104,10 +104,9 @@ def _expand_aliases(names: Names) -> None:
                 column.replace(item.copy())
         for key_node in list(part.expressions) if isinstance(part, exp.Group | exp.Order) else ():
             number = key_node.this if isinstance(key_node, exp.Ordered) else key_node
-            if isinstance(number, exp.Literal) and number.name.isdigit() and not number.is_string:
-                at = int(number.name) - 1
-                if 0 <= at < len(select.expressions) and not select.expressions[at].is_star:
-                    number.replace(select.expressions[at].unalias().copy())
+            item = at_position(number, select)
+            if item is not number and not item.is_star:
+                number.replace(item.unalias().copy())
 
 
 def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:

@@ -44,7 +44,7 @@ from pytest_queryeval.features.strength.sql.values import (
 )
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
-from pytest_queryeval.languages.sql.rewriting import call_independent_of_data, tables_in
+from pytest_queryeval.languages.sql.rewriting import INDEPENDENT_OF_DATA, first_call, tables_in
 
 T = TypeVar("T")
 SAMPLED_ROWS = 60  # of each table of the source
@@ -68,7 +68,7 @@ class CandidateDatabases:
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
         for query in read_by:
             tree = parse_query(query, case.settings.dialect).whole_tree
-            if tree is not None and (call := call_independent_of_data(tree, case.settings.dialect)):
+            if tree is not None and (call := first_call(tree, case.settings.dialect, INDEPENDENT_OF_DATA)):
                 raise SourceError(f"the value of {call} does not depend on data")
         assert case.settings.source is not None  # or there would be no queries
         self._case = case

@@ -14,8 +14,7 @@ from sqlglot import Dialect, exp
 
 from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.features.strength import numbers_beside
-from pytest_queryeval.languages.sql.columns import Columns, Names, find_cte
-from pytest_queryeval.languages.sql.tree_reader import at_position
+from pytest_queryeval.languages.sql.columns import Columns, Names, at_position, find_cte
 
 NodeType: TypeAlias = type[exp.Expr]  # of nodes
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)

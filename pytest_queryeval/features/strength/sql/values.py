@@ -85,15 +85,10 @@ def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
     for column in node.find_all(exp.Column):
         names = columns.names_at(column)
         alias = names.aliases.get(column.name.lower()) if names is not None and not column.table else None
-        origins = [_origin(column, columns)]
+        origins = [columns.origin_of(column)]
         if origins == [None] and alias is not None:
-            origins = [_origin(inner, columns) for inner in alias.find_all(exp.Column)]
+            origins = [*map(columns.origin_of, alias.find_all(exp.Column))]
         yield from (origin for origin in origins if origin is not None)
-
-
-def _origin(column: exp.Column, columns: Columns) -> Column | None:
-    names = columns.names_at(column)
-    return None if names is None else columns.origin(names, column.table.lower(), column.name.lower())
 
 
 def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, Column]]:
