@@ -39,9 +39,6 @@ def plain(value):
     if is_dataclass(value):
         stated = {field.name: getattr(value, field.name) for field in fields(value) if field.compare and field.init}
         return {name: plain(inner) for name, inner in stated.items() if inner != default(value, name)}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        defaults = value._field_defaults
-        return {name: plain(inner) for name, inner in value._asdict().items() if inner != defaults.get(name, MISSING)}
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Command(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
     """A command, whose module is imported when it is called."""
 
     module: str

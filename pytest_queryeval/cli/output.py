@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.text.formatting import log_line, pluralize
@@ -27,7 +28,8 @@ PROGRESS_SECONDS = 5.0
 LONGER_IN_LOGS = 6
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
     """What a command returns."""
 
     status: int

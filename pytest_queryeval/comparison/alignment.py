@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -64,7 +65,8 @@ def search_budget() -> Budget:
     return _shared_budget.get() or Budget()
 
 
-class Alignment(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
     """Gold column i maps to predicted column `columns[i]`; `matched` rows agree; none is better if `is_proven`."""
 
     columns: tuple[int, ...]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
@@ -63,7 +64,8 @@ Codes: TypeAlias = list[int]
 CodedRow: TypeAlias = tuple[int, ...]
 
 
-class Merge(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
     """Codes of values that count as equal.
 
     Values form a chain if each is near another one, but not every value of gold near every predicted one: under a

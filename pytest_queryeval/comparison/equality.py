@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
-from typing import NamedTuple
 
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.row_cells import merged_rows
@@ -32,7 +32,7 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
     return Table(
         columns=tuple(table.columns[place] for place in places),
         rows=chosen(table.rows),
-        ties=None if table.ties is None else tuple(tie._replace(rows=chosen(tie.rows)) for tie in table.ties),
+        ties=None if table.ties is None else tuple(replace(tie, rows=chosen(tie.rows)) for tie in table.ties),
     )
 
 
@@ -114,7 +114,8 @@ def _numbered(table: Table, rows: list[Row]) -> Table:
     return Table(columns=("\0tie", *table.columns), rows=rows)
 
 
-class Counts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Counts:
     """True positives, false positives, which only predicted has, and false negatives, which only gold has."""
 
     tp: float

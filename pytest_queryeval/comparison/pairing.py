@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache, cached_property, lru_cache
 from itertools import chain, permutations, product, repeat
@@ -497,7 +498,7 @@ class TablePair:
             return best
         compared = max(map(self.alignment_of, (best.columns, *guesses)), key=lambda alignment: alignment.matched)
         proven = best.is_proven and compared.matched == min(len(self.gold_rows), len(self.predicted_rows))
-        return compared._replace(is_proven=proven)
+        return replace(compared, is_proven=proven)
 
     def _alignment_of_values(self) -> tuple[int, ...]:
         """Guess an alignment: columns that share the most distinct values first, then those of one place."""
@@ -550,7 +551,7 @@ class TablePair:
                 best, best_f1 = guess, f1
             if best_f1 == highest_f1:
                 return best
-        return best._replace(is_proven=proven)
+        return replace(best, is_proven=proven)
 
     def _guesses(self) -> Iterator[tuple[int, ...]]:
         """Yield alignments that may be best, since the search ignores tolerances of columns and rows that are dropped.

@@ -9,9 +9,10 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.comparison.canonical import (
     Comparable,
@@ -49,7 +50,8 @@ MAX_MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exact
 _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in pandas
 
 
-class RowCells(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCells:
     """Gold's rows: a token for each cell, no two of a row the same, and the tokens of predicted that equal some cell.
 
     A token is in `matching_tokens` once for each cell that a predicted row with this token shares. `matching_tokens` is
@@ -245,7 +247,8 @@ def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy
         yield value, code
 
 
-class CommonCells(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonCells:
     """The number of cells that paired rows have in common; no other one-to-one pairs have more if `is_proven`."""
 
     common: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -24,7 +24,8 @@ _BY_VALUE = Policy()
 _NODE = BlankNode("")
 
 
-class TieQuery(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TieQuery:
     """A query that returns gold's rows in order, up to the last that ties with the last one that gold returned.
 
     `key_columns` columns at the end are not gold's and are equal in rows that tie; with `is_ranked` there is one, the
@@ -55,7 +56,8 @@ class MadeQueries(Sequence[TieQuery]):
         return sum(1 for _ in self._make())
 
 
-class OrderPlan(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderPlan:
     """The order of a query's rows, and the queries that show which tie: the first that runs counts.
 
     `limited` queries return the rows of some places only, from `offset` on. `keys` are the output columns that hold all
@@ -85,7 +87,8 @@ class Collection(NamedTuple):
     may_repeat: bool = False
 
 
-class GuidedQuery(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidedQuery:
     """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
 
     `alignment` is the predicted column for each of gold's columns that was taken to have one. The cells of
@@ -163,7 +166,7 @@ def ties_of(
 def without_choice(table: Table) -> Table:
     """Return the table with ties that allow only the rows of the table."""
     rows = iter(table.rows)
-    ties = tuple(tie._replace(rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
+    ties = tuple(replace(tie, rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
     return replace(table, ties=ties)
 
 

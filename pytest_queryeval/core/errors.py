@@ -6,8 +6,9 @@ import difflib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
@@ -108,7 +109,8 @@ class MissingFeatureError(QueryEvalError):
     """A name is that of a feature of this package, which is not installed."""
 
 
-class Location(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
     """A place in a suite file; `line` and `column` count from 1, 0 means unknown.
 
     `cell` names a place in a table; `line` is the row there.
@@ -271,7 +273,8 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
 }
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
     """What a rule found at a place of a suite; `case` is the id of the case, if it is about one.
 
     `silenced` is the reason for which the suite ignores it, empty if it does not.

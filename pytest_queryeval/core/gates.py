@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -22,7 +23,8 @@ Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
 
 
-class Gate(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
     """A gate as the settings of a folder state it."""
 
     required: PendingGate

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Case, Where
@@ -28,7 +29,8 @@ PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filt
 _NO_MARKER = re.compile(r"[^\w-]+|^_+")
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
     """A property that cases may share, such as their difficulty."""
 
     values: Callable[[Case, str], Sequence[str]]

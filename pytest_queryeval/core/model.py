@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
@@ -198,7 +198,8 @@ class Abstention:
     reason: str = ""
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
     """Why a query has no answer: the query's own fault, never the source's."""
 
     kind: FailureKind
@@ -208,13 +209,15 @@ class Failure(NamedTuple):
 PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | Failure | str | dict[str, Any] | list[Any] | int | float
 
 
-class GoldTranslation(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldTranslation:
     """A prediction that is stated as gold, translated into the language of the source; `location` is where it is."""
 
     location: Location
 
 
-class Message(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
     """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
 
     role: str
@@ -304,7 +307,8 @@ class Settings:
         return decided.get(str(self.trials_rule), ()) if self.stops_trials else TRIALS_SCORES
 
 
-class Review(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
     """What reviewers decided on the golds of a case, as it applies."""
 
     decision: ReviewDecision
@@ -573,7 +577,8 @@ class Trial:
     """Which share of each part of gold is right, where answers of the kind have named parts."""
 
 
-class Counterexample(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
     """A database on which the answers of two queries differ."""
 
     script: str

@@ -153,7 +153,8 @@ def freeze_cell(value: Any, levels: int = MAX_LEVELS) -> Any:
     return tuple(sorted(frozen, key=str) if isinstance(value, AbstractSet) else frozen)
 
 
-class Tie(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tie:
     """A stretch of an ordered answer in which any `size` of `rows` may stand, in any order.
 
     `rows` holds more than `size` rows only where a LIMIT or OFFSET cut through the stretch.

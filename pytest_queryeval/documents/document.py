@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Literal, ParamSpec, TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import CaseError, Location, SuiteError, path_hint
 from pytest_queryeval.documents.strict_json import JsonError, StrictJson, TooDeepError, syntax_problem
@@ -148,7 +148,8 @@ class Node:
         return self.file.problem(text, self.line, self.column)
 
 
-class Document(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Document:
     """The content of a file, None if it is empty, and the problems that did not stop the reading."""
 
     root: Node | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
@@ -160,7 +160,8 @@ class Comparer(Protocol):
         """
 
 
-class VariantFormat(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFormat:
     """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
 
     suffix: Callable[[Settings], str] = lambda _: ".sql"
@@ -177,7 +178,8 @@ class VariantFormat(NamedTuple):
     """Return the settings of a variant by those of its source and the name of its file."""
 
 
-class SourceFingerprint(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFingerprint:
     """What the answers of a source depend on."""
 
     files: Callable[[Source], Sequence[str]] = lambda _: ()
@@ -198,7 +200,8 @@ def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
     return lambda settings: {name: settings[name] for name in names if name in settings}
 
 
-class EngineType(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineType:
     """An engine as suites name it."""
 
     opener: Opener

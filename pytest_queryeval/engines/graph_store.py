@@ -9,9 +9,9 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, locked, private_folder
@@ -35,7 +35,8 @@ _BUILDER = Path(__file__).with_name("graph_build.py")
 _BUILDING = ".building"  # the suffix of the folder of a store that is not complete
 
 
-class GraphFile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GraphFile:
     """An RDF file, possibly compressed by gzip."""
 
     path: Path

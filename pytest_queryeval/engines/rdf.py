@@ -168,7 +168,7 @@ class GraphEngine:
                 note = f"answered by {host.name}, since {name} refused the query: {first_failure.message}"
                 return replace(execution, note=note)
             if failure.kind == "timeout":  # the message states the whole limit, of which this engine had only the rest
-                failure = failure._replace(message=f"no answer within {timeout:g} s")
+                failure = replace(failure, message=f"no answer within {timeout:g} s")
             failed_executions.append(execution)
             failures.append((host.name, failure))
             if failure.kind != "invalid":

@@ -300,7 +300,7 @@ def _execute_prediction(content: QueryOrAnswer | Abstention | Failure, case: Cas
     execution = session.execute(QueryOrAnswer(query=query), case)
     error = execution.error
     if error is not None and error.kind == "invalid" and (hint := kind.text_hint(query)):
-        execution = replace(execution, error=error._replace(message=f"{error.message} ({hint})"))
+        execution = replace(execution, error=replace(error, message=f"{error.message} ({hint})"))
     run_note = kind.run_note(query, case.settings.source) if case.settings.source else ""
     return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
 

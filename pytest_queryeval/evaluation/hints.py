@@ -273,7 +273,7 @@ def _with_nulls(table: Table) -> Table:
 
 def _mapped(table: Table, change: Callable[[Row], Row], columns: Sequence[str] | None = None) -> Table:
     """Return a table whose rows are changed, those that tie included."""
-    ties = table.ties and tuple(tie._replace(rows=tuple(map(change, tie.rows))) for tie in table.ties)
+    ties = table.ties and tuple(replace(tie, rows=tuple(map(change, tie.rows))) for tie in table.ties)
     names = table.columns if columns is None else tuple(columns)
     return Table(columns=names, rows=[change(row) for row in table.rows], ties=ties, has_header=table.has_header)
 

@@ -367,7 +367,7 @@ class Scoring:
 
         def read_plan() -> OrderPlan | None:
             plan = kind.order_plan(self._whole_gold.query or "", answer, self._gold_case)
-            return plan and plan._replace(limited=plan.limited and may_be_cut, queries=MadeQueries(tie_queries))
+            return plan and replace(plan, limited=plan.limited and may_be_cut, queries=MadeQueries(tie_queries))
 
         def tie_queries() -> Iterator[TieQuery]:
             plan = kind.order_plan(guided.text, answer, self._gold_case)

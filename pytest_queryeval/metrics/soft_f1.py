@@ -10,8 +10,8 @@ partner 1 to fp or fn. So for k pairs of n gold and m predicted rows, with the s
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.comparison.pairing import table_pair
@@ -52,7 +52,8 @@ def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     return soft.value if soft.is_proven else Score(value=soft.value, details={"notes": [UNPROVEN]})
 
 
-class _Soft(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Soft:
     value: float
     counts: Counts
     is_proven: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -132,7 +132,8 @@ class PredictorOpener(Protocol):
         """Open it; nothing is called yet."""
 
 
-class PredictorType(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorType:
     """A predictor as suites name it."""
 
     opener: PredictorOpener

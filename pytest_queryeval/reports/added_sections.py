@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.core.errors import MissingFeatureError
 from pytest_queryeval.core.registry import Registry
@@ -12,7 +12,8 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.blocks import Block, Untrusted
 
 
-class SectionFile(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionFile:
     """A file with what a section shows, which `queryeval render --NAME FILE` adds to a report."""
 
     metavar: str
@@ -22,7 +23,8 @@ class SectionFile(NamedTuple):
     """Return the report with what is in the file; raise `ReportError` for a file that cannot be used."""
 
 
-class ReportSection(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSection:
     """A section of a report: sentences and tables, which each format lays out, and shortens where they are long."""
 
     title: str

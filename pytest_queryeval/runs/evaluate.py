@@ -344,5 +344,5 @@ def _read_side(side: object, kind: str, role: str) -> QueryOrAnswer:
 
 
 def _redact_score(score: PairScore) -> PairScore:
-    failure = score.failure and score.failure._replace(message=redact(score.failure.message))
+    failure = score.failure and replace(score.failure, message=redact(score.failure.message))
     return replace(score, failure=failure, error=redact(score.error))

@@ -184,7 +184,7 @@ class RunOptions(OptionValues):
             and not case.answerable
             and (limits := self._limits_of(case, case.without_review.criteria))
         ):
-            case = replace(case, review=case.review._replace(thresholds=_with_minima(case.review.thresholds, limits)))
+            case = replace(case, review=replace(case.review, thresholds=_with_minima(case.review.thresholds, limits)))
         if self.challenge and need_answers(settings.requested_metrics):
             name = CHALLENGED_ACCURACY
             if applies_to(name, settings.kind, criteria=case.criteria) and name not in settings.requested_metrics:

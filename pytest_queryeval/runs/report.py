@@ -11,11 +11,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
@@ -184,7 +185,8 @@ def _commit(folder: Path) -> str:
     return description.strip()
 
 
-class ReportTargets(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTargets:
     """The places that a report is written to."""
 
     paths: Sequence[Path] = ()

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class RunSuites:
         harmless_only = [gate for gate, _ in harmless]
         ungated: list[Case] = []
         for can_miss, gates, silenced in self._can_miss:
-            self._warn_of(finding._replace(silenced=silenced) for gate, finding in harmless if gate in gates)
+            self._warn_of(replace(finding, silenced=silenced) for gate, finding in harmless if gate in gates)
             ungated += undecided_cases(can_miss, [gate for gate in gates if gate not in harmless_only])
         self._warn_of(ungated_findings(ungated))
 

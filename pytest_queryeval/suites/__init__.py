@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import UNANSWERABLE_CRITERIA, Case
@@ -44,7 +43,8 @@ SUITE_PATTERNS = f"*{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}"
 NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 
-class Suite(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
     """One suite file."""
 
     path: Path

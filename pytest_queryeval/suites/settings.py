@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, nearest
 from pytest_queryeval.core.expectation import Expectation
@@ -158,7 +158,8 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     return f"unknown key '{name}'{hint}"
 
 
-class Folder(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
     """A folder with a `queryeval.yaml`."""
 
     path: Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import CaseError, SettingError, SourceError, did_you_mean
@@ -21,6 +21,7 @@ from pytest_queryeval.documents.values import each_entry, entries, known_entries
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.graph_store import COMPRESSED, RDF_FORMATS
 from pytest_queryeval.engines.settings import VERSION, absolute
+from pytest_queryeval.sandbox.http_settings import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,
@@ -48,7 +49,8 @@ DATABASE = "db_id"
 _JSON = StrictJson(read_object=None, allow_nan=True)
 
 
-class SourceText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SourceText:
     """A `source` that is a text: a name in `sources`, perhaps of another level, or a path or URL."""
 
     text: str
@@ -152,8 +154,6 @@ def _source_hint(source_text: str, sources: Mapping[str, Source]) -> str:
         return f": write {{sqlite: {{script: {source_text}}}}}"
     if path.suffix in TABLE_SUFFIXES:
         return f": write {{duckdb: {{tables: {{{path.stem}: {source_text}}}}}}}"
-    from pytest_queryeval.sandbox.http_settings import suggested_url
-
     if url := suggested_url(source_text):
         return url
     return did_you_mean(source_text, sources) if sources else f": choose from {', '.join(ENGINE_OF_SUFFIX)}, https://…"
@@ -206,7 +206,8 @@ def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
     return mask_credentials(first) if isinstance(first, str) else engine
 
 
-class SchemaFile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
     """A file in the form of Spider's tables.json."""
 
     file: File

@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -44,7 +45,8 @@ REQUIRES = "requires"
 _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\w.-]+)""")
 
 
-class EnvFile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EnvFile:
     """The name of a file with variables."""
 
     path: str

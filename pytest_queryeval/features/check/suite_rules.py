@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -241,7 +241,7 @@ def nothing_required(suites: Suites) -> Iterator[Finding]:
         all_gates = [gate for folder in suite.folders for gate in folder.gates]
         gates = [gate for gate in all_gates if gate not in harmless_only]
         lenient |= dict.fromkeys(lenient_gates(gates, silenced))
-        lenient |= {finding._replace(silenced=silenced): None for gate, finding in harmless if gate in all_gates}
+        lenient |= {replace(finding, silenced=silenced): None for gate, finding in harmless if gate in all_gates}
         places = {levels.case.id: _thresholds_of(levels) for levels in of_suite}
         for case in undecided_cases(suites.named_cases(of_suite), gates):
             if case.settings.on_miss == "xfail" and case.settings.thresholds:

@@ -176,7 +176,7 @@ class HTTPEngine(RemoteEngine):
             return failure
         if self._unparsed == "allow":
             return None
-        return failure._replace(message=f"{failure.message} (`unparsed: allow` on the source sends it all the same)")
+        return replace(failure, message=f"{failure.message} (`unparsed: allow` on the source sends it all the same)")
 
 
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:

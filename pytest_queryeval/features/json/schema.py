@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def check_untrusted(
     except SourceError as error:
         raise SourceError(f"{_check_text(schema)}: {error}") from error
     if execution.error:
-        return execution.error._replace(message=f"{_check_text(schema)}: {execution.error.message}")
+        return replace(execution.error, message=f"{_check_text(schema)}: {execution.error.message}")
     assert isinstance(execution.answer, Table)
     return _violation_texts(execution.answer.rows)
 

@@ -256,7 +256,7 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
             findings.append(case_finding("review-conflict", case, message))
             current = []
         cases.append(_reviewed(case, current, suite.values) if current else case)
-    return suite._replace(cases=tuple(cases), findings=(*suite.findings, *findings))
+    return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
 
 
 def _shown_decision(decision: GoldDecision) -> str:

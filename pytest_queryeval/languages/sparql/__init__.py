@@ -179,7 +179,7 @@ def _explained(execution: Execution, query: QueryOutline, added: int) -> Executi
         line, column = int(place[2]), int(place[3])
         column -= added if line == 1 else 0
         message = f"{place[1]}{_line_and_column(line, column)}{message[place.end() :]}"
-    return replace(execution, error=error._replace(message=message))
+    return replace(execution, error=replace(error, message=message))
 
 
 def _undeclared_prefix(query: QueryOutline) -> Mistake | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -33,7 +34,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         return None
     keys = _keys(query) if ordered else ()
     if keys is None:
-        return UNREADABLE._replace(limited=limit)
+        return replace(UNREADABLE, limited=limit)
     offset: int | None = 0
     if (place := query.modifier_index("OFFSET")) is not None:
         offset_tokens = query.tokens[place + 1 : place + 2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -279,7 +279,8 @@ def _conditions(conditions: Conditions, equal: EqualColumns | None) -> Condition
 
 
 def _without_values(view: View) -> View:
-    return view._replace(
+    return replace(
+        view,
         on=_conditions(view.on, None),
         where=_conditions(view.where, None),
         having=_conditions(view.having, None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -35,13 +36,13 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         if plan is None or clauses is None:
             return plan
         of_text = MadeQueries(partial(_text_queries, clauses, plan, columns, row_count))
-        return plan._replace(queries=MadeQueries(partial(chain, of_text, plan.queries)))
+        return replace(plan, queries=MadeQueries(partial(chain, of_text, plan.queries)))
     if statements.error is None and not any(isinstance(tree, exp.Values | exp.Pivot) for tree in statements.trees):
         return None  # no query, or several
     if clauses is None:
         has_order = _ORDER_BY.search(query) is not None
         has_limit = _LIMIT.search(query) is not None
-        return UNREADABLE._replace(ordered=has_order, limited=has_limit) if has_order or has_limit else None
+        return replace(UNREADABLE, ordered=has_order, limited=has_limit) if has_order or has_limit else None
     if not clauses.keys and clauses.has_other_orders:
         return None
     places = [place_of(key, clauses, columns) for key in clauses.keys]
@@ -52,7 +53,7 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         queries=(),
         keys=tuple(place for place in places if place is not None) if places and None not in places else None,
     )
-    return plan._replace(queries=MadeQueries(partial(_text_queries, clauses, plan, columns, row_count)))
+    return replace(plan, queries=MadeQueries(partial(_text_queries, clauses, plan, columns, row_count)))
 
 
 def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
@@ -108,7 +109,7 @@ def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dia
     plan = OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=(), keys=keys)
     if offset is None:  # an expression
         return plan
-    return plan._replace(queries=MadeQueries(partial(_tree_queries, tree, plan, columns, row_count, dialect)))
+    return replace(plan, queries=MadeQueries(partial(_tree_queries, tree, plan, columns, row_count, dialect)))
 
 
 def _tree_queries(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
@@ -279,7 +280,7 @@ class _SpiderParser:
         self.skip_semicolons()
         if self.word in SET_OPERATIONS:
             operation = self.take()
-            view = view._replace(operation=operation, arm=self.query())
+            view = replace(view, operation=operation, arm=self.query())
         self.depth -= 1
         return view
 

@@ -350,8 +350,8 @@ def _arms(reading: Reading, label: str) -> list[str]:
 def _appended(view: View, operation: str, arm: View) -> View:
     """Return the view with one more set operation at its end: chains nest to the right."""
     if view.arm is None:
-        return view._replace(operation=operation, arm=arm)
-    return view._replace(arm=_appended(view.arm, operation, arm))
+        return replace(view, operation=operation, arm=arm)
+    return replace(view, arm=_appended(view.arm, operation, arm))
 
 
 def _ended(view: View, last: View) -> View:
@@ -359,5 +359,5 @@ def _ended(view: View, last: View) -> View:
     if last.order is None and last.limit is None:
         return view
     if view.arm is not None:
-        return view._replace(arm=_ended(view.arm, last))
-    return view._replace(order=last.order, limit=last.limit)
+        return replace(view, arm=_ended(view.arm, last))
+    return replace(view, order=last.order, limit=last.limit)

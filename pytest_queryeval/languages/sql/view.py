@@ -72,7 +72,8 @@ class Ordering(NamedTuple):
     expressions: tuple[Expression, ...]
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
     """One SELECT with its clauses, and the rest of its set operation.
 
     `tables` are what FROM joins: names, or views of queries. `on` holds the conditions of all its joins. `operation` is

@@ -6,6 +6,7 @@ The modules compare reports by it: a run with a baseline, gates on what got wors
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
@@ -32,7 +33,8 @@ ON_MISS, GOLD_DRIFT = "on_miss changed", "gold's answer changed"  # what changed
 FlipKind: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 
 
-class RunDifference(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDifference:
     """How the cases of a run differ from those of an earlier one; but for `common`, cases are node ids."""
 
     before: RunResults

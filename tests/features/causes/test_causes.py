@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -322,7 +323,7 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(tmp_p
 
 
 def test_a_server_is_not_asked_for_repairs_unless_all_causes_are_wanted(music, monkeypatch):
-    server = ENGINES["sqlite"]._replace(fingerprint=SourceFingerprint(files=lambda _: []))
+    server = replace(ENGINES["sqlite"], fingerprint=SourceFingerprint(files=lambda _: []))
     monkeypatch.setitem(ENGINES._members, "sqlite", server)
     pairs = [("SELECT nme FROM singer", NAMES), (f"{NAMES} WHERE age > 30", f"{NAMES} WHERE age > 40")]
 

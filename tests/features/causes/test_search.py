@@ -128,7 +128,7 @@ def test_constraints_are_checked_of_the_tables_that_the_queries_read(monkeypatch
             executed.append(text)
             return self._engine.execute(text, **limits)
 
-    noting = sqlite._replace(opener=lambda *arguments: Noting(sqlite.open(*arguments)))
+    noting = replace(sqlite, opener=lambda *arguments: Noting(sqlite.open(*arguments)))
     monkeypatch.setitem(ENGINES._members, "sqlite", noting)
 
     (entry,) = evaluated(
@@ -222,7 +222,7 @@ class Careless:
 @pytest.mark.parametrize("modifiers", ["", " LIMIT 5"])
 def test_a_query_that_is_right_in_other_words_has_no_cause_and_the_engine_is_at_fault(tmp_path, monkeypatch, modifiers):
     rdf = ENGINES["rdf"]
-    careless = rdf._replace(opener=lambda source, hosts: Careless(rdf.open(source, hosts)))
+    careless = replace(rdf, opener=lambda source, hosts: Careless(rdf.open(source, hosts)))
     monkeypatch.setitem(ENGINES._members, "careless", careless)
     gold, predicted = (f"{HEAD}SELECT {x} {{ {x[-2:]} a :Singer }}{modifiers}" for x in ("?x", "DISTINCT $x"))
 
@@ -243,7 +243,7 @@ def test_a_query_that_took_longer_than_a_cause_may_take_is_not_run_again(tmp_pat
             executed.append(query)
             return replace(super().execute(query, timeout=timeout, max_rows=max_rows), seconds=seconds)
 
-    slow = rdf._replace(kind="sparql", opener=lambda source, hosts: Slow(rdf.open(source, hosts)))
+    slow = replace(rdf, kind="sparql", opener=lambda source, hosts: Slow(rdf.open(source, hosts)))
     monkeypatch.setitem(ENGINES._members, "slow", slow)
     gold, predicted = (f"{HEAD}SELECT ?x {{ ?x a {type_} }}" for type_ in (":Singer", ":Dancer"))
 

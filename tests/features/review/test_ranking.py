@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -381,8 +382,8 @@ def test_what_cannot_be_ranked_or_written_is_refused_in_one_line(arguments, prob
 
 def test_of_services_only_the_cases_that_most_systems_missed_are_examined(monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.review.review_command.MAX_LIVE_CASES", 1)
-    fingerprint = ENGINES["sqlite"].fingerprint._replace(files=lambda source: ())
-    monkeypatch.setitem(ENGINES._members, "sqlite", ENGINES["sqlite"]._replace(fingerprint=fingerprint))
+    fingerprint = replace(ENGINES["sqlite"].fingerprint, files=lambda source: ())
+    monkeypatch.setitem(ENGINES._members, "sqlite", replace(ENGINES["sqlite"], fingerprint=fingerprint))
 
     suite(TWO)
     path = write_system("a", {"all": RIGHT["all"], "cheap": CHEAP})
@@ -399,7 +400,7 @@ def test_of_services_only_the_cases_that_most_systems_missed_are_examined(monkey
 def test_answers_are_replayed_from_a_recording(monkeypatch):
     suite({"all": {"gold": NAMES, "predicted": NAMES}, "cheap": {"gold": DEAR, "predicted": CHEAP}})
     assert main(["evaluate", ".", "--record", "recorded", "--report", "a.json"]) == 1
-    monkeypatch.setitem(ENGINES._members, "sqlite", ENGINES["sqlite"]._replace(opener=None))
+    monkeypatch.setitem(ENGINES._members, "sqlite", replace(ENGINES["sqlite"], opener=None))
 
     data = command("review", ".", "a.json", "--replay", "recorded").data
 

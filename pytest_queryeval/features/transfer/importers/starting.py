@@ -92,7 +92,8 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
         (folder / GOLDS).unlink()
         text = text.replace(f"predictor: {GOLDS}", f"predictor: {command.PREDICTOR}:predict")
     write_atomically(settings, f"{text}{'' if 'gates:' in text else _GATES}".encode())
-    return result._replace(
+    return replace(
+        result,
         lines=[
             f"queryeval import {shlex.join(words)}",
             *result.lines,
