@@ -1,5 +1,6 @@
 """Hints where only the form of an answer differs: each is what makes the case pass, and no other answer gets one."""
 
+import sqlite3
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -8,8 +9,8 @@ import pytest
 from samples import answer, make_case
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.core.model import QueryOrAnswer
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.model import QueryOrAnswer, Source
+from pytest_queryeval.core.table import Policy, Table
 
 TO_CASE = "to the case"
 # By kind: gold, predicted, and what compare has to say; None where the query has to change.
@@ -74,6 +75,42 @@ def test_a_hint_is_what_makes_the_case_pass(kind, gold, predicted, compare):
         if kind == "missing-column":
             fields = {"gold_columns": tuple(compare["gold_columns"]), "extra_columns": "allow"}
         assert reported(gold, predicted, **fields)["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "compare"),
+    [
+        ("SELECT name FROM p ORDER BY age LIMIT 1", "SELECT name, age FROM p WHERE id = 2", {"extra_columns": "allow"}),
+        ("SELECT name FROM p ORDER BY age LIMIT 1", "SELECT upper(name) FROM p WHERE id = 2", {"case": "ignore"}),
+        (
+            "SELECT name FROM p ORDER BY age",
+            "SELECT name, age FROM p ORDER BY age, id DESC",
+            {"extra_columns": "allow"},
+        ),
+        ("SELECT name FROM p ORDER BY age LIMIT 1", "SELECT name, age FROM p WHERE id = 3", None),
+        ("SELECT name FROM p ORDER BY age", "SELECT name, age FROM p ORDER BY age DESC", None),
+    ],
+)
+def test_a_hint_counts_every_row_that_ties_as_right(gold, predicted, compare, tmp_path):
+    with sqlite3.connect(tmp_path / "p.db") as database:
+        database.executescript(
+            "CREATE TABLE p (id, name, age); INSERT INTO p VALUES (1, 'Bo', 3), (2, 'Di', 3), (3, 'Al', 5)"
+        )
+    source = Source(name="p", engine="sqlite", settings={"path": "p.db"}, folder=tmp_path)
+
+    def outcome(**policy):
+        case = make_case(source=source, golds=(QueryOrAnswer(query=gold),), predicted=QueryOrAnswer(query=predicted))
+        case = replace(case, settings=replace(case.settings, policy=Policy(**policy)))
+        (entry,) = evaluate([case])["cases"]
+        return entry
+
+    entry = outcome()
+
+    assert (entry["outcome"], [hint["compare"] for hint in entry.get("hints", ())]) == (
+        "failed",
+        [compare] if compare else [],
+    )
+    assert compare is None or outcome(**compare)["outcome"] == "passed"
 
 
 def test_cells_of_any_sort_get_no_hint():

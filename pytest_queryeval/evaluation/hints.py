@@ -77,7 +77,7 @@ def hints(result: CaseResult) -> list[HintReport]:
     policy = result.case.settings.policy
     if isinstance(gold, JsonAnswer):
         difference = _with_numbers(difference)
-    remedies = [_settings(difference, policy)]
+    remedies = [_settings(gold, predicted, difference, policy)]
     if isinstance(gold, JsonAnswer) and isinstance(predicted, JsonAnswer):
         remedies.append(_unwrapped(gold.value, predicted.value))
     if isinstance(gold, Table) and isinstance(predicted, Table):
@@ -111,9 +111,12 @@ def _with_numbers(difference: DifferenceReport[Row]) -> DifferenceReport[Row]:
     return {**difference, "changed": changed}
 
 
-def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
-    """Yield the settings of `compare` that may help, by the rows of a difference."""
-    columns = _columns(difference)
+def _settings(gold: Any, predicted: Any, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
+    """Yield the settings of `compare` that may help, by the rows of a difference and those that tie with them."""
+    columns, has_extra_columns = _columns(difference), False
+    if isinstance(gold, Table) and isinstance(predicted, Table):
+        columns = _with_tied_rows(columns, gold)
+        has_extra_columns = len(predicted.columns) > len(gold.columns)
     texts = [(_texts(gold), _texts(predicted)) for gold, predicted in columns]
 
     def meet(fold: Callable[[str], str]) -> bool:
@@ -142,12 +145,7 @@ def _settings(difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Re
         (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
         (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
         (differ_in_number, "duplicates", "duplicates do not matter", {"duplicates": "ignore"}),
-        (
-            has_same_rows and not differ_in_number,
-            "extra-columns",
-            "extra columns do not matter",
-            {"extra_columns": "allow"},
-        ),
+        (has_extra_columns, "extra-columns", "extra columns do not matter", {"extra_columns": "allow"}),
     )
     for may_help, kind, condition, compare in settings:
         if may_help:
@@ -159,6 +157,13 @@ def _columns(difference: DifferenceReport[Row]) -> list[tuple[set[Cell], set[Cel
     sides = ([set(column) for column in zip(*rows, strict=False)] for rows in differing_sides(difference))
     columns = [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
     return columns + [({*golds}, {*others}) for golds, others in map(_element_cells, difference.get("by_column", ()))]
+
+
+def _with_tied_rows(columns: list[tuple[set[Cell], set[Cell]]], gold: Table) -> list[tuple[set[Cell], set[Cell]]]:
+    """Return the cells by column with those of all rows among which a LIMIT of gold chose."""
+    tied = [row for tie in gold.ties or () if len(tie.rows) > tie.size for row in tie.rows]
+    cells = [*map(set, zip(*tied, strict=True)), *[set[Cell]()] * len(columns)]
+    return [(golds | more, others) for (golds, others), more in zip(columns, cells, strict=False)]
 
 
 def _element_cells(column: ColumnDifference) -> tuple[Row, Row]:
