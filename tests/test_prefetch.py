@@ -160,6 +160,7 @@ def test_trials_that_may_stop_are_asked_for_as_they_are_needed_and_all_before_th
             1,
             "later (it asks to wait 61 s, and calls wait 60 s at most)",
         ),
+        (PredictorError("busy", temporary=True), 9, 0, 1, "busy (not repeated: `retries` of the predictor is 0)"),
         (TimeoutError("slow"), 2, 1, 2, "q"),
     ],
 )

@@ -179,6 +179,42 @@ def test_whatever_a_function_raises_is_an_error_with_its_place(tmp_path, declare
     assert said.endswith("predict.py:3)")
 
 
+CLIENT_ERRORS = """class Response:
+    status_code, headers = 503, {"Retry-After": "7"}
+class Refused(Exception):
+    response = Response()
+class Limited(Exception):
+    status_code = 429
+class Forbidden(Exception):
+    status_code = 403
+class APITimeoutError(Exception):
+    pass
+class Unread(Exception):
+    @property
+    def response(self):
+        raise OSError("gone")
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "temporary", "pause"),
+    [
+        ("Refused", True, 7.0),
+        ("Limited", True, 0.0),
+        ("Forbidden", False, 0.0),
+        ("APITimeoutError", True, 0.0),
+        ("ConnectionResetError", True, 0.0),
+        ("Unread", False, 0.0),
+        ("KeyError", False, 0.0),
+    ],
+)
+def test_a_busy_service_and_a_broken_connection_may_be_asked_again(error, temporary, pause, tmp_path):
+    with pytest.raises(PredictorError) as caught:
+        answered(function(tmp_path, f"{CLIENT_ERRORS}\ndef predict(case):\n    raise {error}('no')"))
+
+    assert (caught.value.temporary, caught.value.pause) == (temporary, pause)
+
+
 @pytest.mark.parametrize("code", ["raise KeyboardInterrupt", "def predict(case):\n    raise KeyboardInterrupt"])
 def test_an_interrupt_by_the_user_passes_through(tmp_path, code):
     with pytest.raises(KeyboardInterrupt):

@@ -299,6 +299,8 @@ def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
     if not error.temporary or attempt > retries:
         if attempt > 1:
             raise PredictorError(f"{error} (tried {attempt} times)") from error
+        if error.temporary and not error.unreachable and not retries:
+            raise PredictorError(f"{error} (not repeated: `retries` of the predictor is 0)") from error
         raise error
     pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
     return max(error.pause, random.uniform(pause / 2, pause))  # noqa: S311 - no secret

@@ -19,12 +19,14 @@ from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.sandbox.http_messages import is_temporary, retry_after
 from pytest_queryeval.text.formatting import one_line
 
 MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
 _QUERY_FIELDS = ("predicted", "sql", "query", "sparql", "answer", "text", "content", "output", "output_text")
 _LIBRARIES = (str(Path(__file__).parent.parent), str(Path(inspect.__file__).parent), "<frozen")
+_TEMPORARY = ("ConnectError", "ConnectionError", "Timeout", "TimeoutError", "TimeoutException")  # ends of names
 PREDICTED = "predicted"
 ABSTAINED = "abstained"
 REASON = "reason"
@@ -137,7 +139,23 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
         if is_interruption(error, task=task):
             raise
         text = f"{by} raised {type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
-        raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
+        temporary, pause = _may_pass(error)
+        raise PredictorError(text, temporary=temporary, pause=pause) from error
+
+
+def _may_pass(error: BaseException) -> tuple[bool, float]:
+    """Return whether another call may succeed after an error of a function, and how many seconds to wait for it.
+
+    Clients of models and services raise errors with a status, or errors named after connections and time limits.
+    """
+    with suppress(Exception):  # attributes of a class of the user's may raise anything
+        response = getattr(error, "response", None) or error
+        status = getattr(response, "status_code", None) or getattr(error, "status_code", None)
+        if isinstance(status, int):
+            headers = getattr(response, "headers", None)
+            temporary = is_temporary(status)
+            return temporary, retry_after(headers) if temporary and isinstance(headers, Mapping) else 0.0
+    return any(base.__name__.endswith(_TEMPORARY) for base in type(error).__mro__), 0.0
 
 
 def user_frames(frames: traceback.StackSummary) -> str:

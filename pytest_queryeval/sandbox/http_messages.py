@@ -259,6 +259,11 @@ def agent_remedy(problem: str) -> str:
     return ": write `headers: {User-Agent: 'NAME (address)'}`" if _WANTS_AGENT.search(problem) else ""
 
 
+def is_temporary(status: int) -> bool:
+    """Return whether another call may succeed after an HTTP status."""
+    return status in (408, 429) or status >= 500
+
+
 def retry_after(headers: Mapping[str, str]) -> float:
     """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
     text = headers.get("Retry-After", "").strip()

@@ -29,6 +29,7 @@ from pytest_queryeval.sandbox.http_messages import (
     Decompressor,
     agent_remedy,
     credentials_remedy,
+    is_temporary,
     message,
     retry_after,
 )
@@ -40,7 +41,6 @@ IDLE_SECONDS = 30.0  # that a connection is kept for the next call
 ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
-RETRYABLE = (408, 429)  # next to all from 500 on
 REMEDIES = {
     404: "correct the path of the URL",
     422: "make `body` what the service asks for",
@@ -230,7 +230,7 @@ class Client:
             problem += remedy
         elif status in (401, 403, 407):
             problem += credentials_remedy(self._credentials.sent, response.headers.get("WWW-Authenticate", ""))
-        temporary = status in RETRYABLE or status >= 500
+        temporary = is_temporary(status)
         if status >= 500:
             problem += ": the service failed: see its log, then run again"
         elif status in REMEDIES and not remedy:
