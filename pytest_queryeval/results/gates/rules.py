@@ -305,12 +305,11 @@ class MaxRegressions(GateRule):
             return ""
         if not able:
             return f"none of {pluralize(pairs, 'case')} passed in the baseline, so there can be no regression"
+        cases = pluralize(pairs, "case")
+        problem = f"{cases} cannot have more than {pluralize(pairs, 'regression')}"
         if able < pairs:
-            return f"only {able:,} of {pluralize(pairs, 'case')} passed in the baseline: write at most {able - 1:,}"
-        return (
-            f"{pluralize(pairs, 'case')} cannot have more than {pluralize(pairs, 'regression')}: "
-            f"write at most {able - 1:,}"
-        )
+            problem = f"only {able:,} of {cases} passed in the baseline"
+        return f"{problem}: run more cases, or write at most {able - 1:,}"
 
     def value_text(self, gate: GateReport, value: float, which: str) -> str:
         return f"{pluralize(int(value), 'regression')}{which} since {gate.get('baseline') or 'the baseline'}"
