@@ -2,6 +2,7 @@
 
 import datetime
 import zipfile
+from pathlib import Path
 
 import duckdb
 import openpyxl
@@ -141,21 +142,28 @@ def test_a_sheet_without_cells_has_no_header(rows):
     )
 
 
-@pytest.mark.parametrize("name", ["a.xls", "a.ods", "A.XLSM"])
-def test_other_spreadsheets_are_to_be_saved_as_xlsx(name):
-    assert problem(separated("", name)).endswith("files are not read: save it as .xlsx")
+XLS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000)
+QUOTE = "in a table of 2 columns: quote cells that contain a delimiter or a line end"
 
 
-def test_a_renamed_xls_workbook_says_so():
-    with open("a.xlsx", "wb") as stream:  # noqa: PTH123
-        stream.write(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000))
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        *((name, b"", "files are not read: save it as .xlsx") for name in ("a.xls", "a.ods", "A.XLSM")),
+        ("a.xlsx", XLS, "is an .xls workbook or has a password: save it as .xlsx"),
+        ("a.xlsx", b"", "a.xlsx: is not a .xlsx workbook that can be read"),
+        ("a.xlsx", b"id,gold\n", "a.xlsx: is not a .xlsx workbook that can be read"),
+        ("a.xlsx", b"PK\x03\x04 and no more", "a.xlsx: is not a .xlsx workbook that can be read"),
+        ("a.csv", b"id,gold\na,x\nb,\xe9\n", "a.csv:3:3: byte 0xe9 is not UTF-8: save the file as UTF-8"),
+        ("a.csv", b"id,gold\n\na\n", f"a.csv, row 3: 1 cell {QUOTE}"),
+        ("a.csv", b"id,gold\n\na,b,c\n", f"a.csv, row 3: 3 cells {QUOTE}"),
+        ("a.parquet", b"PAR1", "a.parquet: is not a Parquet file that can be read"),
+    ],
+)
+def test_what_is_no_table_is_one_error(name, content, said):
+    Path(name).write_bytes(content)
 
-    assert "is an .xls workbook or has a password: save it as .xlsx" in problem("a.xlsx")
-
-
-@pytest.mark.parametrize("content", ["", "id,gold\n", "PK\x03\x04 and no more"])
-def test_what_is_no_workbook_is_one_error(content):
-    assert problem(separated(content, "a.xlsx")).startswith("a.xlsx: is not a .xlsx workbook that can be read")
+    assert said in problem(name)
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(monkeypatch):
@@ -244,19 +252,6 @@ def test_another_delimiter(name, options, text):
     assert rows_of(separated(text, name), **options) == [(2, {"id": "a", "gold": "1,5"})]
 
 
-def test_text_that_is_not_utf_8_is_an_error_with_its_place():
-    assert problem(separated("id,gold\na,x\nb,é\n", encoding="latin-1")) == (
-        "a.csv:3:3: byte 0xe9 is not UTF-8: save the file as UTF-8"
-    )
-
-
-@pytest.mark.parametrize(("row", "cells"), [("a", "1 cell"), ("a,b,c", "3 cells")])
-def test_a_ragged_row_is_an_error(row, cells):
-    assert problem(separated(f"id,gold\n\n{row}\n")) == (
-        f"a.csv, row 3: {cells} in a table of 2 columns: quote cells that contain a delimiter or a line end"
-    )
-
-
 def test_empty_cells_behind_the_last_column_are_ignored():
     assert rows_of(separated("id,gold\na,x,,\n")) == [(2, {"id": "a", "gold": "x"})]
 
@@ -289,10 +284,6 @@ def test_rows_of_a_parquet_file_are_counted_from_1():
     assert (number, last) == (1, 2)
     assert first == {"id": "1", "gold": "x", "n": "12", "d": "1.50", "day": "2024-03-01", "l": "[1, 2]"}
     assert second == {"id": "2", **dict.fromkeys(("gold", "n", "d", "day", "l"), "")}
-
-
-def test_a_parquet_file_that_is_none_is_one_error():
-    assert problem(separated("PAR1", "a.parquet")).startswith("a.parquet: is not a Parquet file that can be read")
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def test_a_failed_case_is_an_error_at_its_line_of_the_repository(workspace):
 
     place = {"file": "backend/s/a.queryeval.yaml", "line": "7", "title": "failed: s/a.queryeval.yaml::bad-7"}
     assert lines == [("error", place, "f1 0.000: missing 1 of 2 rows")]
+    assert "line" not in annotations(workspace, failed(line=0))[0][1]  # it is not known
 
 
 def test_the_workspace_may_have_another_name_by_a_link(workspace, tmp_path_factory, monkeypatch):
@@ -73,10 +74,6 @@ def test_without_a_workspace_paths_are_those_of_the_run(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
 
     assert annotations(tmp_path, failed())[0][1]["file"] == "s/a.queryeval.yaml"
-
-
-def test_a_case_whose_line_is_not_known_has_none(workspace):
-    assert "line" not in annotations(workspace, failed(line=0))[0][1]
 
 
 def test_errors_and_failed_cases_are_annotated_and_no_others(workspace):
@@ -108,10 +105,7 @@ def test_ten_errors_and_a_count_of_the_rest(workspace, gates):
 
     assert [name for name, *_ in lines] == ["error"] * MAX_ERRORS + ["warning"]
     assert lines[-1][2].startswith(f"{number + gates - MAX_ERRORS} more missed gates and failed cases")
-
-
-def test_ten_failed_cases_need_no_count(workspace):
-    assert len(annotations(workspace, *map(failed, range(MAX_ERRORS)))) == MAX_ERRORS
+    assert len(annotations(workspace, *map(failed, range(MAX_ERRORS)))) == MAX_ERRORS  # needs no count
 
 
 @pytest.mark.parametrize("hostile", [*COMMANDS, *HOSTILE, "100 % a%0A::error::b"])
