@@ -174,6 +174,14 @@ def test_the_exact_mcnemar_test_has_the_published_value_and_the_interval_of_bone
     assert found["f1"]["ci95"] == pytest.approx([-8 / 52 - half, -8 / 52 + half])
 
 
+def test_p_is_adjusted_by_holms_method_for_all_metrics_and_the_pass_rate():
+    p_values = {name: 2 / 2**broken for name, broken in (("a", 6), ("b", 8), ("c", 6), ("d", 9))} | {"pass_rate": 1.0}
+
+    found = statistics_of(a=flips(6, 0, 6), b=flips(8, 0, 4), c=flips(6, 0, 6), d=flips(9, 0, 3))
+
+    assert {name: metric["p_holm"] for name, metric in found.items()} == pytest.approx(adjusted(p_values))
+
+
 def test_the_drop_that_a_comparison_detects_is_that_of_the_strictest_test():
     pairs = {"f1": flips(9, 8, 83)}
 

@@ -399,6 +399,14 @@ def test_a_graph_that_many_open_at_once_is_parsed_once(cache, file, hosts):
     assert len(list(cache.rglob("CURRENT"))) == 1
 
 
+def test_without_a_cache_folder_temporary_files_serve(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    assert counted(file) == 2
+    assert list(tmp_path.glob("pytest-queryeval-*/*/CURRENT"))
+
+
 def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

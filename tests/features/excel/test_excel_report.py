@@ -131,6 +131,17 @@ def test_a_metric_with_the_name_of_a_column_is_told_from_it():
     assert (row["gold"], row["score gold"]) == ("SELECT 1\n", 0.25)
 
 
+def test_a_row_of_details_has_the_scores_and_the_times_that_are_known_of_a_case():
+    told = {"sql_execution_time": 0.1, "vector_store_search_time": 0.2, "llm_time": 0.3, "total_execution_time": 1}
+    known = {"Percent Overlap": 50, "Have Same Row Count": 1, "Outcome": "passed", "Predictor": "ours", **told}
+    known |= {"VQL Generated": "SELECT 2", "Ground Truth VQL": "SELECT 1\n", "Prediction (s)": 3}
+    scores = {"value_overlap": 0.5, "same_row_count": 1.0}
+
+    row = details(make_report(case(scores=scores, prediction=timed(3.0, **told))))[0]
+
+    assert {name: row[name] for name in known} == known
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("ours", "theirs", "header", "value"),
@@ -240,6 +251,21 @@ def test_long_lists_of_a_comparison_are_cut_and_say_so():
     assert table.count("… and 50 more") == 1
     assert "music/s.queryeval.yaml::c99" in table
     assert "music/s.queryeval.yaml::c100" not in table
+
+
+def test_statistics_have_the_trials():
+    base_case = case()
+    trials = [
+        {"passed": passed, "prediction": base_case["prediction"], "predicted": base_case["predicted"]}
+        for passed in (True, False)
+    ]
+
+    assert block(make_report(case(trials=trials)), "Trials") == [
+        ["k", "cases", "pass@k", "pass^k"],
+        [1, 1, 0.5, 0.5],
+        [2, 1, 1, 0],
+    ]
+    assert "Trials" not in texts(make_report(case()), "Statistics")
 
 
 def cells(workbook):

@@ -1,7 +1,7 @@
 """`structural_similarity`, `semantic_similarity` and `overall_similarity`."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, OBJECTS, nested, turned
 
@@ -106,6 +106,7 @@ def paths_of(value, lists, path=()):
 
 
 @given(OBJECTS, OBJECTS, LISTS)
+@example({"a": {"0": 1}}, {"a": [1]}, "index")
 def test_structure_at_all_depths_is_that_of_the_sets_of_paths(gold, predicted, lists):
     expected, pairs = paths_of(gold, lists), paths_of(predicted, lists)
     union = len(expected) + 0.1 * len(pairs - expected)

@@ -8,7 +8,7 @@ from itertools import permutations
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from samples import make_case
 from selections import dataset, selected, selection, selections, terms
@@ -89,6 +89,8 @@ def ratio(part: int, whole: int) -> float:
 
 
 @given(selections(), selections(), st.booleans(), st.sampled_from(["union", "target"]))
+@example(selected(I=("a", ": x", "b")), selected(I=("a: x", "a: y", "b: x")), False, "union")  # `a` takes `a: y`
+@example(selected(I=(": y", "a", "b: y")), selected(I=("a: y",)), False, "union")  # only `b: y` is missing
 def test_all_figures_are_those_of_their_definition(gold, predicted, by_dataset, macro):
     golds, others = (dimensions_of(of, gold, by_dataset) for of in (gold, predicted))
     found = details(gold, predicted, by_dataset=by_dataset)["counts"]["dimension"]
