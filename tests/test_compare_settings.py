@@ -173,11 +173,19 @@ def test_ties_are_those_of_the_whole_answer(scored, gold, predicted, right):
 @pytest.mark.parametrize(
     ("gold", "columns", "problem"),
     [
-        (GOLD, "[nme]", "gold has no column 'nme': did you mean 'name'? (s.queryeval.yaml:6)"),
-        ("SELECT id FROM city", "[name]", "gold has no column 'name': choose from id (s.queryeval.yaml:6)"),
-        (GOLD, "[3]", "gold has no column 3: its columns are 0 to 2 (s.queryeval.yaml:6)"),
-        ("SELECT id AS a, size AS a FROM city", "[a]", "gold has 2 columns 'a': write the position of one, from 0 on"),
-        ("SELECT size, size2 AS SIZE FROM city", "[Size]", "gold has 2 columns 'Size': write the position of one"),
+        (GOLD, "[nme]", "the gold answer has no column 'nme': did you mean 'name'? (s.queryeval.yaml:6)"),
+        ("SELECT id FROM city", "[name]", "the gold answer has no column 'name': choose from id (s.queryeval.yaml:6)"),
+        (GOLD, "[3]", "the gold answer has no column 3: its columns are 0 to 2 (s.queryeval.yaml:6)"),
+        (
+            "SELECT id AS a, size AS a FROM city",
+            "[a]",
+            "the gold answer has 2 columns 'a': write the position of one, from 0 on",
+        ),
+        (
+            "SELECT size, size2 AS SIZE FROM city",
+            "[Size]",
+            "the gold answer has 2 columns 'Size': write the position of one",
+        ),
     ],
 )
 @pytest.mark.parametrize("predicted", ["SELECT 1", "SELECT FROM"])
@@ -192,7 +200,7 @@ def test_a_column_that_gold_lacks_is_told_at_the_line_that_names_it(scored):
     scored_case = scored("SELECT id FROM city", "SELECT 1", "{}", head="compare: {gold_columns: [nme]}\n")
 
     assert scored_case["line"] == 7
-    assert scored_case["message"].endswith("gold has no column 'nme': choose from id (s.queryeval.yaml:1)")
+    assert scored_case["message"].endswith("the gold answer has no column 'nme': choose from id (s.queryeval.yaml:1)")
 
 
 def test_an_answer_without_a_header_equals_any_without_rows():

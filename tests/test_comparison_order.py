@@ -277,7 +277,7 @@ def test_the_rows_of_gold_are_required_and_that_is_said_where_more_than_max_rows
     wrong = next(choice for choice in choices if not is_right(choice))
 
     assert sum(map(is_right, choices)) == 1
-    assert "the rows that tie at gold's LIMIT could not be read (more than 2 rows" in notes(wrong)[0]
+    assert "the rows that tie at the LIMIT of the gold query could not be read (more than 2 rows" in notes(wrong)[0]
     if engine.kind == "sparql":
         far = engine.judge(by_score(engine, "name", 1, 4), "zoe", max_rows=3)
         assert "OFFSET and LIMIT reach up to row 5, `max_rows` to 3" in notes(far)[0]
@@ -305,7 +305,7 @@ def test_gold_that_returns_other_rows_when_it_runs_again_has_no_ties(engine) -> 
     result = engine.judge("SELECT random() + 0.5 FROM player ORDER BY score DESC LIMIT 1", [(7.5,)])
 
     assert not is_right(result)
-    assert "gold returned other rows when it ran again" in notes(result)[0]
+    assert "the gold query returned other rows when it ran again" in notes(result)[0]
 
 
 @sql_engine("sqlite")
@@ -318,8 +318,15 @@ def test_keys_that_cannot_be_read_are_those_selected_or_make_the_order_strict(en
 
     assert [is_right(engine.judge(folded, f"fay eve dee cy {end}")) for end in ("ann bob", "bob ann")] == [True, True]
     assert [*map(is_right, selected)] == [True, True]
-    assert [*map(notes, selected)].count(["order: only selected keys decide which of gold's rows tie"]) == 1
-    assert notes(strict) == ["order: gold's sort keys could not be read, so rows must be in exactly its order"]
+    assert [*map(notes, selected)].count(
+        ["order: only selected sort keys decide which rows of the gold answer tie"]
+    ) == 1
+    assert notes(strict) == [
+        (
+            "order: the sort keys of the gold query could not be read, "
+            "so rows must have exactly the order of the gold answer"
+        )
+    ]
 
 
 # What sqlglot cannot read, or writes in a way that DuckDB does not run.

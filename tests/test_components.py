@@ -117,7 +117,7 @@ def test_a_gold_that_cannot_be_read_has_no_score_and_a_note():
     unread = score("SELECT id AS n FROM shop", "SELECT id FROM shop")
 
     assert unread.value is None
-    assert unread.details["notes"] == ["the published grammar does not read gold: no column 'as'"]
+    assert unread.details["notes"] == ["the published grammar does not read the gold query: no column 'as'"]
 
 
 def test_a_match_has_its_hardness_and_no_rejection():

@@ -147,8 +147,8 @@ SUMMARIES = [
     (table((4,), (5,)), table((4,)), "missing 1 of 2 rows"),
     (table(*((n,) for n in range(40))), table(*((n,) for n in range(12, 40))), "missing 12 of 40 rows"),
     (table((1, 2)), table(*((n, n) for n in range(2000))), "b differs in 1 of 1 row: 2 → 1 (a 1); 1,999 extra rows"),
-    (table(*((n,) for n in range(8))), Table(columns=("a",), rows=()), "no rows, gold has 8"),
-    (Table(columns=("a",), rows=()), table((1,), (2,)), "2 rows, gold has none"),
+    (table(*((n,) for n in range(8))), Table(columns=("a",), rows=()), "no rows, the gold answer has 8"),
+    (Table(columns=("a",), rows=()), table((1,), (2,)), "2 rows, the gold answer has none"),
     (table((1,), (2,)), table((1, 0), (7, 0)), "missing 1 of 2 rows, 1 extra, 1 extra column (b)"),
     (GOLD, table(*GOLD.rows, GOLD.rows[0]), "duplicates differ: 1 row more often in predicted"),
     (
@@ -295,7 +295,7 @@ SUMMARIES = [
         "d differs in 1 of 3 rows: 2 → 3 (a x, b n)",
     ),
     (table((1,)), table((1, 2)), "1 extra column (b)"),
-    (table((1, 2)), table((1,)), "too few columns: gold has 2, predicted 1 (missing: b)"),
+    (table((1, 2)), table((1,)), "too few columns: the gold answer has 2, the predicted answer 1 (missing: b)"),
 ]
 
 
@@ -314,6 +314,9 @@ def test_json_that_is_nested_deeply_is_a_text(depth):
 
 
 def test_a_summary_follows_the_policy_and_the_limit():
-    assert found(table((1,)), table((1,), columns=("z",)), columns="by_name")["summary"] == "no columns of gold's names"
+    assert (
+        found(table((1,)), table((1,), columns=("z",)), columns="by_name")["summary"]
+        == "no column has a name of the gold answer"
+    )
     assert found(table((1,)), table((1, 2)), extra_columns="allow")["summary"] == ""
     assert found(table((4,)), table((2,)), limit=0)["summary"] == "missing 1 of 1 row, 1 extra"

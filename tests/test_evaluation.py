@@ -183,7 +183,7 @@ def test_predicted_columns_that_are_many_more_than_golds_are_noted():
 
     assert run(many)["scores"]["row_matching_f1"] == 1.0
     assert notes(run(many)) == [
-        "columns: predicted has 5, gold 2; row_matching_f1 and entity_set_f1 ignore the surplus"
+        "columns: the predicted answer has 5, the gold answer 2; row_matching_f1 and entity_set_f1 ignore extra columns"
     ]
     assert notes(run(some)) == []
 

@@ -67,16 +67,21 @@ def test_notes_are_not_about_an_answer_that_nobody_gave():
 @pytest.mark.parametrize(
     ("head", "gold", "metric", "reason"),
     [
-        (SDMX, LIVES, "recall[COUNTY]", "gold has no terms of COUNTY, but of INDICATOR"),
-        (JSON + "options: {json: {at: /b}}\n", "{a: 1}", "structural_similarity", "gold has nothing at `/b`"),
+        (SDMX, LIVES, "recall[COUNTY]", "the gold answer has no terms of COUNTY, but of INDICATOR"),
+        (
+            JSON + "options: {json: {at: /b}}\n",
+            "{a: 1}",
+            "structural_similarity",
+            "the gold answer has nothing at `/b`",
+        ),
         (
             SQL,
             "SELECT a FROM t WHERE a ==== 3",
             "exact_set_match",
-            "gold cannot be read: EQ lacks a part, line 1,",
+            "the gold query cannot be read: EQ lacks a part, line 1,",
         ),
-        (SQL, "SELECT a; SELECT b", "partial_where_f1", "gold cannot be read: 2 statements, not one"),
-        (SQL, "SELECT a FROM t AS", "exact_set_match_spider", "the published grammar does not read gold: "),
+        (SQL, "SELECT a; SELECT b", "partial_where_f1", "the gold query cannot be read: 2 statements, not one"),
+        (SQL, "SELECT a FROM t AS", "exact_set_match_spider", "the published grammar does not read the gold query: "),
     ],
 )
 def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold, metric, reason):

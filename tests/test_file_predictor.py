@@ -413,9 +413,9 @@ def test_entries_that_no_case_asks_for_are_named_once_the_cases_are_known_and_ma
 @pytest.mark.parametrize(
     ("trials", "sentence"),
     [
-        ({"a": 1}, "3 predictions of further trials were not used: a, b: write `trials: 4`"),
-        ({"a": 3}, "2 predictions of further trials were not used: a, b: write `trials: 4`"),
-        ({"a": 1, "A": 4}, "1 prediction of further trials was not used: b: write `trials: 2`"),
+        ({"a": 1}, "3 predictions of more trials were not used: a, b: write `trials: 4`"),
+        ({"a": 3}, "2 predictions of more trials were not used: a, b: write `trials: 4`"),
+        ({"a": 1, "A": 4}, "1 prediction of more trials was not used: b: write `trials: 2`"),
         ({"a": 4, "b": 2}, ""),
     ],
 )

@@ -119,7 +119,7 @@ def test_metrics_that_run_both_queries_on_one_source_do_not_apply(migrated):
     assert "challenge" not in case
     assert migrated["ves"]["outcome"] == "error"
     assert "metric 'ves' does not apply to this case, but has a threshold" in migrated["ves"]["message"]
-    assert "gold and predicted run on different sources" in migrated["ves"]["message"]
+    assert "the gold query and the predicted query run on different sources" in migrated["ves"]["message"]
 
 
 @pytest.mark.parametrize("keys", ["source: {sqlite: {script: old.sql}}", "gold_source: new"])
@@ -221,7 +221,7 @@ def test_a_gold_that_cannot_be_translated_is_an_error_with_its_place():
 
     assert case["outcome"] == "error"
     assert case["message"] == (
-        "gold cannot be translated: sqlglot cannot write it as sqlite: TABLESAMPLE unsupported: "
+        "the gold query cannot be translated: sqlglot cannot write it as sqlite: TABLESAMPLE unsupported: "
         "write the query under `predicted` (s.queryeval.yaml:7)"
     )
 

@@ -175,7 +175,7 @@ def test_names_and_texts_may_hold_any_character(name):
         (GOLD + " JOIN sale" * (MAX_OPEN_JOINS + 1), f"more than {MAX_OPEN_JOINS} joins without a condition"),
         (GOLD + " JOIN sale ON a = b" * 200 + " CROSS JOIN sale" * 200, ""),
         ("DELETE FROM shop", "no query but DELETE"),
-        ("", "the text holds no statement"),
+        ("", "the text contains no statement"),
         (f"{GOLD}; {GOLD}", "2 statements, not one"),
         (f"{GOLD}; -- x\nSELECT 2", "2 statements, not one"),
         (f"{GOLD};/* ; */{GOLD}", "2 statements, not one"),

@@ -244,7 +244,7 @@ def test_the_report_says_which_engine_answered_and_why_not_the_first(tmp_path):
     assert case["outcome"] == "passed"
     assert case["details"]["answered_by"] == {"gold": "rdflib", "predicted": "oxigraph"}
     assert [note.partition(":")[0] for note in case["details"]["notes"]] == ["gold"]
-    assert "answered by rdflib, since oxigraph refused the query: The custom function" in case["details"]["notes"][0]
+    assert "answered by rdflib, because oxigraph refused the query: The custom function" in case["details"]["notes"][0]
 
 
 def test_a_note_names_the_prefixes_that_a_prediction_lacks(tmp_path):

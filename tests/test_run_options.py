@@ -57,7 +57,7 @@ JSON = "kind: json\ncases: [{id: a, gold: {x: 1}, predicted: {x: 1}}]\n"
         (
             "--trials=3",
             SUITE,
-            "--trials: the suites state what is predicted in every case: leave it out, or add --predictor",
+            "--trials: the suites give the predictions of all cases: leave it out, or add --predictor",
         ),
         ("--concurrency=3", SUITE, "--concurrency: no case calls a predictor: leave it out"),
         ("--spend=cost=3", SUITE, "the spend limit counted nothing, because no call was made"),

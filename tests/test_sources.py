@@ -47,7 +47,7 @@ def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
 def test_metrics_of_texts_need_no_source(monkeypatch):
     by_text = Metric(function=lambda gold, predicted: 1.0, input="queries")
     monkeypatch.setattr(METRICS, "_members", {**METRICS._members, "by_text": by_text})
-    no_source = "no source: add `source` to the file, or state metrics and thresholds of texts only:"
+    no_source = "no source: add `source` to the file, or name metrics and thresholds of texts only:"
 
     loaded = case("metrics: [by_text]", "thresholds: {by_text: 1}", head="kind: sql\n")
 

@@ -19,7 +19,7 @@ from pytest_queryeval.evaluation.prediction_call import (  # white box: numbers 
 )
 from pytest_queryeval.reports.summary import verdict_line  # white box: a verdict of any report
 
-UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls stated no number 'cost'"
+UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls reported no number 'cost'"
 NOTHING = "the spend limit counted nothing: no call reported a number 'cost'"
 
 
@@ -71,7 +71,7 @@ def test_calls_in_a_row_that_fail_or_state_no_number_end_calls(unstated, earlier
 
     assert spent(limit, *earlier, *[unstated] * (MAX_UNSTATED - 1)) == (len(earlier), MAX_UNSTATED - 1, False)
     assert spent(limit, unstated) == (len(earlier), MAX_UNSTATED, True)
-    with pytest.raises(SpendLimitReached, match="10 calls in a row stated no number 'cost' before its turn"):
+    with pytest.raises(SpendLimitReached, match="10 calls in a row reported no number 'cost' before its turn"):
         limit.check()
     assert spent(limit, prediction(cost=1))[2], "a call that was under way does not let others begin"
     assert limit.report()["unstated_in_a_row"] == MAX_UNSTATED

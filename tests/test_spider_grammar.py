@@ -124,7 +124,9 @@ def test_what_the_grammar_does_not_know_is_rejected_with_a_reason(schema, query,
     assert scores.value == 0.0
     assert scores.details["spider"]["rejected"] == reason
     assert compared(query, GOLD, schema).value is None
-    assert compared(query, GOLD, schema).details == {"notes": [f"the published grammar does not read gold: {reason}"]}
+    assert compared(query, GOLD, schema).details == {
+        "notes": [f"the published grammar does not read the gold query: {reason}"]
+    }
 
 
 T1 = "shop AS T1 JOIN sale AS T2"

@@ -9,7 +9,7 @@ from pytest_queryeval.core.model import QueryOrAnswer
 
 CUT = f"YAML ends this query at ` #`: {BLOCK}, with comments as in the query's language"
 SWALLOWED = f"YAML joins the lines of this query, so a comment swallows the next line: {BLOCK}"
-COMPLETE = "write one cell for each column, `null` where there is no value"
+COMPLETE = "write one cell for each column, `null` for no value"
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +22,8 @@ def working_folder(tmp_path, monkeypatch):
     [
         (["gold: SELECT 1", "gold_any: [a]"], "gold and gold_any: a case has only one of them: keep one"),
         (["predicted: x", "predicted_file: a"], "predicted and predicted_file: a case has only one of them: keep one"),
-        *(([f"gold: {nothing}"], "gold is empty: ") for nothing in ("", "null", "~", "|", "''", "'  '")),
-        *(([f"gold_any:\n  - x\n  - {nothing}"], "gold is empty: ") for nothing in ("", "'  '")),
+        *(([f"gold: {nothing}"], "`gold` is empty: ") for nothing in ("", "null", "~", "|", "''", "'  '")),
+        *(([f"gold_any:\n  - x\n  - {nothing}"], "`gold` is empty: ") for nothing in ("", "'  '")),
         (["gold_any: []"], "gold_any is empty"),
         (["gold_any: SELECT 1"], "gold_any: expected a list, found 'SELECT 1': write [SELECT 1]"),
         (["gold_any:\n  - {file: missing.sql}"], "missing.sql: no such file: correct the path, which leads to /"),

@@ -172,7 +172,7 @@ def test_a_query_with_half_of_a_surrogate_pair_fails_in_plain_words():
     (case,) = cases_of(r"dict(answer='SELECT \'\ud800\'')")
 
     assert case["outcome"] == "failed"
-    assert "the query holds half of a surrogate pair, which is not a character" in case["message"]
+    assert "the query contains half of a surrogate pair, which is not a character" in case["message"]
 
 
 def test_steps_are_in_the_report_as_they_were_stated_and_count_for_metrics():

@@ -156,7 +156,7 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
         "yellow",
     )
     assert verdict(entry(outcome="skipped")) == (
-        "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped",
+        "queryeval: NO VERDICT: no case was evaluated; -rs shows why cases were skipped",
         "yellow",
     )
 

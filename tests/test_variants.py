@@ -93,7 +93,9 @@ def test_a_prediction_that_fails_on_the_source_or_on_a_variant_scores_zero(folde
 
     assert on_source.scores["test_suite_accuracy"] == 0.0
     assert on_variant.scores["execution_accuracy"] == 1.0
-    with pytest.raises(GoldError, match=r"gold query failed on the variant variants/0\.sqlite \(invalid\): .*overflow"):
+    with pytest.raises(
+        GoldError, match=r"the gold query failed on the variant variants/0\.sqlite \(invalid\): .*overflow"
+    ):
         scored(source_in(folder), gold_with_abs, gold_with_abs)
 
 

@@ -61,9 +61,9 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     tables = table_pair(gold, predicted, policy)
     if (columns := tables.shown_columns) is None:
         has_too_few_columns = len(predicted.columns) < len(gold.columns)
-        few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
+        few = f"too few columns: the gold answer has {len(gold.columns)}, the predicted answer {len(predicted.columns)}"
         few += _in_brackets(_missing_names(gold.columns, predicted.columns), "missing: ")
-        return {**NO_DIFFERENCE, "summary": few if has_too_few_columns else "no columns of gold's names"}
+        return {**NO_DIFFERENCE, "summary": few if has_too_few_columns else "no column has a name of the gold answer"}
     missing_at, extra_at, _ = tables.unpaired(columns)
     if not missing_at and not extra_at:
         return {**NO_DIFFERENCE, "summary": _same_rows(tables, columns)}
@@ -109,9 +109,9 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         # Blank nodes are named by engines.
         summary = "gold {}, predicted {}".format(*change_texts(first_missing[0][0], first_extra[0][0]))
     elif not predicted_rows:
-        summary = f"no rows, gold has {len(gold_rows):,}"
+        summary = f"no rows, the gold answer has {len(gold_rows):,}"
     elif not gold_rows:
-        summary = f"{pluralize(len(predicted_rows), 'row')}, gold has none"
+        summary = f"{pluralize(len(predicted_rows), 'row')}, the gold answer has none"
     else:
         parts = [f"missing {len(missing_at):,} of {pluralize(len(gold_rows), 'row')}"] * bool(missing_at)
         if extra_at:

@@ -23,7 +23,7 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
     if not columns:
         return table
     if table.is_graph:
-        raise GoldColumnError("compare: gold_columns: gold is a graph, which has no columns to choose from")
+        raise GoldColumnError("compare: gold_columns: the gold answer is a graph, which has no columns to choose from")
     places = [column_place(column, table.columns) for column in columns]
 
     def chosen(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -41,7 +41,7 @@ def column_place(column: str | int, names: tuple[str, ...]) -> int:
     if isinstance(column, int):
         if column >= len(names):
             raise GoldColumnError(
-                f"compare: gold_columns: gold has no column {column}: its columns are 0 to {len(names) - 1}"
+                f"compare: gold_columns: the gold answer has no column {column}: its columns are 0 to {len(names) - 1}"
             )
         return column
     # A database may give names in another letter case than the query.
@@ -51,9 +51,12 @@ def column_place(column: str | int, names: tuple[str, ...]) -> int:
         return places[0]
     if places:
         raise GoldColumnError(
-            f"compare: gold_columns: gold has {len(places)} columns '{column}': write the position of one, from 0 on"
+            f"compare: gold_columns: the gold answer has {len(places)} columns '{column}': "
+            "write the position of one, from 0 on"
         )
-    raise GoldColumnError(f"compare: gold_columns: gold has no column '{column}'{did_you_mean(column, names)}")
+    raise GoldColumnError(
+        f"compare: gold_columns: the gold answer has no column '{column}'{did_you_mean(column, names)}"
+    )
 
 
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple, Protocol
 from pytest_queryeval.comparison.canonical import canonical_rows, canonical_value
 from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
 
-NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
-SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
-CUT = "order: gold's LIMIT or OFFSET cuts through {rows} rows that tie, so any choice among them is right"
+NO_KEYS = (
+    "order: the sort keys of the gold query could not be read, so rows must have exactly the order of the gold answer"
+)
+SELECTED_KEYS = "order: only selected sort keys decide which rows of the gold answer tie"
+CUT = "order: LIMIT or OFFSET of the gold query cuts through {rows} rows that tie, so any choice among them is right"
 _BY_VALUE = Policy()
 _NODE = BlankNode("")
 
@@ -159,7 +161,7 @@ def ties_of(
             rows_cut = sum(len(tie.rows) for tie in ties if len(tie.rows) > tie.size)
             cut = (CUT.format(rows=rows_cut),) if rows_cut else ()
             return ties, (*query.notes, *cut)
-        reason = "gold returned other rows when it ran again"
+        reason = "the gold query returned other rows when it ran again"
     return _selected_ties(plan, table, policy, reason)
 
 
@@ -175,7 +177,8 @@ def _selected_ties(
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
     """Return ties by the selected keys of the rows that gold returned, if gold could not be run again."""
     unread = (
-        f"order: the rows that tie at gold's LIMIT could not be read ({reason}), so only those it returned are right"
+        f"order: the rows that tie at the LIMIT of the gold query could not be read ({reason}), "
+        "so only those it returned are right"
     )
     cut = (unread,) if plan.limited else ()
     if plan.keys is None:

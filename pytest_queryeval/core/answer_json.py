@@ -100,7 +100,7 @@ def decode(value: Any) -> Any:
     try:
         return _DECODERS[tag](value[tag])
     except (TypeError, AttributeError, InvalidOperation, UnicodeEncodeError, OverflowError) as error:
-        raise ValueError(f"{tag!a} holds an invalid value") from error
+        raise ValueError(f"{tag!a} contains an invalid value") from error
 
 
 def decode_cell(value: Any) -> Cell:

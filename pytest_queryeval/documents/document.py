@@ -239,7 +239,7 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
                     "a list over several lines: remove the lines `[` and `]`, and the commas at line ends", line
                 )
             if text.strip():
-                yield parse_json(text, file, line=line, hint=": a line holds one JSON object")
+                yield parse_json(text, file, line=line, hint=": a line is one JSON object")
         except CaseError as problem:
             yield problem
         start = end + 1
@@ -306,7 +306,7 @@ def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
 def _refuse_surrogates(text: str) -> str:
     """Return the text; refuse half of a surrogate pair, which no database, file or report can store."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff): write both halves")
+        raise _RefusedError("a string contains half of a surrogate pair (\\ud800 to \\udfff): write both halves")
     return text
 
 

@@ -85,7 +85,7 @@ def refuse_bombs(name: str, path: str) -> None:
 def check_entity(name: str, _: bool, value: str | None, *__: object) -> None:
     """Raise ValueError for an entity that can expand without limit, or is another file."""
     if value is None or "&" in value or len(value) > MAX_ENTITY_CHARACTERS:
-        raise ValueError(f"the entity {name} is another file, holds another entity, or is longer than allowed")
+        raise ValueError(f"the entity {name} is another file, contains another entity, or is longer than allowed")
 
 
 def stop(*_: object) -> None:

@@ -165,7 +165,7 @@ class GraphEngine:
                 if not failures:
                     return execution
                 name, first_failure = failures[0]
-                note = f"answered by {host.name}, since {name} refused the query: {first_failure.message}"
+                note = f"answered by {host.name}, because {name} refused the query: {first_failure.message}"
                 return replace(execution, note=note)
             if failure.kind == "timeout":  # the message states the whole limit, of which this engine had only the rest
                 failure = replace(failure, message=f"no answer within {timeout:g} s")

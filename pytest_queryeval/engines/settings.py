@@ -147,7 +147,7 @@ def state_of(source: Source) -> str:
         if not contents and version is None:
             raise SourceError(
                 "its answers can be recorded only with a `version`, which names the state of its data: nothing else "
-                "tells when they change"
+                "shows when they change"
             )
     digest = [hashlib.sha256("\n".join(contents).encode()).hexdigest()[:_HEX_DIGITS]] if contents else []
     return " ".join([*digest, *([] if version is None else [f"version {version}"])])

@@ -302,9 +302,10 @@ def _factors(gold: Table, predicted: Table, difference: DifferenceReport[Row], p
             ] or [0]
             names = ", ".join(one_line(gold.columns[place], NAME_CHARACTERS) for place in places)
             scaled = frozenset(alignment.columns[place] for place in places)
+            share = "100 times" if factor == 100 else "a hundredth of"
             yield _Remedy(
                 kind="factor",
-                text=f"{names}: predicted is {'100 times' if factor == 100 else 'a hundredth of'} gold: {remedy}",
+                text=f"{names}: the predicted value is {share} the gold value: {remedy}",
                 change=lambda gold, predicted, scaled=scaled, factor=factor: (gold, _scaled(predicted, scaled, factor)),  # type: ignore[misc]
             )
 
@@ -326,9 +327,10 @@ def _missing_columns(gold: Table) -> Iterator[_Remedy]:
             left = [other for other in range(len(gold.columns)) if other != place]
             names: list[JsonValue] = [gold.columns[other] for other in left]
             is_clear = len({str(name).casefold() for name in names}) == len(names) and all(names)
+            name = one_line(gold.columns[place], NAME_CHARACTERS)
             yield _Remedy(
                 kind="missing-column",
-                text=f"if the column {one_line(gold.columns[place], NAME_CHARACTERS)} of gold does not matter",
+                text=f"if the column {name} of the gold answer does not matter",
                 compare={"gold_columns": names if is_clear else [*left]},
                 policy={},
                 change=lambda gold, predicted, left=left: (project(gold, left), predicted),  # type: ignore[misc]
@@ -353,9 +355,9 @@ def _joined(gold: Table, predicted: Table, policy: Policy) -> Iterator[_Remedy]:
 
             names = " and ".join(one_line(split.columns[place], NAME_CHARACTERS) for place in (first, second))
             if is_gold_split:
-                text = f"predicted joins {names} in one column: select both"
+                text = f"the predicted answer joins {names} in one column: select both"
             else:
-                text = f"gold has {names} joined in one column by '{separator}': select them so"
+                text = f"the gold answer joins {names} in one column by '{separator}': select them so"
 
             def change(gold: Table, predicted: Table, join: Callable[[Table], Table] = join) -> tuple[Table, Table]:
                 return (join(gold), predicted) if is_gold_split else (gold, join(predicted))
@@ -379,10 +381,10 @@ def _unwrapped(gold: JsonValue, predicted: JsonValue) -> Iterator[_Remedy]:
 
     decoded = _decoded(predicted)
     if decoded != predicted:
-        yield remedy(decoded, "predicted has JSON as a text: return that JSON itself")
+        yield remedy(decoded, "the predicted answer has JSON as a text: return that JSON itself")
     alike = ((value, path) for value, path in _values_within(decoded, "$") if type(value) is type(gold))
     for value, path in islice(alike, MAX_WRAPPED):
-        yield remedy(value, f"predicted has the gold answer at {path}: return that value alone")
+        yield remedy(value, f"the predicted answer has the gold answer at {path}: return that value alone")
 
 
 def _decoded(value: JsonValue) -> JsonValue:
@@ -424,7 +426,7 @@ def _spellings() -> Iterator[_Remedy]:
     for kind, what, fold in folds:
         yield _Remedy(
             kind=kind,
-            text=f"ids or names differ only in {what}: write them as gold has them",
+            text=f"ids or names differ only in {what}: write them as in the gold answer",
             change=_respelling(fold),
         )
 

@@ -385,7 +385,7 @@ class SpendLimit:
     def check(self) -> None:
         """Raise `SpendLimitReached` if no further call may begin."""
         if self.is_reached:
-            unstated = f"{self._unstated_in_a_row} calls in a row stated no number '{one_line(self._name, 40)}'"
+            unstated = f"{self._unstated_in_a_row} calls in a row reported no number '{one_line(self._name, 40)}'"
             reason = unstated if self._is_unstated else "the spend limit was reached"
             raise SpendLimitReached(f"{reason} before its turn")
 

@@ -69,7 +69,7 @@ def scope_breaches(predicted: Execution, case: Case, session: Session) -> Sequen
     try:
         return breaches(predicted.query, rules, views, record, has_run=has_run)
     except UnresolvedError as error:
-        problem = f"it cannot be told whether the predicted query is in scope: {error}"
+        problem = f"whether the predicted query is in scope is not known: {error}"
         raise QueryEvalError(f"metric 'in_scope': {problem}") from error
 
 

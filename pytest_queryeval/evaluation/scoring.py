@@ -46,14 +46,14 @@ from pytest_queryeval.metrics import DECIDING_METRIC, RequestedMetric, follows_c
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
-TWO_SOURCES = "gold and predicted run on different sources"
+TWO_SOURCES = "the gold query and the predicted query run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
-DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({choices}), and predicted's is one that it may give"
+DEPENDS_ON_CHOICE = "choices: gold leaves its answer open ({choices}), and the predicted answer is one that it may give"
 NO_ANSWER = (
-    "choices: gold leaves its answer open ({choices}); {number} of its other answers {tried}, and predicted may be "
-    "right nevertheless: let gold decide by a further sort key, or state more answers under `gold_any`"
+    "choices: gold leaves its answer open ({choices}); {number} of its other answers {tried}, and the prediction "
+    "may be right nevertheless: let the gold query decide by one more sort key, or write more answers under `gold_any`"
 )
-DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
+DEPENDS = "order: the predicted answer is right only because of such a choice, which a wrong query may hit by chance"
 
 
 class Scoring:
@@ -401,8 +401,8 @@ class Scoring:
         if isinstance(answer, Table) and isinstance(predicted, Table):
             width, needed = len(predicted.columns), len(answer.columns)
             if width > 2 * needed:
-                ignoring = "row_matching_f1 and entity_set_f1 ignore the surplus"
-                self._note([f"columns: predicted has {width:,}, gold {needed:,}; {ignoring}"])
+                ignoring = "row_matching_f1 and entity_set_f1 ignore extra columns"
+                self._note([f"columns: the predicted answer has {width:,}, the gold answer {needed:,}; {ignoring}"])
         executions = {"gold": gold, "predicted": self.predicted}
         if notes := [f"{name}: {execution.note}" for name, execution in executions.items() if execution.note]:
             self._note(notes)
@@ -452,4 +452,4 @@ def variant_gold_error(failure: Failure, gold: str, case: Case) -> GoldError:
     """Return the error of a gold that fails on a variant of its source, which is the source of `case`."""
     place = next((candidate.location for candidate in case.golds if candidate.query == gold), None)
     variant = "" if case.settings.source is None else case.settings.source.name
-    return GoldError(f"gold query failed on the variant {variant} ({failure.kind}): {failure.message}", place)
+    return GoldError(f"the gold query failed on the variant {variant} ({failure.kind}): {failure.message}", place)

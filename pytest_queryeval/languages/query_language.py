@@ -37,7 +37,7 @@ class QueryLanguage(Kind):
         query = _query(node)
         if node.empty or not query.strip():
             hint = "indent its lines below `|`" if node.form in ("literal", "folded") else "write the right query"
-            raise node.problem(f"gold is empty: {hint}")
+            raise node.problem(f"`gold` is empty: {hint}")
         return QueryOrAnswer(query=query)
 
     def read_predicted(self, node: Node) -> QueryOrAnswer:

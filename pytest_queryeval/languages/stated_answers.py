@@ -99,7 +99,7 @@ def _row(number: int, node: Node, *, width: int, read_cell: CellReader) -> tuple
     cells = items(node)
     if len(cells) != width:
         counts = f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}"
-        raise node.problem(f"{counts}: write one cell for each column, `null` where there is no value")
+        raise node.problem(f"{counts}: write one cell for each column, `null` for no value")
     return tuple(read_each(cells, read_cell))
 
 

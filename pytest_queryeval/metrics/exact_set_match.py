@@ -50,7 +50,9 @@ def exact_set_match(
 def _unreadable_gold(gold: str, dialect: str) -> Score:
     from pytest_queryeval.languages.sql import parse_query
 
-    return Score(value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]})
+    return Score(
+        value=None, details={"notes": [f"the gold query cannot be read: {parse_query(gold, dialect).problem}"]}
+    )
 
 
 @metric(kinds=SQL, input="queries", published=True)
@@ -71,7 +73,7 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
     try:
         match = match_as_published(gold, predicted, schema)
     except UnreadableQueryError as error:
-        return Score(value=None, details={"notes": [f"the published grammar does not read gold: {error}"]})
+        return Score(value=None, details={"notes": [f"the published grammar does not read the gold query: {error}"]})
     return Score(value=float(match["exact"]), details={"spider": match})
 
 

@@ -41,14 +41,14 @@ def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: 
     is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
     sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)
     if sentences is None:
-        return _not_measured("known_terms: predicted has no query whose terms can be looked up")
+        return _not_measured("known_terms: the prediction has no query whose terms can be looked up")
     return Score(value=float(not sentences), details={"notes": [*sentences]})
 
 
 @_resource()
 def prediction_seconds(predicted: Execution, prediction: Prediction) -> float | Score:
     """Return the wall time of the call that gave the prediction, in seconds; does not apply where it is not known."""
-    return prediction.seconds or _not_measured("prediction_seconds: the prediction does not state its `seconds`")
+    return prediction.seconds or _not_measured("prediction_seconds: the prediction has no `seconds`")
 
 
 @_resource()

@@ -23,7 +23,9 @@ def in_scope(predicted: Execution, prediction: Prediction, *, breaches: FindBrea
     if predicted.error is not None and predicted.error.kind == "unsafe":
         return Score(value=0.0, details={"notes": [f"scope: {predicted.error.message}"]})
     found = breaches(predicted)
-    return Score(value=float(not found), details={"notes": [f"scope: predicted {breach}" for breach in found]})
+    return Score(
+        value=float(not found), details={"notes": [f"scope: the predicted query {breach}" for breach in found]}
+    )
 
 
 def _recall(gold: frozenset[str], predicted: frozenset[str]) -> float:

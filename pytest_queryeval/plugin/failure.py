@@ -82,7 +82,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
     """Yield the lines of the parts of a story."""
     queries = {part.name: part.text for part in story if isinstance(part, StoryQuery)}
-    shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
+    shapes = [f"{part.name} {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
     for part in story:
         match part:
             case StoryQuery(name=name, text=text):

@@ -30,7 +30,7 @@ from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
 EMPTY_GOLD = "the gold answer has no rows, so any query that returns nothing passes"
-IDLE_GOLD = "gold changes and returns nothing, so any statement that does neither passes"
+IDLE_GOLD = "the gold query changes and returns nothing, so any statement that does neither passes"
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error

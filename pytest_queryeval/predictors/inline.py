@@ -44,7 +44,7 @@ class Inline:
                 query = settings.gold_source.rewritten(query)
             query = KINDS[settings.kind].translate(query, settings.gold_settings.dialect, settings.dialect)
         except ValueError as problem:
-            error = PredictorError(f"gold cannot be translated: {problem}: write the query under `predicted`")
+            error = PredictorError(f"the gold query cannot be translated: {problem}: write the query under `predicted`")
             error.location = location
             raise error from problem
         return StoredPrediction(QueryOrAnswer(query=query, location=location), predictor=TRANSLATION)

@@ -36,7 +36,7 @@ CHANGE_NOTE = (
     "detects: the smallest drop that the adjusted test would prove in 4 of 5 runs of the same size"
 )
 COUNTS: Mapping[Literal["errors", "added", "removed", "skipped", "not_run"], str] = {
-    "errors": "newly in error",
+    "errors": "new errors",
     "added": "added",
     "removed": "removed",
     "skipped": "newly skipped",
@@ -51,7 +51,7 @@ FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
 CASE_FLIPS: Mapping[Literal["regressions", "fixes", "errors", "added"], str] = {
     "regressions": "regression",
     "fixes": "fix",
-    "errors": COUNTS["errors"],
+    "errors": "new error",
     "added": COUNTS["added"],
 }
 
@@ -317,6 +317,7 @@ def difference_counts(**numbers: int) -> dict[str, str]:
         "fixes": f"{fixes:,} fix{'es' * (fixes != 1)}",
         "regressions": pluralize(regressions, "regression"),
         **{name: f"{numbers[name]:,} {word}" for name, word in COUNTS.items() if numbers.get(name)},
+        **({"errors": pluralize(numbers["errors"], "new error")} if numbers.get("errors") else {}),
     }
 
 
@@ -430,7 +431,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
             yield (f"{text}: ", *leading_names(names, MAX_CAUTIONED))
     if (spend := report.get("spend")) and spend["unstated"]:
         calls = f"{spend['unstated']:,} of {pluralize(spend['calls'], 'call')}"
-        yield f"the spend limit does not count {calls}, which state no number ", Untrusted(spend["name"])
+        yield f"the spend limit does not count {calls}, which report no number ", Untrusted(spend["name"])
 
 
 def errata_text(report: Report) -> str:

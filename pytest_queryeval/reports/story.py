@@ -44,7 +44,7 @@ CAUSE_DIRECTION, DIFFERENCE_DIRECTION = (
     "predicted → gold",
     "gold → predicted",
 )  # what the arrows of edits and of differences mean
-VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "did not pass", None: "no threshold"}  # of a trial
+VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "failed", None: "no threshold"}  # of a trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +244,9 @@ def challenge_text(challenge: ChallengeReport) -> str:
     verdict, refutation, ruled_out = by_data(challenge)
     match verdict:
         case "same":
-            return "the same query as gold"
+            return "the same as the gold query"
         case "proved":
-            return f"proved to be the same as gold: {', '.join(challenge.get('rules', ()))}"
+            return f"proved to be the same as the gold query: {', '.join(challenge.get('rules', ()))}"
         case "refuted":
             rows = pluralize(refutation["rows"] if refutation else 0, "row")
             return f"refuted: the answers differ on a database of {rows}"
@@ -408,19 +408,20 @@ def notes(case: CaseReport) -> Iterator[Note]:
         yield from (Note("violation", str(violation)) for violation in violations)
     error = _error(case)
     if isinstance(texts, dict) and not (error is not None and error["kind"] in TEXTLESS_FAILURES):
-        parts = [f"predicted cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
+        parts = [f"the predicted query cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
         if isinstance(differing_parts := texts.get("differs"), list) and differing_parts:
             parts.append(f"differ in {', '.join(map(str, differing_parts))}")
         if parts:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
         place = details.get("choice", "its LIMIT cuts through rows that tie")
-        yield Note("note", f"predicted is right only because gold leaves its answer open: {place}")
+        yield Note("note", f"the predicted answer is right only because gold leaves its answer open: {place}")
     patterns: object = details.get("cause")
     if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
-        share = f"{patterns['shared']} of gold's {patterns['of']}"
+        shared, of = patterns["shared"], patterns["of"]
         name, separator = ("triple patterns", " . ") if case["kind"] == "sparql" else ("parts", ", ")
-        text = f"no edit that was tried repairs the answer: predicted has {share} {name}"
+        held = f"the predicted query has {shared} of the {of} {name} of the gold query"
+        text = f"no edit that was tried repairs the answer: {held}"
         sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
         only_texts = [f"only in {side}: {separator.join(map(str, only))}" for side, only in sides if only]
         yield Note("note", "; ".join((text, *only_texts, *map(str, patterns.get("unknown_terms", ())))))

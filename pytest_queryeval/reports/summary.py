@@ -125,7 +125,7 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
 def _remedy(report: Report, command: CommandName) -> str:
     """Return what to do to get a verdict where a run has none; empty if only other cases would give one."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
-        return f"{'-rs' if command == 'pytest' else 'a report'} tells why cases were skipped"
+        return f"{'-rs' if command == 'pytest' else 'a report'} shows why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}
     if OFF in reasons:
         return "`queryeval merge` evaluates gates"
@@ -239,7 +239,7 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
     for name, number in engines.items():
         yield "", {}
         answers = f"{pluralize(number, 'answer')} by {one_line(name)}"
-        yield f"{answers}, since the engine before it refused the query", {"yellow": True}
+        yield f"{answers}, because the engine before it refused the query", {"yellow": True}
 
 
 def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:

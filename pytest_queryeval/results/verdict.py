@@ -256,7 +256,7 @@ def _spend_text(report: Report) -> str:
     could_run = totals["cases"] - totals["skipped"]
     after = f"after {could_run - totals['not_run']:,} of {pluralize(could_run, 'case')}"
     if in_a_row := spend.get("unstated_in_a_row"):
-        return f"calls ended {after}, because the last {in_a_row} calls stated no number {_spent_number(report)}"
+        return f"calls ended {after}, because the last {in_a_row} calls reported no number {_spent_number(report)}"
     return f"the spend limit was reached {after}"
 
 

@@ -98,9 +98,9 @@ class OptionValues:
         "N[:SEED]",
     )
     trials: int | None = _option("ask the predictor N times for each case", "N", type=int)
-    concurrency: int | None = _option("let N calls of a predictor be under way at once", "N", type=int)
-    record: str | None = _option("keep predictions and executions in DIR, and use those it has", "DIR")
-    replay: str | None = _option("call nothing and run nothing: use what DIR has", "DIR")
+    concurrency: int | None = _option("allow N calls of a predictor at the same time", "N", type=int)
+    record: str | None = _option("record predictions and executions in DIR, and use recorded ones", "DIR")
+    replay: str | None = _option("use only what DIR contains: no call is made, no query runs", "DIR")
     baseline: str | None = _option("compare with an earlier report, in gates as well", "REPORT.json")
     stop: str | None = _option(
         "run cases in random order, and stop once all gates are decided; SEED is 0; off: run all",
@@ -108,7 +108,7 @@ class OptionValues:
         setting="the value of --queryeval-stop when it is not given",
     )
     spend: Sequence[str] | None = _option(
-        "begin no call once the calls of the run have cost VALUE: NAME is a number that systems report in metadata, or "
+        "make no more calls once those of the run cost VALUE; NAME is a number that systems report in metadata, or "
         "prediction_seconds; off: no limit",
         "NAME=VALUE",
         type=list,
@@ -121,7 +121,7 @@ class OptionValues:
         setting="the value of --queryeval-cause when it is not given",
     )
     challenge: bool | None = _option(
-        "look for small databases that tell right predicted queries from gold: the metric challenged_accuracy",
+        "look for small databases on which right predicted queries and the gold query differ: challenged_accuracy",
         type=bool,
         setting="whether right answers are challenged without --queryeval-challenge",
     )

@@ -145,7 +145,7 @@ class RunOptions(OptionValues):
         asked = [case.settings.predictor for case in cases if case.predicted is None and case.settings.predictor]
         if self.trials is not None and cases and not asked:
             remedy = f"leave it out, or add {self.prefix}predictor"
-            return f"{self.prefix}trials: the suites state what is predicted in every case: {remedy}"
+            return f"{self.prefix}trials: the suites give the predictions of all cases: {remedy}"
         if self.concurrency is not None and cases and not any(PREDICTORS[spec.kind].calls for spec in asked):
             return f"{self.prefix}concurrency: no case calls a predictor: leave it out"
         if self.record is not None and cases and not (asked or any(case.runs_queries for case in cases)):

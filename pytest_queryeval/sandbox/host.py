@@ -425,7 +425,7 @@ def text_refusal(query: str) -> Failure | None:
         length = f"{len(query):,} characters, more than {QUERY_CHARACTERS:,}"
         return Failure(kind="invalid", message=f"the query is too long: {length}")
     if _SURROGATE.search(query):
-        return Failure(kind="invalid", message="the query holds half of a surrogate pair, which is not a character")
+        return Failure(kind="invalid", message="the query contains half of a surrogate pair, which is not a character")
     return None
 
 

@@ -245,7 +245,7 @@ class RetryingRequest:
                 remedy = "correct the configuration of the server, or of the proxy before it"
                 raise Fault(f"the answer has invalid headers ({reason(error)}): {remedy}") from error
             # The message holds the value, which may be secret.
-            raise Fault("a header or a token of the source cannot be sent: it holds what no header may") from error
+            raise Fault("a header or a token of the source cannot be sent: it contains what no header may") from error
         except requests.exceptions.SSLError as error:
             trust = "the certificate is not trusted (`verify:` takes a CA file)"
             problem = trust if "CERTIFICATE" in str(error) else "no TLS connection (is it an http:// URL?)"

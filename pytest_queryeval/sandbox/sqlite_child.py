@@ -203,7 +203,7 @@ class Driver(driver.TableDriver):
                 self._guard.refused = ""
             raise
         if cursor.description is None:
-            raise ValueError("the text holds no statement")
+            raise ValueError("the text contains no statement")
 
         def fetch(count: int) -> list[Any] | None:
             try:

@@ -229,7 +229,7 @@ class CaseReader:
             metric_names = (*settings.metrics, *settings.thresholds)
             first = next((name for name in metric_names if need_answers([name])), None)
             if first or not metric_names:
-                hint = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
+                hint = f", or name metrics and thresholds of texts only: '{first}' needs answers" if first else ""
                 problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{hint}"))
         for source in settings.sources:
             runs = ENGINES[source.engine].kind
@@ -274,7 +274,7 @@ def _need_of_translation(settings: Settings, kind: Kind, golds: Sequence[QueryOr
     if all(gold.query is None for gold in golds):
         return "a gold that is a query: write what is predicted"
     if "dialect" in kind.options and not settings.gold_dialect:
-        return "a `gold_source` whose dialect sqlglot has a name for: state it if the engine has a `dialect`"
+        return "a `gold_source` whose dialect sqlglot has a name for: write it if the engine has a `dialect`"
     if "dialect" in kind.options and not settings.dialect:
         return f"a `source` whose dialect sqlglot has a name for: add `options: {{{kind.name}: {{dialect: NAME}}}}`"
     return ""

@@ -383,12 +383,12 @@ _OF_VALUES: Mapping[str, CompareKey] = {
     "case": _CASE,
     "whitespace": _WHITESPACE,
     "lists": CompareKey(
-        "the order of elements: ordered (default), any, or {by: NAME}, where this member tells which is which",
+        "the order of elements: ordered (default), any, or {by: NAME}, where this member identifies an element",
         _lists,
         has_documents,
     ),
     "extra_keys": CompareKey(
-        "allow: predicted may have keys that gold does not have; default: reject",
+        "allow: the predicted answer may have extra keys; default: reject",
         choice("reject", "allow"),
         has_documents,
     ),
@@ -442,10 +442,11 @@ COMPARE: Mapping[str, CompareKey] = {
     ),
     "duplicates": CompareKey("ignore: rows are a set; default: count", choice("count", "ignore")),
     "row_order": CompareKey(
-        "whether the order of rows counts; auto (default): where gold orders them", choice("auto", "ignore", "strict")
+        "whether the order of rows counts; auto (default): if the gold query orders them",
+        choice("auto", "ignore", "strict"),
     ),
     "choices": CompareKey(
-        "any (default): each answer that gold may return is right; first: below its LIMIT, the one that it returned",
+        "any (default): each answer that the gold query may return is right; first: only the one that it returned",
         choice("any", "first"),
         used_by=has_tables,
     ),
@@ -453,10 +454,11 @@ COMPARE: Mapping[str, CompareKey] = {
         "any (default): the best alignment; positional; by_name", choice("any", "positional", "by_name")
     ),
     "extra_columns": CompareKey(
-        "allow: predicted may have columns that gold does not have; default: reject", choice("reject", "allow")
+        "allow: the predicted answer may have extra columns; default: reject", choice("reject", "allow")
     ),
     "gold_columns": CompareKey(
-        "names or positions, from 0, of the columns of gold that count; predicted may have others", list_of(_column)
+        "names or positions, from 0, of the columns of the gold answer that count; extra columns are allowed",
+        list_of(_column),
     ),
     "rdf_terms": CompareKey(
         "value (default): literals are equal when their values are; strict: also datatype and language",
@@ -471,7 +473,7 @@ _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
 
 
-PREDICTED = "what is predicted is stated"
+PREDICTED = "the suite gives the predictions"
 NOTHING_RUNS = "no query runs"
 
 
@@ -531,7 +533,7 @@ _FORM_DESCRIPTIONS = {
     "gold_any": "several right queries or answers, of which the best one counts",
     "gold_table": "the right answer: {columns: [...], rows: [[...], ...]}",
     "gold_file": "a file with the right query or answer",
-    "predicted": "the query or answer that is scored, instead of a predictor; {translate: gold}: gold, translated",
+    "predicted": "what is scored instead of an answer of a predictor; {translate: gold}: the gold query, translated",
     "predicted_table": "the answer that is scored: {columns: [...], rows: [[...], ...]}",
     "predicted_file": "a file with the query or answer that is scored",
 }
@@ -547,7 +549,7 @@ _KEYS = (
     Key(
         "gold_source",
         _ALL,
-        "where golds run, if that is not `source`, such as the database before a migration",
+        "where gold queries run, if that is not `source`, such as the database before a migration",
         read_gold_source,
         used_by=has_queries,
         idle=_is_gold_source_unused,
@@ -656,7 +658,7 @@ _KEYS = (
     Key(
         "cases",
         ("file",),
-        "a list of cases, a glob of files that hold one case or a list of cases each, or a table",
+        "a list of cases, a glob of files with one case or a list of cases each, or a table",
         _as_written(_CASES_SHAPE),
         inheritance="own",
     ),
@@ -680,7 +682,7 @@ _KEYS = (
     ),
     _of_case(
         "allow_empty",
-        "true: gold is meant to have no rows",
+        "true: the gold answer is meant to have no rows",
         flag,
         used_by=has_tables,
         idle=_is_never_empty,
@@ -693,7 +695,7 @@ _KEYS = (
     Key(
         EXPECT,
         ("file", "case"),
-        "what any right answer has, without a gold or next to one: {rows, columns, contains, values}",
+        "what any right answer to the case, or to each turn of a conversation, has: {rows, columns, contains, values}",
         read_expect,
         inheritance="merged",
         used_by=has_tables,

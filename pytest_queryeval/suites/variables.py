@@ -92,7 +92,7 @@ def load_env_file(top: Node) -> None:
             try:
                 os.environ.setdefault(name, value)
             except ValueError as error:
-                text = f"'{name}' holds a NUL character, or one that the locale has not: leave out `export`"
+                text = f"'{name}' contains a NUL character, or one that the locale has not: leave out `export`"
                 raise file.problem(text) from error
 
 

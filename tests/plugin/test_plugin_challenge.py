@@ -29,7 +29,7 @@ def test_the_option_challenges_and_a_replay_has_what_was_recorded(suite, pyteste
     assert recorded.case("b")["challenge"]["verdict"] == "same"
     assert recorded.outcomes == {"a": "passed", "b": "passed", "texts": "passed"}
     assert [replayed.case(name)["challenge"] for name in "ab"] == [recorded.case(name)["challenge"] for name in "ab"]
-    assert "of 2 passes 1 is gold's query, 1 refuted" in recorded.text
+    assert "of 2 passes 1 is the gold query, 1 refuted" in recorded.text
     assert not (pytester.path / "cache").exists()
 
 

@@ -105,7 +105,7 @@ def test_hostile_text_of_a_broken_file_is_escaped(hostile_suite, run_and_parse):
     run = run_and_parse("-vv", "-rA")
 
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
-    run.result.stdout.fnmatch_lines(["a.queryeval.jsonl:3: a string holds half of a surrogate pair*"])
+    run.result.stdout.fnmatch_lines(["a.queryeval.jsonl:3: a string contains half of a surrogate pair*"])
     assert_harmless(run.text)
 
 

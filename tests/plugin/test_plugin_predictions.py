@@ -120,7 +120,7 @@ def test_one_stored_answer_is_no_several_trials(suite, write, run_and_parse):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--queryeval-trials=2"], "preds.csv: 1 prediction of further trials was not used: a: write `trials: 3`"),
+        (["--queryeval-trials=2"], "preds.csv: 1 prediction of more trials was not used: a: write `trials: 3`"),
         (["a.queryeval.yaml::b", "--queryeval-trials=3"], None),
     ],
 )
@@ -133,5 +133,5 @@ def test_predictions_that_nobody_asked_for_are_named_unless_a_selection_leaves_t
     text = run("-q", *options).stdout.str()
 
     assert said is None or said in text
-    assert ("of further trials" in text) == (said is not None)
+    assert ("of more trials" in text) == (said is not None)
     assert ("preds.csv: 1 prediction was not used: typo" in text) == ("a.queryeval.yaml::b" not in options)

@@ -72,7 +72,7 @@ TWO = "FAILED: gate missed: execution_accuracy is 0.500 (needs *"
         (["--deselect=a/a.queryeval.yaml::good"], (7, 2, 5), [None, True, True], "PASSED: *"),
         (["--ignore-glob=*/b.queryeval.yaml"], (5, 1, 4), [None, None, None], f"{NO_GATE}*"),
         (["-m", "nightly"], (2, 2, 0), [None, True, None], "PASSED: *"),
-        (["-k", "later"], (0, 0, 0), [None] * 3, "NO VERDICT: no case was evaluated; -rs tells why cases were skipped"),
+        (["-k", "later"], (0, 0, 0), [None] * 3, "NO VERDICT: no case was evaluated; -rs shows why cases were skipped"),
         (OFF, (8, 2, 6), [None, None, None], f"{NO_GATE}*; `queryeval merge` evaluates gates"),
         (["-k", "mean-age", *OFF], (1, 0, 1), [None, None, None], f"{NO_GATE}*"),
         (["-q", "-k", "mean-age", *SELECTION], (1, 0, 1), [True, None, True], ONE),

@@ -186,11 +186,11 @@ def test_a_number_that_no_answer_states_ends_calls_soon(numbers, run_and_parse, 
     assert calls() == 10
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.text.splitlines()[-1] == (
-        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, because the last 10 calls stated no number 'cots': "
+        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, because the last 10 calls reported no number 'cots': "
         "did you mean 'cost'?"
     )
-    assert "the spend limit does not count 10 of 10 calls, which state no number cots" in run.text
-    assert "10 calls in a row stated no number 'cots' before its turn" in {
+    assert "the spend limit does not count 10 of 10 calls, which report no number cots" in run.text
+    assert "10 calls in a row reported no number 'cots' before its turn" in {
         case["message"] for case in run.report["cases"]
     }
 
@@ -211,7 +211,7 @@ def test_a_system_that_fails_ends_calls_soon(numbers, run_and_parse, calls, stat
     assert right + 10 <= calls() <= right + 10 + surplus
     assert (run.report["totals"]["passed"], run.report["totals"]["errors"]) == (right, calls() - right)
     assert run.text.splitlines()[-1].endswith(
-        f"; calls ended after {calls()} of 60 cases, because the last 10 calls stated no number 'cost'"
+        f"; calls ended after {calls()} of 60 cases, because the last 10 calls reported no number 'cost'"
     )
 
 

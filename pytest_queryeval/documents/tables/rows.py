@@ -258,7 +258,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=value_text)
     if isinstance(value, bytes):
-        raise ValueError("holds bytes: write them as text")
+        raise ValueError("contains bytes: write them as text")
     return str(value)
 
 

@@ -237,7 +237,7 @@ class _Search:
         predicted = self._trial.predicted
         is_determined = self._differences.is_determined
         if is_determined and self.score(self._run(predicted.query or "", self._limited_case)) != 1.0:
-            problem = f"{predicted.engine} gives gold's answer to the predicted query, but only in other words"
+            problem = f"{predicted.engine} gives the gold answer to the predicted query, but only in other words"
             raise EngineError(f"{problem}: use another engine, and report this to its makers")
 
     def _cause_of_failure(self, label: CauseLabel) -> Cause | None:

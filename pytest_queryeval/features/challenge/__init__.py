@@ -23,7 +23,7 @@ from pytest_queryeval.text.formatting import cell_text, format_score
 CELL_CHARACTERS = 20
 # For one pass with a verdict, and for several.
 WORDS: dict[ChallengeVerdict, tuple[str, str]] = {
-    "same": ("is gold's query", "are gold's query"),
+    "same": ("is the gold query", "are the gold query"),
     "proved": ("proved", "proved"),
     "stands": ("stands", "stand"),
     "refuted": ("refuted", "refuted"),
@@ -55,7 +55,7 @@ def challenge_blocks(report: Report) -> Iterator[Block]:
     number_ruled_out = sum(challenge.ruled_out is not None for _, challenge in challenges)
     if number_ruled_out:
         differing = "differs" if number_ruled_out == 1 else "differ"
-        differing += " from gold only on databases that violate what your data satisfies"
+        differing += " from the gold query only on databases that violate what your data satisfies"
         yield (f"not in the metric: {number_ruled_out:,} of those that stand {differing}",)
     rows = [
         (
@@ -79,7 +79,7 @@ def _counts_text(counts: Counter[ChallengeVerdict]) -> str:
     """Return how many passes have which verdict, the strongest first.
 
     >>> _counts_text(Counter(refuted=1, stands=3, same=5))
-    "of 9 passes 5 are gold's query, 3 stand, 1 refuted"
+    "of 9 passes 5 are the gold query, 3 stand, 1 refuted"
     """
     parts = [f"{number:,} {WORDS[verdict][number > 1]}" for verdict in WORDS if (number := counts[verdict])]
     return f"of {counts.total():,} pass{'es' * (counts.total() != 1)} {', '.join(parts)}"

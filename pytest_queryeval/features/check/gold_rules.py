@@ -168,17 +168,18 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         except SourceError:
             raise
         except QueryEvalError as error:
-            yield f"gold cannot be scored against itself: {error}"
+            yield f"the gold answer cannot be compared with itself: {error}"
             continue
         if metric.max_score is None or math.isinf(metric.max_score) or metric.better == "lower":
             continue
         if score is None and name in gold.case.settings.thresholds:
             why = f" ({reason})" if (reason := gold.scoring.reasons.get(name)) else ""
-            yield f"'{name}' has a threshold and does not apply to gold{why}: remove the threshold"
+            yield f"'{name}' has a threshold and does not apply to the gold answer{why}: remove the threshold"
         elif score is not None and score < metric.max_score - SCORE_TOLERANCE:
             yield (
-                f"gold scores {format_score(score)} and not {metric.max_score:g} against itself by '{name}': "
-                "fix the gold, or the settings by which it is compared"
+                f"the gold answer scores {format_score(score)} and not {metric.max_score:g} against itself "
+                f"by '{name}': "
+                "fix the gold query, or the settings by which it is compared"
             )
 
 
@@ -190,7 +191,7 @@ def expectation_not_met(gold: GoldRun) -> Iterator[str]:
     for report in check_expectations(gold.case.expectations, table, policy, gold.session.unmatched, gold=table):
         if not report["holds"]:
             expected = f"{report['name']}: {report['expected']}"
-            yield f"gold does not meet `{expected}`: {report['found']}: correct one of the two"
+            yield f"the gold answer does not meet `{expected}`: {report['found']}: correct one of the two"
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
@@ -225,14 +226,14 @@ def out_of_scope(gold: GoldRun) -> Iterator[str]:
     except QueryEvalError as error:
         breaches = [str(error)]
     for breach in breaches:
-        yield f"gold {breach}: no right prediction can be in scope: fix the gold, or the scope"
+        yield f"the gold query {breach}: no right prediction can be in scope: fix the gold query, or the scope"
 
 
 def gold_empty(gold: GoldRun) -> Iterator[str]:
     """Find golds without rows, or without changes: any query that returns or changes nothing passes."""
     if gold.change is not None and not gold.change.as_table().rows and not gold.case.allow_empty:
         remedy = "fix it, or write `allow_empty: true`"
-        yield f"gold changes and returns nothing, so any statement that does neither passes: {remedy}"
+        yield f"the gold query changes and returns nothing, so any statement that does neither passes: {remedy}"
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
         remedy = f"{TO_YAML}, and write" if gold.case.row else "write"
         problem = "the gold answer has no rows, so any query that returns nothing passes"
@@ -244,7 +245,7 @@ def gold_slow(gold: GoldRun) -> Iterator[str]:
     timeout = gold.case.settings.timeout
     if gold.table is not None and gold.execution is not None and gold.execution.seconds > timeout / 2:
         yield (
-            f"gold takes {gold.execution.seconds:.2g} s of the {timeout:g} s that `timeout` allows: "
+            f"the gold query takes {gold.execution.seconds:.2g} s of the {timeout:g} s that `timeout` allows: "
             "simplify it, or raise `timeout`"
         )
 
@@ -260,10 +261,10 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
     for _ in range(RANDOM_RUNS if gold.kind.random_part(gold.query, gold.case.settings.dialect) else 1):
         again = gold.session.execute(gold.content, gold.case)
         if again.error is not None:
-            yield f"gold ran once and then failed ({again.error.message}): {remedy}"
+            yield f"the gold query ran once and then failed ({again.error.message}): {remedy}"
             return
         if gold.scoring_of(again).value("execution_accuracy") != 1.0:
-            yield f"gold answered differently when it ran again: {remedy}"
+            yield f"the gold query answered differently when it ran again: {remedy}"
             return
 
 
@@ -276,7 +277,7 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
         return
     if gold.table.is_graph:
         yield (
-            "gold's LIMIT or OFFSET chooses what the graph is made of, "
+            "LIMIT or OFFSET of the gold query chooses what the graph is made of, "
             "and only the graph that it gave is right: take all"
         )
         return
@@ -286,7 +287,7 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
         tied = project(rows, gold.case.settings.policy.gold_columns)
         choices = len(set(canonical_rows(tied, gold.case.settings.policy)))
         if len(tie.rows) > tie.size and choices > 1:
-            part = f"gold's LIMIT or OFFSET takes {tie.size:,} of {len(tie.rows):,} rows that"
+            part = f"LIMIT or OFFSET of the gold query takes {tie.size:,} of {len(tie.rows):,} rows that"
             if plan.ordered:
                 yield f"{part} tie, and any choice is right: order by more columns, or take all"
             else:
@@ -301,12 +302,12 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
     rows = None if query is None else _differing_rows(gold, query.decided())
     if query is None or not rows:
         return
-    remedy = "decide it by further sort keys"
+    remedy = "decide it by more sort keys"
     for column in query.deciding_columns()[:MAX_TRIED_COLUMNS]:
         if _differing_rows(gold, query.decided(column)) == ():
-            remedy = f"{column} as a further sort key would decide it"
+            remedy = f"{column} as another sort key would decide it"
             break
-    leaves_open = f"gold leaves its answer open, {one_line('; '.join(query.choices), CHOICE_CHARACTERS)}"
+    leaves_open = f"the gold query leaves its answer open, {one_line('; '.join(query.choices), CHOICE_CHARACTERS)}"
     yield f"{leaves_open}: it may return {' or '.join(rows)}, and both are right: {remedy}"
 
 
@@ -350,7 +351,7 @@ def text_order(gold: GoldRun) -> Iterator[str]:
         for first, second in pairwise(numbers):
             if float(first) > float(second):
                 yield (
-                    "gold orders by texts that are all numbers, "
+                    "the gold query orders by texts that are all numbers, "
                     f"where '{first}' comes before '{second}': cast the sort key to a number"
                 )
                 break
@@ -368,7 +369,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     if gold.query is None or gold.writes:
         return
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
-        yield "gold reads nothing of its source, so that it is not a test of a query: ask for what the source holds"
+        yield "the gold query reads nothing of its source, so it tests no query: ask for what the source contains"
         return
     if gold.compared_table is None or not gold.compared_table.rows:
         return
@@ -382,8 +383,8 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     )
     if equal_tables(gold.compared_table, answer, policy):
         yield (
-            "gold answers the same where all tables are empty, so that most wrong conditions pass: "
-            "ask for something that the source holds"
+            "the gold query answers the same if all tables are empty, so most wrong conditions pass: "
+            "ask for something that the source contains"
         )
 
 
@@ -392,7 +393,7 @@ def unknown_term(gold: GoldRun) -> Iterator[str]:
     if gold.table is None or gold.query is None:
         return
     for term in gold.session.unknown_terms(gold.query, gold.case) or ():
-        yield f"{term.text}: fix the gold, or leave the pattern out"
+        yield f"{term.text}: fix the gold query, or leave the pattern out"
 
 
 def lost_answer(gold: GoldRun) -> Iterator[str]:
@@ -410,7 +411,8 @@ def lost_answer(gold: GoldRun) -> Iterator[str]:
             )
     if len(parts) > 1 and all(answered) and not gold.case.allow_empty:
         yield (
-            f"the endpoint finds nothing for gold, though it finds something for each of its {len(parts)} patterns: "
+            "the endpoint finds nothing for the gold query, "
+            f"though it finds something for each of its {len(parts)} patterns: "
             "see whether it cuts or misreads the query"
         )
 
@@ -422,7 +424,7 @@ def cut_answer(gold: GoldRun) -> Iterator[str]:
     rows = len(gold.table.rows)
     if rows and rows % ROUND_ROWS == 0 and not _LIMIT.search(gold.query):
         yield (
-            f"gold has exactly {rows:,} rows, at which the service may cut answers without a word: "
+            f"the gold answer has exactly {rows:,} rows, at which the service may cut answers without a word: "
             "raise its limit, or ask for less"
         )
 
@@ -431,7 +433,7 @@ def moving_gold(gold: GoldRun) -> Iterator[str]:
     """Find golds that read the current date or time: their answers change although the data do not."""
     if gold.query is not None and (reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect)):
         clock = f"the current date or time ({one_line(reading, READING_CHARACTERS)})"
-        yield f"gold reads {clock}: write the date that is meant"
+        yield f"the gold query reads {clock}: write the date that is meant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +512,7 @@ def value_not_in_data(gold: GoldRun) -> Iterator[str]:
             count, value = max(numbers)
             yield (
                 f"'{compared.text}' is not in {compared.column}, '{value}' is, {pluralize(count, 'time')}: "
-                "fix the gold, or the data"
+                "fix the gold query, or the data"
             )
 
 

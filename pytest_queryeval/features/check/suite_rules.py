@@ -187,7 +187,7 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
                 path[3].casefold() in names for names in column_names
             ):
                 hint = did_you_mean(path[3], {name for names in column_names for name in names}) or ": correct the name"
-                message = f"`{': '.join(path)}`: no gold below has this column{hint}"
+                message = f"`{': '.join(path)}`: no gold answer below has this column{hint}"
                 yield level.finding("unknown-column", node, message)
 
 
@@ -312,7 +312,8 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
         for text_ in dict.fromkeys(kind.normal_text(query, case.settings.gold_settings.dialect) for query in queries):
             first_case = first.setdefault((_place(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
-                message = f"gold is that of {_case_name(first_case, levels)}, which has another question: check both"
+                name = _case_name(first_case, levels)
+                message = f"the gold query is that of {name}, which has another question: check both"
                 yield case_finding("duplicate-gold", levels.case, message)
                 break
 

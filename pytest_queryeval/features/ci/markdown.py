@@ -52,7 +52,7 @@ from pytest_queryeval.text.formatting import format_interval, pluralize
 MAX_BYTES = 900 * 1024
 MAX_COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
 REST = "<!-- all above fits a comment of GitHub -->"
-FAULTS_TITLE = "the cases that did not pass"
+FAULTS_TITLE = "failed cases and errors"
 MAX_PATHS = 3
 EDITS_SHOWN = 3  # of a case
 MAX_LISTED = 50  # gates, and cases in a comment
@@ -116,11 +116,11 @@ def markdown_within(report: Report, room: int) -> bytes:
         remaining_bytes -= _size(text) + 1
     if omitted_titles:
         parts.append(f"No room for: {', '.join(omitted_titles)}.")
-    title = "the other cases that did not pass"
+    title = "the other failed cases and errors"
     further_cases = _cases(title, report, worst_cases[listed_count:], sharing, MAX_BYTES)
     text, _ = further_cases.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
     if text:
-        parts += [REST, f"The other {pluralize(further_cases.count, 'case')} that did not pass:", text]
+        parts += [REST, f"The other failed cases and errors ({further_cases.count:,}):", text]
     return _bytes("\n\n".join(parts) + "\n")
 
 

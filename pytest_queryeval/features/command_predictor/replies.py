@@ -25,7 +25,7 @@ STDERR_LINES = 10
 MAX_NAMES = 8
 METADATA_DEPTH = 100
 SHOWN_CHARACTERS = 100
-_LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
+_LINES = "in the mode `lines` stdout contains answers as lines of JSON and nothing else"
 
 
 def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, JsonValue]:

@@ -226,7 +226,7 @@ def refuse(query: str, functions: frozenset[str]) -> None:
 def refuse_names(query: str, functions: frozenset[str]) -> None:
     """Raise `Refused` for functions that do more than read, ValueError for a NUL character."""
     if "\0" in query:
-        raise ValueError("the text holds a NUL character")
+        raise ValueError("the text contains a NUL character")
     lower = query.lower()
     # Names count anywhere, also in a text, which another function may run. U& writes names by the codes of letters.
     refused_names = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)

@@ -52,7 +52,7 @@ def read_statements(query: str) -> list[str] | Failure:
     if error is not None:
         return _unsafe(f"this cannot be read: {one_line(str(error).splitlines()[0] if str(error) else '')}")
     if not statements:
-        return Failure(kind="invalid", message="the text holds no statement")
+        return Failure(kind="invalid", message="the text contains no statement")
     for tree in trees:
         if refused := _refused(tree):
             return _unsafe(refused)

@@ -261,13 +261,13 @@ def statements_of(
     of DuckDB.
     """
     if "\0" in query:
-        raise ValueError("the text holds a NUL character")
+        raise ValueError("the text contains a NUL character")
     query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
     statements = session.extract_statements(query)
     if function := changing_call(session, query, allowed):
         raise Refused(f"{refused}{function}()")
     if not statements:
-        raise ValueError("the text holds no statement")
+        raise ValueError("the text contains no statement")
     return statements
 
 

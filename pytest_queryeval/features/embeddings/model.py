@@ -84,7 +84,7 @@ def _version(library: str) -> str:
 def _content(model: str) -> str:
     digest, folder = hashlib.sha256(), Path(model)
     if not any((folder / mark).is_file() for mark in _MARKS):
-        raise problem(model, f"the folder holds no model: there is neither {' nor '.join(_MARKS)}")
+        raise problem(model, f"the folder contains no model: there is neither {' nor '.join(_MARKS)}")
     try:
         files = []
         for parent, folders, names in os.walk(folder):  # without hidden ones such as those of version control
@@ -191,7 +191,7 @@ def _load(name: str) -> Library:
             return library(name, local_files_only=True)
     except Exception as error:  # of any type, here and below: files, formats, the network
         if is_folder(name):
-            raise problem(name, f"the folder holds no model that can be loaded: {error}") from error
+            raise problem(name, f"the folder contains no model that can be loaded: {error}") from error
     try:
         with _quiet(), _without_bars():
             from huggingface_hub import constants, get_session

@@ -128,7 +128,9 @@ def summary_note(column: PublishedColumn, report: Report) -> str:
 def _note(column: PublishedColumn, heading: Heading, prefix: str, report: Report) -> str:
     metric = column_metric(column, report["metrics"])
     if metric is None:
-        return f"{heading.text}: empty, since the run has no {' and no '.join(_candidates(column, report['metrics']))}."
+        return (
+            f"{heading.text}: empty, because the run has no {' and no '.join(_candidates(column, report['metrics']))}."
+        )
     factor = f"{heading.scale} x " if heading.scale != 1 else ""
     return f"{heading.text}: {factor}{prefix}{metric}. {column.remark}".rstrip(" .") + "."
 
@@ -137,7 +139,7 @@ def time_note(report: Report) -> str:
     """Return what the columns of the sheet Summary for times have in this run."""
     name = time_of(report)
     if name is None:
-        return "Mean Time (s), Time Std Dev: empty, since no prediction was timed."
+        return "Mean Time (s), Time Std Dev: empty, because no prediction was timed."
     metadata = "total_execution_time in the predictions' metadata"
     source = "the time of predictions" if name == "prediction_seconds" else metadata
     return f"Mean Time (s), Time Std Dev: {source}, over all calls that have it; the sample standard deviation."

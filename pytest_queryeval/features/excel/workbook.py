@@ -99,12 +99,12 @@ def workbook(report: Report, layout: str) -> bytes:
             f"{cut_texts:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
         )
     notes += [
-        f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
+        f"{number:,} cases have no row in {name}, because a sheet has no more rows; they count in all numbers."
         for name, number in missing_rows.items()
         if number
     ]
     if metrics_left_out := sheets["Cases"].metrics_left_out:
-        notes.append(f"{metrics_left_out:,} metrics have no column in Cases, since a sheet has no more of them.")
+        notes.append(f"{metrics_left_out:,} metrics have no column in Cases, because a sheet has no more of them.")
     write_run(book, sheets["Run"], report, notes)
     book.close()
     return file.getvalue()
@@ -186,7 +186,7 @@ EXPECTED = Column(
     header="expected",
     read=lambda case: "\n".join(unmet_expectations(case["details"])) or None,
     width=44,
-    note="Which expectations of the suite do not hold.",
+    note="Which expectations of the suite are not met.",
 )
 HINTS = Column(
     header="hint", read=_hints, width=30, note="What would accept the answer, of which only the form differs."

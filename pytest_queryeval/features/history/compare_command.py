@@ -65,7 +65,7 @@ MESSAGE_CHARACTERS = 1_000
 MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
 WORDS: Mapping[Literal["regressed", "errors", "fixed", "worse", "better", "others"], str] = {
     "regressed": "regressed",
-    "errors": "newly in error",
+    "errors": "new error",
     "fixed": "fixed",
     "worse": "worse",
     "better": "better",

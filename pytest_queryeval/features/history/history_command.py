@@ -54,7 +54,7 @@ HERE = Path(__file__).parent
 TRENDS_SHOWN = 48  # next to that of the history's metric
 RUNS_HEADER = (
     *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"),
-    *("fixes", "regressions", "newly in error", "gates missed", "changed besides"),
+    *("fixes", "regressions", "new errors", "gates missed", "changed besides"),
 )
 NOTE = (
     "change: since the previous run, over the cases of both; p: two-sided paired test of 'nothing changed', not "

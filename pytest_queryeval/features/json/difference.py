@@ -296,10 +296,10 @@ def _member_problem(value: Value, path: Path) -> str:
         for place, element in enumerate(value.elements):
             key, shown = member_key(element, name), _path_text((path, value.places[place]))
             if key is None:
-                return f"{shown} has no value of '{name}' to be told by: add it, or remove {setting}"
+                return f"{shown} has no value of '{name}' to identify it: add it, or remove {setting}"
             if first.setdefault(key, place) != place:
                 earlier = _path_text((path, value.places[first[key]]))
-                return f"{earlier} and {shown} have the same '{name}': {setting} needs one that tells them apart"
+                return f"{earlier} and {shown} have the same '{name}': {setting} needs one that differs"
     below: Iterable[tuple[Step, Value]] = (value.members or {}).items()
     if value.elements is not None:
         below = zip(value.places, value.elements, strict=True)

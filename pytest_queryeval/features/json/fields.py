@@ -96,7 +96,9 @@ def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy 
     if not found:
         names = [path_text(name) for name in counts]
         more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-        note = f"field[{one_line(path)}]: gold has no value there, but at {', '.join(names[:MAX_NAMED])}{more}"
+        note = (
+            f"field[{one_line(path)}]: the gold answer has no value there, but at {', '.join(names[:MAX_NAMED])}{more}"
+        )
         return Score(value=None, details={"notes": [note]})
     right, leaves = map(sum, zip(*found, strict=True))
     return right / leaves

@@ -64,14 +64,16 @@ class Json(Kind):
         if gold.answer is None:
             execution = _read(gold)
             if execution.error:
-                raise ValueError(f"gold cannot be read: {execution.error.message}")
+                raise ValueError(f"the gold answer cannot be read: {execution.error.message}")
             gold = replace(gold, answer=execution.answer)
         assert isinstance(gold.answer, JsonAnswer)
         if problem := member_problem(gold.answer, case.settings.policy):
             raise ValueError(problem)
         schema = schema_of(case)
         if schema is not None and (problems := violations(gold.answer, schema)):
-            raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}: correct the gold answer, or the schema")
+            raise ValueError(
+                f"the gold answer breaks {schema.file.name}: {problems[0]}: correct the gold answer, or the schema"
+            )
         return gold
 
     def uses_timeout(self, case: Case) -> bool:

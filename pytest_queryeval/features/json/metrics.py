@@ -134,10 +134,10 @@ def selected_objects(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[
     """
     gold_object = _selected_object(gold.value, at)
     if isinstance(gold_object, str):
-        return _no_score(None, f"gold {gold_object}, so there is nothing to score")
+        return _no_score(None, f"the gold answer {gold_object}, so there is nothing to score")
     predicted_object = _selected_object(predicted.value, at)
     if isinstance(predicted_object, str):
-        return _no_score(0.0, f"predicted {predicted_object}, which scores 0")
+        return _no_score(0.0, f"the predicted answer {predicted_object}, which scores 0")
     return gold_object, predicted_object
 
 

@@ -38,7 +38,7 @@ def send_to_collector(report: Report, address: str) -> Result:
         raise ReportError(f"{shown_address}: {error}") from error
     lines = [f"otlp: {pluralize(delivery.sent, 'event')} sent"]
     if delivery.rejected:
-        reasons = "; ".join(dict.fromkeys(filter(None, delivery.reasons))) or "no reason is stated"
+        reasons = "; ".join(dict.fromkeys(filter(None, delivery.reasons))) or "no reason is given"
         lines.append(f"the collector rejected {delivery.rejected:,} of them: {one_line(reasons)}")
     data = {"sent": delivery.sent, "rejected": delivery.rejected}
     return Result(status=REJECTED if delivery.rejected else OK, lines=lines, data=data)

@@ -55,7 +55,7 @@ VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
 # The filters of the list of cases by name, and their words.
 VIEWS = {
     "regressions": "Regressions",
-    "new-errors": "Newly in error",
+    "new-errors": "New errors",
     "faults": "Not passed",
     "failed": "Failed",
     "error": "In error",

@@ -73,7 +73,7 @@ class SourceKeys:
                 if self._addresses.setdefault((source.engine, source.name, state), address) != address:
                     raise SourceError(
                         f"source '{source.name}': another source of this name and version has another address, so "
-                        "their answers cannot be told apart: give one of them another name in `sources`, or another "
+                        "their answers could be mixed up: give one of them another name in `sources`, or another "
                         "`version`"
                     )
             self._facts[source.key] = {

@@ -101,7 +101,7 @@ class EntryIndex(Generic[T]):
         try:
             return self._type.decode(entry)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise self._damage_error(key.name, f"it does not hold what it should: {error}") from error
+            raise self._damage_error(key.name, f"it does not contain what it should: {error}") from error
 
     def save(self, key: EntryKey, value: T, *, replaces: Callable[[Entry], bool] = lambda _: False) -> None:
         """Write an entry, unless there is a usable one that `replaces` does not reject.
@@ -242,7 +242,7 @@ def decode_entry(name: str, data: bytes) -> Entry:
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(entry, dict):
-        raise ValueError("it holds no entry")
+        raise ValueError("it contains no entry")
     checksum = entry.pop("checksum", None)
     if entry.get("format") != FORMAT:
         raise ValueError(f"it is not of format {FORMAT}, which this version reads")

@@ -1,4 +1,4 @@
-"""Appends reviewed predictions to the review file of their suites, as further right answers of their cases.
+"""Appends reviewed predictions to the review file of their suites, as more right answers of their cases.
 
 The query is taken from report.json, so read it there first. Either all predictions are accepted or none.
 """

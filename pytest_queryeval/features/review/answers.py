@@ -133,7 +133,7 @@ def verdict_contradictions(audit: Audit, nodeid: str, answers: Mapping[str, Syst
         reviewers = one_line(", ".join(name for name, judgement in judgements.items() if judgement != "unclear"))
         clear_judgements = {*judgements.values()} - {"unclear"}
         if clear_judgements == {"right"} and answer.is_wrong:
-            sentences.append(f"the answer of {system} misses, but is right ({reviewers})")
+            sentences.append(f"the answer of {system} failed, but is right ({reviewers})")
         elif clear_judgements == {"wrong"} and answer.is_right:
             sentences.append(f"the answer of {system} passes, but is wrong ({reviewers})")
     return sentences

@@ -1,7 +1,7 @@
 """Shows everything about one case: both queries, their answers and scores, and where its settings come from.
 
-The case is run, unless a report is given. With --query it is run with this query as the prediction. Where a prediction
-is right, a small database is looked for in which it is not.
+The case is run, unless a report is given. With --query it is run with this query as the prediction. If a prediction is
+right, `explain` looks for a small database on which it is wrong.
 """
 
 from __future__ import annotations

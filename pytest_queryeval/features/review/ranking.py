@@ -197,7 +197,7 @@ def examine_case(
     queries = {gold.query for gold in case.golds if gold.query is not None}
     for system, answer in answers.items():
         if answer.refuted_gold in queries:
-            text = f"the query of {system} gives gold's answer on the data, and another on a small database"
+            text = f"the query of {system} gives the gold answer on the data, and another on a small database"
             evidence.append(({"refutation": 1}, {"kind": "challenge", "text": text}))
     for signs_of_evidence, _ in evidence:
         signs.update(signs_of_evidence)
@@ -215,7 +215,7 @@ def examine_case(
 def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[EvidenceWithSigns]:
     """Yield what speaks against gold in the queries of `systems` with the same answer."""
     if ordering := sum(len(gold.ordering_systems) for gold in golds):
-        text = f"{_count(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, gold does not"
+        text = f"{_count(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, the gold query does not"
         yield {"ordering": ordering}, {"kind": "systems", "text": text}
     if tied := sum(len(gold.tied_systems) for gold in golds):
         text = f"{_count(tied, systems)} {'are' if tied > 1 else 'is'} right by a choice among rows that tie"
@@ -235,11 +235,11 @@ def _evidence_of_systems(
         "same query": shares_query(other_answers[0]),
     }
     if other_answers[0].is_abstention:
-        contradiction = f"{'abstain' if agreeing > 1 else 'abstains'}, gold has an answer"
+        contradiction = f"{'abstain' if agreeing > 1 else 'abstains'}, but there is a gold answer"
     elif gold.is_abstention:
-        contradiction = f"{'give the same answer' if agreeing > 1 else 'answers'}, gold says that there is none"
+        contradiction = f"{'give the same answer' if agreeing > 1 else 'answers'}, but the case has no right answer"
     else:
-        contradiction = "give the same answer, gold another" if agreeing > 1 else "disagrees with gold"
+        contradiction = "give the same answer, gold another" if agreeing > 1 else "disagrees with the gold answer"
     text = f"{_count(agreeing, systems)} {contradiction}"
     yield signs, {"kind": "systems", "text": text}
     edits: list[CausingEditReport] = []
@@ -247,7 +247,7 @@ def _evidence_of_systems(
     if cause is not None:
         edits = [{"label": edit.label, "clause": edit.clause, "change": edit.change} for edit in cause.edits]
         steps = "; ".join(one_line(edit_text(edit), MESSAGE_CHARACTERS) for edit in edits)
-        texts.insert(0, f"{pluralize(len(edits), 'edit')} from gold to theirs: {steps}")
+        texts.insert(0, f"{pluralize(len(edits), 'edit')} from the gold query to theirs: {steps}")
     if texts:
         evidence: Evidence = {"kind": "edit", "text": "; ".join(texts), "edits": edits}
         if kind is not None:
@@ -299,7 +299,7 @@ class SystemSummary(TypedDict):
 
 
 class Correlation(TypedDict):
-    """Two systems, the number of cases that both miss, and of those to which they give the same answer."""
+    """Two systems, the number of cases that both answer wrongly, and of those to which they give the same answer."""
 
     systems: list[str]
     cases: int
@@ -379,7 +379,7 @@ def summary_lines(summary: RankingSummary) -> Iterator[str]:
             yield f"{system['name']}: another question in {changed}, which is not counted: run the suites again"
     for pair in summary["correlated"]:
         names, cases = " and ".join(pair["systems"]), pluralize(pair["cases"], "case")
-        yield f"{names} are correlated: the same wrong answer in {pair['same']:,} of {cases} that both miss"
+        yield f"{names} are correlated: the same wrong answer in {pair['same']:,} of {cases} that both answer wrongly"
     for problem, number in summary["problems"].items():
         yield f"not compared in {pluralize(number, 'case')}: {problem}"
     if summary["not_run"]:

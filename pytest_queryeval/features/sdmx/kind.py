@@ -62,7 +62,7 @@ class Sdmx(Kind):
         if not isinstance(node.value, str):
             return QueryOrAnswer(answer=read_selection(node))
         if node.empty or not node.value.strip():
-            raise node.problem("gold is empty: write the datasets, or [] for none")
+            raise node.problem("`gold` is empty: write the datasets, or [] for none")
         if _is_json(node.value):
             return QueryOrAnswer(answer=read_selection(json_within(node)))
         return QueryOrAnswer(query=node.value)
@@ -85,7 +85,7 @@ class Sdmx(Kind):
         if structure is None:
             return replace(gold, answer=selection)
         if problems := violations(selection, structure):
-            raise ValueError(f"gold breaks the structure: {problems[0]}")
+            raise ValueError(f"the gold answer breaks the structure: {problems[0]}")
         return replace(gold, answer=add_labels(selection, structure))
 
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:

@@ -106,7 +106,7 @@ def _all_match(dimensions: Mapping[str, MatchedTerms]) -> bool:
 NAME_CHARACTERS = 80
 MAX_NAMES = 12
 POOLED = (
-    "some terms are selected in another dataset than in gold, which the option `by_dataset` counts: "
+    "some terms are selected in another dataset than in the gold answer, which the option `by_dataset` counts: "
     "`options: {sdmx: {by_dataset: true}}`"
 )
 
@@ -128,7 +128,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """Return the share of gold's terms of the dimension that are selected, as `precision`.
 
-    0 if nothing is selected; None if gold has no terms of the dimension. In [0, 1].
+    0 if nothing is selected; None if the gold answer has no terms of the dimension. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched_terms = dimensions.get(dimension)
@@ -147,5 +147,9 @@ def _no_score(dimension: str, dimensions: Mapping[str, MatchedTerms]) -> Score:
     )
     return Score(
         value=None,
-        details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {dimension_list}"]},
+        details={
+            "notes": [
+                f"the gold answer has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {dimension_list}"
+            ]
+        },
     )

@@ -183,5 +183,6 @@ def measure_cases(
         else:
             measured_cases.strengths += [] if strength is None else [strength]
             if strength is not None and strength.unreadable:
-                tell(f"not measured: {strength.location}: case '{case.id}': gold cannot be read: {strength.unreadable}")
+                problem = f"the gold query cannot be read: {strength.unreadable}"
+                tell(f"not measured: {strength.location}: case '{case.id}': {problem}")
     return measured_cases

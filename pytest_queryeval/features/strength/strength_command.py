@@ -1,4 +1,4 @@
-"""Finds weak cases: runs mutants of every gold query, and lists those that answer as gold does.
+"""Finds weak cases: runs mutants of every gold query, and lists those with the gold answer.
 
 A wrong prediction like that would pass. No predictor is called. What `--json` prints can be a section of reports.
 """
@@ -29,7 +29,7 @@ MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
 WRITE_ONE = "write one with `queryeval strength PATH --json > strength.json`"
 NOTE = (
-    "Mutants, wrong versions of their gold, have gold's answer, so such a prediction would pass. "
+    "Mutants, wrong versions of their gold, have the gold answer, so such a prediction would pass. "
     "The weakest cases come first."
 )
 _tell = notifier("strength")

@@ -312,7 +312,7 @@ class Comparison:
     def _returned_difference(self, limit: int) -> DifferenceReport[Row]:
         gold, predicted = self._returned
         if gold is None or predicted is None:
-            return {**NO_DIFFERENCE, "summary": "returned: nothing, gold has rows"}
+            return {**NO_DIFFERENCE, "summary": "returned: nothing, the gold answer has rows"}
         if equal_tables(gold, predicted, self._policy):
             return {**NO_DIFFERENCE, "summary": "returned: the keys of other new rows"}
         assert self._gold.returned is not None

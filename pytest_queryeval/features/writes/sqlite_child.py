@@ -106,7 +106,7 @@ class WriteGuard(Guard):
         for name in self._statement_changes:
             owner = name.rpartition("_")[0]
             if self.kinds.get(name) == "shadow" and owner not in self._statement_changes:
-                raise Refused(f"'{name}' holds the content of '{owner}'")
+                raise Refused(f"'{name}' contains the content of '{owner}'")
 
     def authorize(
         self, action: int, first_argument: str | None, second_argument: str | None, *place: str | None
@@ -155,7 +155,7 @@ class Driver(sqlite_child.Driver):
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
         if not (statements := split_at_semicolons(query)):
-            raise ValueError("the text holds no statement")
+            raise ValueError("the text contains no statement")
         copy, guard = self._copies.get(settings["path"]), self._write_guard
         connection = copy.connection
         guard.start(timeout)

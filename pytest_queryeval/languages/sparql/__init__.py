@@ -116,7 +116,7 @@ def refusal(query: QueryOutline) -> Failure | None:
 
 def _refusal(query: QueryOutline) -> Failure | None:
     if _SURROGATE.search(query.text):
-        return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
+        return Failure(kind="invalid", message="the query is not Unicode text: it contains half of a surrogate pair")
     if query.depth > MAX_DEPTH:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):

@@ -150,7 +150,7 @@ def read_query(text: str, dialect: str, statements: Statements) -> Tree:
         except Exception as error:  # noqa: BLE001 - as above
             return Tree(None, _reason(error))
     if not trees:
-        return Tree(None, "the text holds no statement")
+        return Tree(None, "the text contains no statement")
     if not isinstance(trees[0], exp.Query | exp.Values):
         return Tree(None, problem or f"no query but {trees[0].key.upper()}")
     if len(trees) > 1:

@@ -70,7 +70,7 @@ def _unknown_field(value: Any) -> str:
 
 SETTINGS = {
     "path": FILE_NAME,
-    "key": text_setting("id, question, or the name of what holds the ids"),
+    "key": text_setting("id, question, or the name of what contains the ids"),
     "columns": SettingValidator(
         lambda value: is_mapping(value, FIELDS.__contains__),
         "a mapping such as {id: No., predicted: SQL}",
@@ -78,7 +78,7 @@ SETTINGS = {
         shape=mapping_shape(dict.fromkeys(FIELDS, STRING)),
     ),
     "answer": text_setting(
-        "the name of what holds the answers", lambda value: value not in (*KEY_FIELDS, "seconds", "trial")
+        "the name of what contains the answers", lambda value: value not in (*KEY_FIELDS, "seconds", "trial")
     ),
     "sheet": text_setting("the name of a sheet"),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
@@ -149,7 +149,7 @@ class PredictionsFile:
             if trial > asked
         ]
         remedy = f": write `trials: {max(trial for _, trial in unused)}`" if unused else ""
-        return self._unused([key for key, _ in unused], " of further trials") + remedy
+        return self._unused([key for key, _ in unused], " of more trials") + remedy
 
     def _unused(self, keys: Sequence[str], which: str = "") -> str:
         """Return a sentence on unused entries by their keys, which may repeat; empty for none."""

@@ -230,7 +230,7 @@ def test_a_query_that_is_right_in_other_words_has_no_cause_and_the_engine_is_at_
 
     assert entry["cause"] is None
     assert entry["outcome"] == ("passed" if modifiers else "error")
-    fault = "careless gives gold's answer to the predicted query, but only in other words: use another engine"
+    fault = "careless gives the gold answer to the predicted query, but only in other words: use another engine"
     assert entry["message"].startswith("" if modifiers else fault)
 
 

@@ -133,7 +133,7 @@ def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check, capsy
     assert [(finding["rule"], finding["path"], finding["line"], finding["case"]) for finding in findings] == PLANTED
     assert [finding["level"] for finding in findings] == [CHECK_RULES[rule] for rule, *_ in PLANTED]
     assert findings[-1]["message"] == (
-        "gold cannot be scored against itself: metric 'broken' raised IndexError: list index out of range"
+        "the gold answer cannot be compared with itself: metric 'broken' raised IndexError: list index out of range"
     )
     assert status == 1
     failed = "gold query failed (invalid): no such column: nme: did you mean 'name'?"

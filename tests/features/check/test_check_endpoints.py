@@ -57,7 +57,9 @@ def test_a_term_that_the_data_lacks(findings, tmp_path):
         {"rdf": {"files": "g.ttl", "prefixes": PREFIXES}}, "SELECT ?x { ?x a :Units }", allow_empty=True
     )
 
-    assert reported == {"unknown-term": ":Units is not in the graph; :Unit is: fix the gold, or leave the pattern out"}
+    assert reported == {
+        "unknown-term": ":Units is not in the graph; :Unit is: fix the gold query, or leave the pattern out"
+    }
 
 
 def test_a_path_that_an_endpoint_misreads(findings):

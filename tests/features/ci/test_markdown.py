@@ -120,7 +120,7 @@ def test_every_list_that_is_cut_says_how_much_is_missing(longest_text):
 
     count = head.count("| error |")
     assert f"\n\n… and {10_000 - count:,} more\n" in head
-    assert f"The other {10_000 - count:,} cases that did not pass:" in tail
+    assert f"The other failed cases and errors ({10_000 - count:,}):" in tail
     assert f"\n\n… and {10_000 - count - tail.count('| error |'):,} more\n" in tail
     assert f"\n\n… and {1_000 - head.count('- gate '):,} more\n" in head
 

@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_not_asked_for_at_the_hub(tmp_path, model)
 def test_a_folder_without_a_model_is_not_loaded(tmp_path):
     said = refused(tmp_path, tmp_path / "vectors")
 
-    assert said.endswith("the folder holds no model: there is neither modules.json nor config.json")
+    assert said.endswith("the folder contains no model: there is neither modules.json nor config.json")
 
 
 @needs_model
@@ -92,7 +92,7 @@ def test_a_folder_with_a_damaged_file_is_told_in_one_line(tmp_path, name):
 
     said = refused(folder, tmp_path / "vectors")
 
-    assert said.startswith(f"embedding_model '{folder}': the folder holds no model that can be loaded: ")
+    assert said.startswith(f"embedding_model '{folder}': the folder contains no model that can be loaded: ")
     assert len(said) < 700
 
 

@@ -219,8 +219,8 @@ def test_what_a_run_has_not_measured_is_empty_and_said():
         name for name in SUMMARY if name not in ("Difficulty", "Number of Samples")
     ]
     said = texts(report, "Summary")
-    assert "Percent Subset: empty, since the run has no subset_score_denodo and no subset_score." in said
-    assert "Mean Time (s), Time Std Dev: empty, since no prediction was timed." in said
+    assert "Percent Subset: empty, because the run has no subset_score_denodo and no subset_score." in said
+    assert "Mean Time (s), Time Std Dev: empty, because no prediction was timed." in said
 
 
 def test_a_run_without_cases_is_a_workbook_without_charts():
@@ -345,7 +345,7 @@ def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeyp
     report = make_report(case(scores={f"metric_{number}": 1.0 for number in range(8)}))
 
     assert list(cases(report)[0]) == [*ABOUT, "metric_0", *TIMES_AND_PLACE]
-    assert "7 metrics have no column in Cases, since a sheet has no more of them." in texts(report)
+    assert "7 metrics have no column in Cases, because a sheet has no more of them." in texts(report)
 
 
 def test_long_groups_are_cut_and_say_so(monkeypatch):

@@ -487,13 +487,13 @@ def test_every_surface_counts_the_same_regressions_errors_and_fixes():
         assert views == dict(zip(names, (2, 4, 1), strict=True))
     texts = [Path(path).read_text("utf-8") for path in ("out.html", "out.md", "run.html", "run.md")]
     for text in (printed.text, " ".join(merged.text.split()), *texts):
-        assert "8 cases in both, 1 fix, 2 regressions, 4 newly in error, 2 added, 1 removed" in text
-    words = {"out.html": "Regressed ", "run.html": "Regressions "}
-    for path, word in words.items():
+        assert "8 cases in both, 1 fix, 2 regressions, 4 new errors, 2 added, 1 removed" in text
+    words = {"out.html": ("Regressed ", "New error "), "run.html": ("Regressions ", "New errors ")}
+    for path, of_path in words.items():
         counts = dict(pairwise(Tags(path).texts))
-        assert (counts[word], counts["Newly in error "]) == ("2", "4")
+        assert [counts[word] for word in of_path] == ["2", "4"]
     facts = dict(row[:2] for row in load_workbook("run.xlsx")["Run"].iter_rows(values_only=True))
-    names = ("cases in both", "fixes", "regressions", "newly in error", "added", "removed")
+    names = ("cases in both", "fixes", "regressions", "new errors", "added", "removed")
     assert [facts[name] for name in names] == [8, 1, 2, 4, 2, 1]
     assert re.search(r"^b  .*  1 +2 +4 +- +2$", past.text, re.MULTILINE)
     for text in (past.text, "".join(Tags("past.html").texts)):

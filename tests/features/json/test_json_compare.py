@@ -290,7 +290,7 @@ def test_a_moved_element_is_said_to_be_elsewhere():
 @pytest.mark.parametrize(
     ("gold", "said"),
     [
-        ("{x: [{id: 1}, {n: 2}]}", "$.x[1] has no value of 'id' to be told by: add it, or remove `lists: {by: id}`"),
+        ("{x: [{id: 1}, {n: 2}]}", "$.x[1] has no value of 'id' to identify it: add it, or remove `lists: {by: id}`"),
         ("[{id: 1}, 5]", "$[1] has no value of 'id'"),
         ("[{id: 1}, {id: [2]}]", "$[1] has no value of 'id'"),
         ("[{id: 1}, {id: 2}, {id: 1.0}]", "$[0] and $[2] have the same 'id'"),

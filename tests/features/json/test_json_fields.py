@@ -140,7 +140,7 @@ def test_a_case_without_the_field_has_no_score_and_says_which_fields_gold_has():
     (result,) = report_of('  - {id: a, gold: {a: 1, b: [2]}, predicted: {}, metrics: ["field[$.c]"]}')["cases"]
 
     assert result["scores"]["field[$.c]"] is None
-    assert result["details"]["notes"] == ["field[$.c]: gold has no value there, but at $.a, $.b[*]"]
+    assert result["details"]["notes"] == ["field[$.c]: the gold answer has no value there, but at $.a, $.b[*]"]
 
 
 @pytest.mark.parametrize(("least", "is_met"), [(0.6, True), (0.7, False)])

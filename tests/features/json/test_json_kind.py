@@ -76,14 +76,16 @@ def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(working_f
 
     said = problem("gold_file: gold.txt", "predicted: {}", head=HEAD)
 
-    assert said.startswith("gold cannot be read: not JSON: ")
+    assert said.startswith("the gold answer cannot be read: not JSON: ")
     assert said.endswith("(line 2, column 2)")
 
 
 def test_a_gold_file_of_text_keeps_the_schema(schema):
     write('{"a": "x"}', "gold.txt")
 
-    assert problem("gold_file: gold.txt", "predicted: {}", head=schema).startswith("gold breaks answer.schema.json: ")
+    assert problem("gold_file: gold.txt", "predicted: {}", head=schema).startswith(
+        "the gold answer breaks answer.schema.json: "
+    )
 
 
 @pytest.mark.parametrize(("text", "value", "note"), ANSWERS["read"])
@@ -206,8 +208,8 @@ def test_a_hint_names_the_tolerance_that_accepts_rounded_numbers(gold, predicted
     assert not tolerance or evaluated(f"gold: {gold}", f"predicted: {predicted}", compare)["outcome"] == "passed"
 
 
-AT = "predicted has the gold answer at {}: return that value alone"
-DECODED = "predicted has JSON as a text: return that JSON itself"
+AT = "the predicted answer has the gold answer at {}: return that value alone"
+DECODED = "the predicted answer has JSON as a text: return that JSON itself"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def found(session):
         violations = result.shown.predicted.error or result.shown.details.get("violations", ())
         if is_gold:
             assert gold_problem(stated, case).partition(": correct the gold")[0] == "".join(
-                f"gold breaks {schema.file.name}: {line}" for line in violations[:1]
+                f"the gold answer breaks {schema.file.name}: {line}" for line in violations[:1]
             )
         return tuple(violations) if isinstance(violations, list) else violations
 

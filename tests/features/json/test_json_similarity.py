@@ -203,17 +203,17 @@ def test_only_the_keys_at_that_level_count(at, score):
 @pytest.mark.parametrize(
     ("gold", "at", "reason"),
     [
-        ([1, 2], "", "gold is a list of 2, not an object"),
-        (None, "", "gold is null, not an object"),
-        ("{}", "$.query", "gold has nothing at `$.query`"),
-        ({"query": "x"}, "/query", "gold is a text at `/query`, not an object"),
-        ({"a": {"x": {}}, "b": {"x": {}}}, "$..x", "gold has 2 values at `$..x` and not one"),
-        ({"a": [{}]}, "/a/1", "gold has nothing at `/a/1`"),
-        ({"a": [{}]}, "/a/00", "gold has nothing at `/a/00`"),
-        ({"a": [{}]}, "/a/-1", "gold has nothing at `/a/-1`"),
-        ({"a": [{}]}, "/a/-", "gold has nothing at `/a/-`"),
-        ({"a": [{}]}, "/a/" + "9" * 9, "gold has nothing at `/a/999999999`"),
-        ({"a": {"b": {}}}, "/a/#b", "gold has nothing at `/a/#b`"),
+        ([1, 2], "", "the gold answer is a list of 2, not an object"),
+        (None, "", "the gold answer is null, not an object"),
+        ("{}", "$.query", "the gold answer has nothing at `$.query`"),
+        ({"query": "x"}, "/query", "the gold answer is a text at `/query`, not an object"),
+        ({"a": {"x": {}}, "b": {"x": {}}}, "$..x", "the gold answer has 2 values at `$..x` and not one"),
+        ({"a": [{}]}, "/a/1", "the gold answer has nothing at `/a/1`"),
+        ({"a": [{}]}, "/a/00", "the gold answer has nothing at `/a/00`"),
+        ({"a": [{}]}, "/a/-1", "the gold answer has nothing at `/a/-1`"),
+        ({"a": [{}]}, "/a/-", "the gold answer has nothing at `/a/-`"),
+        ({"a": [{}]}, "/a/" + "9" * 9, "the gold answer has nothing at `/a/999999999`"),
+        ({"a": {"b": {}}}, "/a/#b", "the gold answer has nothing at `/a/#b`"),
     ],
 )
 def test_a_gold_without_an_object_there_is_not_scored_and_a_note_says_why(gold, at, reason):
@@ -226,10 +226,10 @@ def test_a_gold_without_an_object_there_is_not_scored_and_a_note_says_why(gold, 
 @pytest.mark.parametrize(
     ("predicted", "reason"),
     [
-        (["query"], "predicted has nothing at `$.query`"),
-        ({}, "predicted has nothing at `$.query`"),
-        ({"query": [{}]}, "predicted is a list of 1 at `$.query`, not an object"),
-        ("query", "predicted has nothing at `$.query`"),
+        (["query"], "the predicted answer has nothing at `$.query`"),
+        ({}, "the predicted answer has nothing at `$.query`"),
+        ({"query": [{}]}, "the predicted answer is a list of 1 at `$.query`, not an object"),
+        ("query", "the predicted answer has nothing at `$.query`"),
     ],
 )
 def test_a_prediction_without_an_object_there_scores_0_and_a_note_says_why(predicted, reason):

@@ -289,7 +289,7 @@ def test_what_depends_on_a_source_is_stale_once_that_has_changed_and_is_not_reco
 
 DAMAGES = {
     "half": (lambda text: text[: len(text) // 2], "it is not JSON: "),
-    "no entry": (lambda text: "[]", "it holds no entry"),
+    "no entry": (lambda text: "[]", "it contains no entry"),
     "deep": (lambda text: "[" * 100_000, "it is nested too deeply"),
     "changed": (lambda text: text.replace("sqlite", "duckdb").replace("1", "2"), "it "),
     "format": (lambda text: text.replace('"format": 1', '"format": 2'), "it is not of format 1"),
@@ -364,7 +364,7 @@ def test_an_entry_with_a_right_checksum_and_a_wrong_content_is_damaged(tmp_path,
     path = only_file(folder)
     path.write_bytes(encode_entry(path.stem, decode_entry(path.stem, path.read_bytes()) | changes))
 
-    with pytest.raises((PredictorError, SourceError), match=r"is damaged: it does not hold what it should"):
+    with pytest.raises((PredictorError, SourceError), match=r"is damaged: it does not contain what it should"):
         entry.load(replayer(folder))
 
 

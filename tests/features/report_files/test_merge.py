@@ -261,7 +261,7 @@ MET, MISSED = (
         (part(case(), stopped=True), 1, "stopped before its end: *part1.json", "INTERRUPTED: *"),
         (part(), 5, "0 cases: none ran", "NO VERDICT: *"),
         (part(case(outcome="missed")), 0, "1 case: 1 missed", "PASSED: *"),
-        (part(case(outcome="skipped")), 0, "1 case: 1 skipped", "NO VERDICT: *; a report tells why cases were skipped"),
+        (part(case(outcome="skipped")), 0, "1 case: 1 skipped", "NO VERDICT: *; a report shows why cases were skipped"),
         (part(case(outcome="xfailed"), case(outcome="xpassed")), 0, "2 cases: 1 xfailed, 1 xpassed", "PASSED: *"),
         (part(case(), case(outcome="failed")), 1, "2 cases: 1 passed, 1 failed", "FAILED: 1 case failed"),
         (part(case(outcome="error")), 1, "1 case: 1 error", "FAILED: 1 case in error"),

@@ -291,7 +291,7 @@ def test_an_answer_that_the_settings_rule_out_is_refused(report, capsys):
 
     (line,) = refusal(capsys, report(), "a")
 
-    assert "gold breaks a.schema.json" in line
+    assert "the gold answer breaks a.schema.json" in line
 
 
 BARE = HEAD.replace("reviews: reviews.jsonl\n", "")

@@ -230,8 +230,8 @@ def test_several_trials_are_listed(shop, explain):
 
     out = explain("dear")[1]
 
-    assert "trial 1        passed" in out
-    assert "trial 2  did not pass" in out
+    assert "trial 1  passed" in out
+    assert "trial 2  failed" in out
 
 
 def test_secrets_of_sources_and_predictors_are_not_shown(shop, explain, monkeypatch):

@@ -78,7 +78,7 @@ def test_the_case_comes_first_whose_gold_most_systems_contradict_with_one_answer
             {"kind": "systems", "text": "3 of 3 systems give the same answer, gold another"},
             {
                 "kind": "edit",
-                "text": "1 edit from gold to theirs: WHERE: > → < (wrong-operator)",
+                "text": "1 edit from the gold query to theirs: WHERE: > → < (wrong-operator)",
                 "edits": [{"label": "wrong-operator", "clause": "WHERE", "change": "> → <"}],
             },
         ],
@@ -87,7 +87,7 @@ def test_the_case_comes_first_whose_gold_most_systems_contradict_with_one_answer
             {"systems": ["a", "b", "c"], "is_gold": False, "query": CHEAP},
         ],
     }
-    assert second["evidence"][0]["text"] == "1 of 3 systems disagrees with gold"
+    assert second["evidence"][0]["text"] == "1 of 3 systems disagrees with the gold answer"
     assert second["answers"][0]["systems"] == ["a", "b"]
     assert printed.data["summary"]["systems"] == [
         {"name": name, "cases": 2, "without_query": 0, "changed": 0} for name in "abc"
@@ -159,7 +159,7 @@ TIED = f"{NAMES} ORDER BY price LIMIT 1"
 NO_ROWS = (
     "the gold answer has no rows, so any query that returns nothing passes: fix the query, or write `allow_empty: true`"
 )
-SPELLED = "'Fig' is not in product.name, 'fig' is, 1 time: fix the gold, or the data"
+SPELLED = "'Fig' is not in product.name, 'fig' is, 1 time: fix the gold query, or the data"
 SAME = "{} systems give the same answer, gold another".format
 
 
@@ -173,19 +173,19 @@ SAME = "{} systems give the same answer, gold another".format
             [],
         ),
         # Systems that order what gold leaves in any order speak against it, unless there is one row.
-        (NAMES, [f"{NAMES} ORDER BY 1", NAMES], ["1 of 2 systems orders rows, gold does not"]),
-        (f"{NAMES} LIMIT 1", [TIED, TIED], ["2 of 2 systems order rows, gold does not", ...]),
+        (NAMES, [f"{NAMES} ORDER BY 1", NAMES], ["1 of 2 systems orders rows, the gold query does not"]),
+        (f"{NAMES} LIMIT 1", [TIED, TIED], ["2 of 2 systems order rows, the gold query does not", ...]),
         ("SELECT max(price) FROM product", ["SELECT max(price) FROM product ORDER BY 1"], []),
         (TIED, [f"{TIED} OFFSET 1"], [..., "the only system is right by a choice among rows that tie", ...]),
         # Failed and missing queries count as systems that give no answer; some abstain.
         (NAMES, [CHEAP, f"{CHEAP} AND 1", "SELECT oops", None], [SAME("2 of 4"), ...]),
         (NAMES, ["SELECT oops", None, ""], []),
-        (NAMES, [ABSTAINED, ABSTAINED, NAMES], ["2 of 3 systems abstain, gold has an answer"]),
-        (NAMES, [ABSTAINED], ["the only system abstains, gold has an answer"]),
+        (NAMES, [ABSTAINED, ABSTAINED, NAMES], ["2 of 3 systems abstain, but there is a gold answer"]),
+        (NAMES, [ABSTAINED], ["the only system abstains, but there is a gold answer"]),
         (
             {"question": "Why?", "answerable": False},
             [NAMES, f"{NAMES} WHERE 1", ABSTAINED],
-            ["2 of 3 systems give the same answer, gold says that there is none"],
+            ["2 of 3 systems give the same answer, but the case has no right answer"],
         ),
         # A gold that fails is evidence by itself, and so are rules of `check` that are not silenced.
         (
@@ -196,7 +196,7 @@ SAME = "{} systems give the same answer, gold another".format
         (f"{NAMES} WHERE name = 'Fig'", [], [NO_ROWS, SPELLED]),
         ({"gold": f"{NAMES} WHERE name = 'Fig'", "check": {"ignore": {"gold-empty": "so be it"}}}, [], [SPELLED]),
         # A pass that a challenge refuted counts as long as the gold is the same.
-        (CHEAP, [REFUTED], ["the query of a gives gold's answer on the data, and another on a small database"]),
+        (CHEAP, [REFUTED], ["the query of a gives the gold answer on the data, and another on a small database"]),
         (f"{CHEAP} AND 2", [REFUTED], []),
     ],
 )
@@ -266,7 +266,7 @@ def test_json_answers_are_compared_as_their_kind_does():
     case = asked({"gold": {"city": "Rome", "year": 1}}, *queries, head="kind: json\n")
 
     assert [answer["systems"] for answer in case["answers"]] == [["c"], ["a", "b"]]
-    assert texts(case)[1] == "1 edit from gold to theirs: $.year: 1 → 2 (wrong-value)"
+    assert texts(case)[1] == "1 edit from the gold query to theirs: $.year: 1 → 2 (wrong-value)"
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_systems_are_correlated_whose_wrong_answers_agree_more_than_by_chance(nu
     printed = rank(golds, {name: systems[name] for name in names})
 
     assert printed.data["summary"]["correlated"] == correlated
-    line = "a and b are correlated: the same wrong answer in 10 of 10 cases that both miss"
+    line = "a and b are correlated: the same wrong answer in 10 of 10 cases that both answer wrongly"
     assert (line in printed.text) is bool(correlated)
 
 
@@ -298,7 +298,7 @@ def test_systems_are_correlated_whose_wrong_answers_agree_more_than_by_chance(nu
             [(1, 1, 0)],
             "a: without a whole query in 1 ",
         ),
-        ([RIGHT, {"all": NAMES}], [(2, 0, 0), (1, 0, 0)], "   the only system disagrees with gold"),
+        ([RIGHT, {"all": NAMES}], [(2, 0, 0), (1, 0, 0)], "   the only system disagrees with the gold answer"),
         (
             [{"all": {"question": "Some?"}, "cheap": CHEAP}],
             [(1, 0, 1)],
@@ -404,7 +404,7 @@ def test_answers_are_replayed_from_a_recording(monkeypatch):
 
     data = command("review", ".", "a.json", "--replay", "recorded").data
 
-    assert texts(data["cases"][0])[0] == "the only system disagrees with gold"
+    assert texts(data["cases"][0])[0] == "the only system disagrees with the gold answer"
 
 
 def test_a_source_that_fails_is_told_once_is_no_evidence_and_ends_nothing():
@@ -486,7 +486,7 @@ def test_the_agreement_of_reviewers_who_decide_alike_throughout_has_no_kappa():
 
 
 JUDGED = {"missed": "SELECT 1", "passed": "SELECT 2", "plain": "SELECT 3"}
-WRONG, FOUND = "the answer of small passes, but is wrong ({})", "the answer of small misses, but is right ({})"
+WRONG, FOUND = "the answer of small passes, but is wrong ({})", "the answer of small failed, but is right ({})"
 
 
 @pytest.mark.parametrize(
@@ -577,7 +577,7 @@ def test_the_page_has_cases_with_evidence_who_answers_as_gold_and_no_markup_of_t
     for text in (
         "&lt;script&gt;alert(1)&lt;/script&gt;",
         "default-src &#39;none&#39;",
-        "the only system disagrees with gold",
+        "the only system disagrees with the gold answer",
         "write <code>allow_empty: true</code></li>",
         "<h3>Gold (also a)</h3>",
         "<h3>Another answer: a</h3>",

@@ -356,7 +356,7 @@ GOOD = line("right")
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"suite": "s"', "it ends too early: add `}`: a line holds one JSON object"),
+        ('{"suite": "s"', "it ends too early: add `}`: a line is one JSON object"),
         ("[1]", "expected an object, found a list"),
         ("[" * 200 + "]" * 200, "nested deeper than 100 levels"),
         ("[" * 100_000, "nested"),
@@ -384,7 +384,7 @@ GOOD = line("right")
         ({**GOOD, "answers": [{"query": {"file": "x.sql"}}]}, "query: expected a text"),
         ({**GOOD, "answers": [{"value": 1}]}, "of the kind 'sql' stands under `query` or `table`"),
         ({**GOOD, "answers": [{"table": {"columns": ["a"], "rows": [[1, 2]]}}]}, "row 1 has 2 cells"),
-        ({**GOOD, "answers": [{"query": ""}]}, "gold is empty"),
+        ({**GOOD, "answers": [{"query": ""}]}, "`gold` is empty"),
         ({**GOOD, "compare": {"case": "loud"}}, "case: expected keep or ignore"),
         ({**GOOD, "compare": {"rdf_terms": "strict"}}, "`compare: rdf_terms` has no effect on 'a'"),
         ({**GOOD, "revewer": "x"}, "unknown key 'revewer': did you mean 'reviewer'?"),
@@ -409,7 +409,7 @@ def test_a_damaged_line_is_one_error_with_its_place(content, problem):
         (b'{"suite": "\xff"}\n', 0, ":1:12: byte 0xff is not UTF-8: save the file as UTF-8"),
         (b"", 5 * 2**20, ":1: the line is longer than 4 MiB"),
         (b"", 257 * 2**20, ": is larger than 256 MiB: split it"),
-        (b"{\n{\n" * 10**4, 0, ":1:2: not JSON: it ends too early: add `}`: a line holds one JSON object"),
+        (b"{\n{\n" * 10**4, 0, ":1:2: not JSON: it ends too early: add `}`: a line is one JSON object"),
     ],
 )
 def test_bytes_that_are_no_text_and_lines_without_an_end_are_one_error_with_its_place(content, size, problem):

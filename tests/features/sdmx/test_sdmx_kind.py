@@ -300,4 +300,4 @@ def test_another_spelling_of_terms_is_a_hint_and_no_match(written, only_in):
 
     assert result["scores"]["macro_f1"] == 0.0
     texts = [hint["text"] for hint in result.get("hints", ())]
-    assert texts == ([f"ids or names differ only in {only_in}: write them as gold has them"] if only_in else [])
+    assert texts == ([f"ids or names differ only in {only_in}: write them as in the gold answer"] if only_in else [])

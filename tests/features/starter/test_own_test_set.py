@@ -155,7 +155,7 @@ def test_stated_predictions_are_those_of_the_first_run(pytester, working_folder,
 
     assert init("suites", "--from", "q.csv") == 0
 
-    assert "predictions: 2 of 2 are those that the test set states" in capsys.readouterr().out
+    assert "predictions: 2 of 2 are those of the test set" in capsys.readouterr().out
     assert not Path("suites/golds.jsonl").exists()
     assert "predictor: predict.py:predict" in Path("suites/queryeval.yaml").read_text()
     assert pytester.runpytest_inprocess("suites", "--rootdir", ".").parseoutcomes() == {"passed": 1, "failed": 1}

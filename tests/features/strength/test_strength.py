@@ -141,7 +141,10 @@ def test_the_text_names_clauses_once_and_says_what_is_not_measured(printed):
         "SELECT: DISTINCT added",
         "and 1 more",
     }
-    assert "not measured: s.queryeval.yaml:4: case 'a': gold cannot be read: LIKE lacks a part, line 1, " in unread
+    assert (
+        "not measured: s.queryeval.yaml:4: case 'a': the gold query cannot be read: LIKE lacks a part, line 1, "
+        in unread
+    )
     assert not any(line.startswith("::") for line in hostile.splitlines())
     assert other_kind.splitlines()[-1] == "no case has a gold query of which mutants are made"
 

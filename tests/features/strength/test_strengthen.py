@@ -306,7 +306,7 @@ def test_a_gold_that_fails_on_a_variant_is_a_problem_of_its_place(capsys):
 
     assert main(["strength", "."]) == 1
 
-    place = "s.queryeval.yaml:1: gold query failed on the variant empty.sql (invalid): no such table: singer"
+    place = "s.queryeval.yaml:1: the gold query failed on the variant empty.sql (invalid): no such table: singer"
     assert capsys.readouterr().out.startswith(place)
 
 

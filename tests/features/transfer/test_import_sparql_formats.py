@@ -164,7 +164,9 @@ def test_hostile_rdf_and_other_files_are_no_manifests(capsys):
     cases, skipped = imported(capsys, "w3c-sparql", source)
 
     assert list(cases) == ["c"]
-    assert all(reason.startswith("the entity b is another file, holds another entity") for reason in skipped.values())
+    assert all(
+        reason.startswith("the entity b is another file, contains another entity") for reason in skipped.values()
+    )
     assert len(skipped) == 2
     assert "is not a manifest in Turtle" in refusal(capsys, "import", "w3c-sparql", write("x.ttl", "oops"), "-o", "o")
 

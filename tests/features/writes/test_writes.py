@@ -28,7 +28,7 @@ CHANGES = {
 }
 CID_AND_DAN = "INSERT INTO customer (name) VALUES ('Cid'), ('Dan');"
 RETURNED = {
-    "nothing": "returned: nothing, gold has rows",
+    "nothing": "returned: nothing, the gold answer has rows",
     "SELECT id FROM customer WHERE name = 'Dan'": "returned: the keys of other new rows",
     "SELECT 5000": "returned: gold",
     "SELECT id, name FROM customer": "returned: ",

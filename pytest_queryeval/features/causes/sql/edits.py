@@ -311,7 +311,9 @@ def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Ru
         values = _other_spellings(text, run) if is_alone else []
         if values:
             replacements[text.text] = suspects[text.text] if suspects.get(text.text) in values else values[0]
-            changed_texts.append(f"gold's '{text.text}' is not in {text.column}, '{replacements[text.text]}' is")
+            changed_texts.append(
+                f"'{text.text}' of the gold query is not in {text.column}, '{replacements[text.text]}' is"
+            )
     if replacements.items().isdisjoint(suspects.items()):
         return None
     tree = shared_tree.copy()

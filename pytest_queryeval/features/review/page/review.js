@@ -154,11 +154,11 @@ function answerPane(answer) {
 function comparison(answer) {
   const { result } = answer;
   if (answer.isGold || !page.answers[0].isGold || !result || result instanceof Error || result.predicted?.error) return [null, null];
-  if (result.outcome === "passed") return ["gives gold's answer", null];
+  if (result.outcome === "passed") return ["gives the gold answer", null];
   const words = result.difference?.summary ?? result.why ?? "";
   const difference = exact(result.difference ?? {});
   const rows = page.shown.kind === "json" ? pathTable(difference) : page.shown.kind === "sdmx" ? selections(difference) : differenceTable(difference, result.gold?.columns);
-  return [words, rows && isQueried() ? make("details", { class: "others" }, make("summary", {}, "Rows that differ from gold's"), rows) : rows];
+  return [words, rows && isQueried() ? make("details", { class: "others" }, make("summary", {}, "Rows that differ from the gold answer"), rows) : rows];
 }
 
 function showAnswer(answer) {

@@ -197,7 +197,7 @@ class GoldReview:
         try:
             json.dumps(line, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise ReportError("a text holds half of a character: remove it") from error
+            raise ReportError("a text contains half of a character: remove it") from error
         read_decision(parse_json(json.dumps(line), file_at(file), line=0))
         contents = _contents(answers, gold_case.case)
         if contents and not gold_case.case.answerable:

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, default=Path("suites"), metavar="DIR", help="the folder of the suites (suites)"
     )
     parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions in the form of the format")
-    parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, where the format does not say it")
+    parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, if the format does not say it")
     add_reading_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the first cases and write nothing")
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
@@ -85,7 +85,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
     column = "read a key of the cases from this field, as in gold=golden_sql.sqlite; may be given again"
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
-    listed = "the list of records below this key, where several could be it"
+    listed = "the list of records below this key, if several could be it"
     parser.add_argument("--records", default="", metavar="KEY", help=listed)
     several = "what separates several right answers in a text, such as ';'"
     parser.add_argument("--split", type=_mark, metavar="MARK", help=several)
@@ -93,7 +93,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delimiter", type=_delimiter, metavar="MARK", help=separator)
     sheet = "the sheet of a workbook, if that is not the first one"
     parser.add_argument("--sheet", metavar="NAME", help=sheet)
-    header = "the row of a table that holds the headers, where a title stands above it"
+    header = "the row of a table with the headers, if a title stands above it"
     parser.add_argument("--header-row", type=_row, metavar="N", help=header)
 
 
@@ -339,7 +339,7 @@ class _Files:
             turn_id = f"{new_id}.{len(turns)}" if isinstance(turns, list) else new_id  # as the loader calls it
             predictions = b"".join(_json_line({"id": turn_id, **prediction}) for prediction in case.predictions)
         except UnicodeEncodeError:
-            return "a text holds half of a surrogate pair, which is not a character"
+            return "a text contains half of a surrogate pair, which is not a character"
         if len(line) > MAX_JSONL_LINE:
             return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
         self._predictions_bytes += len(predictions)

@@ -262,7 +262,9 @@ def import_qald(request: ImportRequest) -> Import:
             read_results(text, ".srj")
             content = text.encode()
         except UnicodeEncodeError as error:
-            raise RecordError("its stored answer holds half of a surrogate pair, which is not a character") from error
+            raise RecordError(
+                "its stored answer contains half of a surrogate pair, which is not a character"
+            ) from error
         except ValueError as error:
             raise RecordError(f"its stored answer {one_line(str(error))}") from error
         name = f"{ANSWERS}/{hashlib.sha256(content).hexdigest()[:16]}.srj"

@@ -242,4 +242,4 @@ def _predictions_lines(predicted: Counter[str], folder: Path, *, is_replaced: bo
             f"passes and shows nothing about your system: {', and '.join(steps)}"
         )
     if predicted["stated"]:
-        yield f"predictions: {predicted['stated']:,} of {total:,} are those that the test set states"
+        yield f"predictions: {predicted['stated']:,} of {total:,} are those of the test set"

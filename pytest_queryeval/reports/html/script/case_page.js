@@ -146,7 +146,7 @@ function pathTable({ missing = [], extra = [], changed = [], counts }) {
   const line = (kind, path, ...cells) => make("tr", { class: kind }, make("th", { scope: "row", class: "code" }, valueText(path)), cells);
   const rows = [
     ...missing.map(([path, own]) => line("missing", path, value(own, "ins"), none("missing"))),
-    ...extra.map(([path, own]) => line("extra", path, none("not in gold"), value(own, "del"))),
+    ...extra.map(([path, own]) => line("extra", path, none("not in the gold answer"), value(own, "del"))),
     ...changed.map(({ gold, predicted }) => line("changed", gold[0], value(gold[1], "ins"), value(predicted[1], "del"))),
   ];
   const left = Math.max(0, amount(counts?.missing) - missing.length - changed.length, amount(counts?.extra) - extra.length - changed.length);
@@ -349,7 +349,7 @@ function casePage(cases, place, details) {
     section("Notes", bullets(notes("note"))),
     section(
       "Prediction and times",
-      facts([...predictionFacts(details.prediction), ["gold ran", ran(gold)], ["predicted ran", ran(predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
+      facts([...predictionFacts(details.prediction), ["gold query ran", ran(gold)], ["predicted query ran", ran(predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
     selection ? make("details", {}, make("summary", {}, "Selection"), make("pre", { tabindex: 0 }, selection)) : null,
     Object.keys(others).length ? make("details", {}, make("summary", {}, "Details of the metrics"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
