@@ -176,7 +176,7 @@ class Scoring:
         if gold is None or predicted is None:
             return None
         metric, options = requested
-        injected = {key: self._injected_argument(key) for key in metric.injected}
+        injected = {key: _ARGUMENTS[key](self) for key in metric.injected}
         try:
             score = metric.function(gold, predicted, **options, **injected)
         except QueryEvalError:  # of a source that runs a query again
@@ -196,26 +196,6 @@ class Scoring:
         if problem := metric.range_problem(number):
             raise QueryEvalError(f"the score of metric '{name}': {problem}; `max_score` declares a greater range")
         return number
-
-    def _injected_argument(self, name: str) -> Any:
-        case, session = self._case, self._session
-        arguments: Mapping[str, Callable[[], Any]] = {
-            "policy": lambda: case.settings.policy,
-            "dialect": lambda: case.settings.dialect,
-            "report_rows": lambda: case.settings.report_rows,
-            "expectations": lambda: case.expectations,
-            "gold_dialect": lambda: case.settings.gold_settings.dialect,
-            "schema": self._schema_of_predicted,
-            "similarity": lambda: session.similarity,
-            "states": self._states,
-            "unknown_terms": lambda: self._unknown_terms,
-            "challenge": lambda: self._run_challenge,
-            "schema_use": lambda: self._schema_use,
-            "breaches": self._breaches,
-            "unmatched": lambda: session.unmatched,
-            "timer": lambda: self._time_queries,
-        }
-        return arguments[name]()
 
     def _breaches(self) -> FindBreaches:
         case, session = self._case, self._session
@@ -436,6 +416,25 @@ class Scoring:
         """Add sentences, each once."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
+
+
+# The arguments that metrics may ask for, by name.
+_ARGUMENTS: Mapping[str, Callable[[Scoring], Any]] = {
+    "policy": lambda scoring: scoring._case.settings.policy,
+    "dialect": lambda scoring: scoring._case.settings.dialect,
+    "report_rows": lambda scoring: scoring._case.settings.report_rows,
+    "expectations": lambda scoring: scoring._case.expectations,
+    "gold_dialect": lambda scoring: scoring._case.settings.gold_settings.dialect,
+    "schema": Scoring._schema_of_predicted,
+    "similarity": lambda scoring: scoring._session.similarity,
+    "states": Scoring._states,
+    "unknown_terms": lambda scoring: scoring._unknown_terms,
+    "challenge": lambda scoring: scoring._run_challenge,
+    "schema_use": lambda scoring: scoring._schema_use,
+    "breaches": Scoring._breaches,
+    "unmatched": lambda scoring: scoring._session.unmatched,
+    "timer": lambda scoring: scoring._time_queries,
+}
 
 
 def _finite(name: str, score: Any) -> float:
