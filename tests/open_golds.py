@@ -3,6 +3,7 @@
 What a gold may give is found without a database: the same is computed for each order in which a table may be read.
 """
 
+import json
 from collections import Counter
 from itertools import chain, permutations, product
 from random import Random
@@ -262,6 +263,71 @@ def sorts(engine, table, random):
             )
         ],
     )
+    firsts = f"SELECT g, v, w FROM {table} ORDER BY k {way} LIMIT {n}"
+    means = lambda values: sum(values) / len(values) if values else None  # noqa: E731
+    known = lambda rows, at: [row[at] for row in rows if row[at] is not None]  # noqa: E731
+    yield (
+        every,
+        f"SELECT avg(w) AS a, count(v) AS n FROM ({firsts}) AS t",
+        lambda rows: [
+            (means(known(by_key(rows, descending=down)[:n], 4)), len(known(by_key(rows, descending=down)[:n], 3)))
+        ],
+    )
+    best = lambda rows: [by_key(group)[0] for group in groups_of(rows)]  # noqa: E731
+    numbered = f"SELECT *, row_number() {window} AS r FROM {table}"
+    yield (
+        every,
+        f"SELECT v, count(*) AS n FROM ({numbered}) AS t WHERE r = 1 GROUP BY v",
+        lambda rows: [*Counter(row[3] for row in best(rows)).items()],
+    )
+    yield (
+        every,
+        f"WITH b AS (SELECT * FROM ({numbered}) AS t WHERE r = 1) SELECT count(DISTINCT v) AS n, max(w) AS w FROM b",
+        lambda rows: [(len({*known(best(rows), 3)}), max(known(best(rows), 4), default=None))],
+    )
+    yield (
+        every,
+        f"WITH f AS ({firsts}) SELECT t.v, sum(f.w) AS w FROM f JOIN {table} AS t ON t.g = f.g GROUP BY t.v",
+        lambda rows: [
+            (v, sum(added) if (added := known([it for it in pairs if it[3] == v], 4)) else None)
+            for pairs in [
+                [(*one[:4], two[4]) for two in by_key(rows, descending=down)[:n] for one in rows if one[1] == two[1]]
+            ]
+            for v in dict.fromkeys(row[3] for row in pairs)
+        ],
+    )
+    yield (
+        ("duckdb", "postgres"),
+        f"WITH d AS (SELECT DISTINCT ON (g) i FROM {table} ORDER BY g, k) SELECT i, w FROM d JOIN {table} USING (i)",
+        lambda rows: [(one[0], two[4]) for one in best(rows) for two in rows if two[2] == one[0]],
+    )
+    for name, is_least in (("arg_max", False), ("min_by", True)):
+        yield (
+            ("duckdb",),
+            f"SELECT g, {name}(i, k, {n}) AS f FROM {table} GROUP BY g",
+            lambda rows, is_least=is_least: [
+                (group[0][1], tuple(row[0] for row in by_key(group, descending=not is_least)[:n]))
+                for group in groups_of(rows)
+            ],
+        )
+    yield (
+        ("duckdb",),
+        f"SELECT g, arg_max(v, k, {n}) AS f FROM {table} GROUP BY g",
+        lambda rows: [
+            (group[0][1], tuple(known(by_key(group, descending=True), 3)[:n]) or None) for group in groups_of(rows)
+        ],
+    )
+    yield (
+        ("sqlite",),
+        f"SELECT g, json_group_array(v) AS c FROM {table} GROUP BY g",
+        lambda rows: [(it[0][1], json.dumps([row[3] for row in it], separators=(",", ":"))) for it in groups_of(rows)],
+    )
+    yield (
+        ("postgres",),
+        f"SELECT g, json_agg(v) AS c, json_agg(w) AS d FROM {table} GROUP BY g",
+        lambda rows: [(it[0][1], *(tuple(row[at] for row in it) for at in (3, 4))) for it in groups_of(rows)],
+    )
+    joined_by = lambda text, rows: text.join(known(rows, 3)) or None  # noqa: E731
     joined = lambda values: ",".join(str(value) for value in values if value is not None) or None  # noqa: E731
     yield (
         every,
@@ -303,6 +369,16 @@ def sorts(engine, table, random):
         every,
         f"SELECT i, row_number() OVER () AS r FROM (SELECT * FROM {table} ORDER BY k) AS t",
         lambda rows: [(row[0], at) for at, row in enumerate(by_key(rows), 1)],
+    )
+    yield (
+        every,
+        f"SELECT {collect}(v, ',') AS c, count(*) AS n FROM ({numbered}) AS t WHERE r = 1",
+        lambda rows: [(joined(row[3] for row in best(rows)), len(groups_of(rows)))],
+    )
+    yield (
+        every,
+        f"SELECT {collect}(v, '') AS c FROM ({firsts}) AS t",
+        lambda rows: [(joined_by("", by_key(rows, descending=down)[:n]),)],
     )
     collected = f"WITH c AS (SELECT g, {collect}(v, ',') AS s FROM {table} GROUP BY g)"
     text = lambda group: joined(row[3] for row in group)  # noqa: E731

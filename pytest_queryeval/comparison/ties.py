@@ -79,7 +79,8 @@ class Collection(NamedTuple):
     Gold joins the elements by `separator` to a text; where it is None, gold returns lists. Columns with one `group`
     have the same rows in the same order; those of DISTINCT elements have a group of their own. With `picks`, gold
     returns one of the elements, which are terms as `encoded_term` writes them. With `may_repeat`, rows that have the
-    same list may have it of one and the same group.
+    same list may have it of one and the same group. `around` are two characters, between which gold has the elements
+    of a JSON list.
     """
 
     column: int
@@ -87,6 +88,7 @@ class Collection(NamedTuple):
     group: int
     picks: bool = False
     may_repeat: bool = False
+    around: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +96,14 @@ class GuidedQuery:
     """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
 
     `alignment` is the predicted column for each of gold's columns that was taken to have one. The cells of
-    `collections` are lists of their elements as texts, in JSON where the database has no lists.
+    `collections` are lists of their elements as texts, in JSON where the database has no lists. With `read`, the query
+    has no answer that gold may give: its rows are passed to `read`, before the next query is asked for.
     """
 
     text: str
     alignment: Mapping[int, int]
     collections: tuple[Collection, ...] = ()
+    read: Callable[[Table], None] | None = None
 
 
 class OpenQuery(Protocol):

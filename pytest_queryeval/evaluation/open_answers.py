@@ -152,8 +152,11 @@ def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Tab
     chosen: dict[object, dict[int, Cell]] = {}  # the cells of a group, which have one order wherever they are read
     rows = []
     for row in table.rows:
-        elements = {column: _elements(row[column]) for column in columns}
-        cells = {it.column: _like(row[it.column], _joined(elements[it.column], it)) for it in guided.collections}
+        elements = {it.column: _elements(row[it.column], it) for it in guided.collections}
+        cells = {
+            it.column: row[it.column] if it.around else _like(row[it.column], _joined(elements[it.column], it))
+            for it in guided.collections
+        }
         repeated = {key: number for number, group in groups.items() if (key := _key_of(number, group, elements))}
         fixed = {column: cell for key in repeated for column, cell in chosen.get(key, {}).items()}
         candidates = by_others.get(tuple([row[column] for column in others])) or list(free)
@@ -179,13 +182,24 @@ def _key_of(number: int, group: Sequence[Collection], elements: Mapping[int, Seq
     return number, frozenset(Counter(zip(*(elements[it.column] for it in group), strict=False)).items())
 
 
-def _elements(cell: Cell) -> tuple[Cell, ...]:
-    """Return the elements in a cell: a list, one in JSON, or of SPARQL a literal."""
+def _elements(cell: Cell, collection: Collection) -> tuple[Cell, ...]:
+    """Return the elements in a cell: a list, one in JSON, or of SPARQL a literal; of a JSON list their texts."""
+    if collection.around:
+        return (*_json_texts(cell),) if isinstance(cell, str) else ()
     if isinstance(cell, Literal):
         return tuple(cell.lexical.split(BETWEEN)) if cell.lexical else ()
     if isinstance(cell, str):
         cell = freeze_cell(json.loads(cell, parse_int=str, parse_float=str))
     return cell if isinstance(cell, tuple) else ()
+
+
+def _json_texts(text: str) -> Iterator[str]:
+    """Yield the texts of the elements of a JSON list."""
+    start = 1
+    while start < len(text) - 1:
+        _, end = json.JSONDecoder().raw_decode(text, start)
+        yield text[start:end]
+        start = end + len(text[end:]) - len(text[end:].lstrip(", "))
 
 
 def _joined(elements: Sequence[Cell], collection: Collection) -> Cell:
@@ -207,6 +221,14 @@ def _plain(cell: Cell) -> Cell:
     return (cell.lexical or None) if is_text and isinstance(cell, Literal) else cell
 
 
+def _within(cell: Cell, collection: Collection) -> Cell:
+    """Return a text without what stands around its elements; False if that is missing."""
+    if not collection.around:
+        return cell
+    is_around = isinstance(cell, str) and len(cell) > 1 and cell[0] + cell[-1] == collection.around
+    return cell[1:-1] if is_around and isinstance(cell, str) else False
+
+
 def _has_one_order(
     group: Sequence[Collection],
     elements: Mapping[int, Sequence[Cell]],
@@ -220,7 +242,7 @@ def _has_one_order(
     """
     budget.spend(1)
     columns = [elements[collection.column] for collection in group]
-    cells = [_plain(row[alignment[collection.column]]) for collection in group]
+    cells = [_within(_plain(row[alignment[collection.column]]), collection) for collection in group]
     if group[0].picks:  # and is alone
         return encoded_term(row[alignment[group[0].column]]) in columns[0]
     if len({*map(len, columns)}) > 1 or not all(map(_is_as_long, cells, map(_joined, columns, group))):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.comparison.pairing import table_pair
-from pytest_queryeval.comparison.ties import GuidedQuery, MadeQueries, OrderPlan, TieQuery
+from pytest_queryeval.comparison.ties import GuidedQuery, MadeQueries, OpenQuery, OrderPlan, TieQuery
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
@@ -301,9 +301,7 @@ class Scoring:
             return None
         choices, number, nearest = "; ".join(query.choices), 0, answer
         may_be_cut = query.fixed_columns is None or is_cut(answer)
-        for guided in query.guided(answer, predicted, likely_alignments(answer, predicted, settings.policy)):
-            if number >= (MAX_TRIES if self._is_gold_local else 1):
-                break
+        for guided in self._tries(query, answer, predicted):
             number += 1
             table = self._answer_to(guided, predicted, may_be_cut=may_be_cut)
             if table is None:
@@ -321,6 +319,17 @@ class Scoring:
                 break  # the choice makes no difference, or none that predicted asks for
         self._note_tries(choices, number)
         return None
+
+    def _tries(self, query: OpenQuery, gold: Table, predicted: Table) -> Iterator[GuidedQuery]:
+        """Yield the queries to run towards a predicted answer."""
+        guided = query.guided(gold, predicted, likely_alignments(gold, predicted, self._case.settings.policy))
+        left = MAX_TRIES if self._is_gold_local else 1
+        while left and (tried := next(guided, None)) is not None:
+            if tried.read is None:
+                left -= 1
+                yield tried
+            elif isinstance(rows := self._table_of_gold(tried.text), Table):
+                tried.read(rows)
 
     def _note_tries(self, choices: str, number: int) -> None:
         """Note that none of the answers of gold that were tried is the predicted one."""

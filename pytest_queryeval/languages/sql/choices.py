@@ -17,7 +17,7 @@ from pytest_queryeval.languages.sql.columns import aliases_of, at_position, find
 ChoiceKind: TypeAlias = Literal[
     "limit", "distinct on", "window", "aggregate", "bare columns", "collection", "sorted input"
 ]
-COLLECTIONS = (exp.GroupConcat, exp.ArrayAgg)
+COLLECTIONS = (exp.GroupConcat, exp.ArrayAgg, exp.JSONArrayAgg)
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)  # what stands around the call of a function
 _ORDERED_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -164,6 +164,16 @@ def call_within(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def argument_of(node: exp.Expr) -> exp.Expr:
+    """Return the argument that has the value of a call."""
+    call = call_within(node)
+    argument = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]
+    assert isinstance(argument, exp.Expr)
+    return argument.this if isinstance(argument, exp.Order) else argument
+
+
 def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
     """Return the window with the clauses of one: itself, or that of WINDOW which it names."""
     name = window.args.get("alias")
@@ -255,7 +265,7 @@ def picks(node: exp.Expr) -> bool:
 
 def _collects(node: exp.Expr) -> bool:
     """Return whether an aggregate makes a text or a list of rows in any order."""
-    if not isinstance(node, COLLECTIONS) or isinstance(node.this, exp.Order):
+    if not isinstance(node, COLLECTIONS) or isinstance(node.this, exp.Order) or node.args.get("order"):
         return False
     separator = node.args.get("separator")
     if isinstance(_outside(node), exp.Window | exp.WithinGroup):

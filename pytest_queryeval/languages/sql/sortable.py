@@ -44,6 +44,8 @@ def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[s
                 choice.query.set("order", exp.Order(expressions=keys))
             case "limit" if _sorts_by_output(choice.query):
                 _wrap(choice.query)
+            case "aggregate" if choice.node.args.get("count") and not isinstance(choice.node.this, exp.Distinct):
+                _write_list(choice.node, dialect)
             case "bare columns":
                 assert isinstance(choice.query, exp.Select)
                 _number_rows(choice.query, Columns(tables, dialect))
@@ -89,6 +91,18 @@ def _write_out(choice: Choice) -> None:
         choice.node.set("alias", None)
         for name in ("partition_by", "order", "spec"):
             choice.node.set(name, choice.node.args.get(name) or copied.args.get(name))
+
+
+def _write_list(node: exp.Expr, dialect: str) -> None:
+    """Let the first rows of arg_max() or arg_min() be those of a sorted list."""
+    whole = node.parent if isinstance(node.parent, exp.Filter) else node
+    value, key, number = (node.args[name].sql(dialect) for name in ("this", "expression", "count"))
+    condition = f"{value} IS NOT NULL AND {key} IS NOT NULL"
+    if whole is not node:
+        condition += f" AND ({whole.expression.this.sql(dialect)})"
+    way = "DESC" if isinstance(node, exp.ArgMax) else "ASC"
+    text = f"(LIST({value} ORDER BY {key} {way}) FILTER (WHERE {condition}))[1:{number}]"
+    whole.replace(exp.maybe_parse(text, dialect=dialect))
 
 
 def _sorts_by_output(query: exp.Query) -> bool:
