@@ -29,7 +29,7 @@ from pytest_queryeval.languages.sql.sort_keys import (
 from pytest_queryeval.languages.sql.sortable import ordered
 
 MAX_STEPS = 5_000  # of the search for the rows
-MAX_WORLDS = 1_000  # that are compared with the predicted answer
+MAX_OUTCOMES = 1_000  # that are compared with the predicted answer
 _ADDED = "queryeval_added"
 _ANY_ORDER = Policy(row_order="ignore", columns="positional")
 _VALUES: Mapping[type[exp.Expr], Callable[[Any], Any]] = {
@@ -100,22 +100,22 @@ class Candidates:
         rows = [row for rows in ties.values() for row in rows]
         usable = [at for at, it in enumerate(self._columns) if all(is_comparable(it, row[at], {""}) for row in rows)]
         pairs = [(self._columns[at], at) for at in usable]
-        for added, chosen in islice(self._worlds(ties), MAX_WORLDS):
+        for added, chosen in islice(self._outcomes(ties), MAX_OUTCOMES):
             answer = [*self._answer([*fixed, *Counter(dict(added)).elements()])]
             if pairs and equal_tables(replace(wanted, rows=answer), wanted, _ANY_ORDER):
                 values = ((has_values(pairs, [row[at] for at in usable]), 2 * (row not in chosen)) for row in rows)
                 return case_of([*values][: MAX_CELLS // len(pairs)], 1)
         return None
 
-    def _worlds(
+    def _outcomes(
         self, ties: Mapping[Row, Mapping[Row, Sequence[Row]]]
     ) -> Iterator[tuple[frozenset[tuple[Row, int]], tuple[Row, ...]]]:
         """Yield what the rows that tie may add, each with rows that do so."""
-        worlds: dict[frozenset[tuple[Row, int]], tuple[Row, ...]] = {frozenset(): ()}
+        outcomes: dict[frozenset[tuple[Row, int]], tuple[Row, ...]] = {frozenset(): ()}
         steps = 0
         for (rank, size, _), rows in ties.items():
             free = self._last - int(str(rank)) + 1
-            found = {(0, added): chosen for added, chosen in worlds.items()}
+            found = {(0, added): chosen for added, chosen in outcomes.items()}
             for row, adding in rows.items():
                 steps += len(found)
                 for (number, added), chosen in [*found.items()] if steps <= MAX_STEPS else ():
@@ -123,8 +123,8 @@ class Candidates:
                         more = frozenset((Counter(dict(added)) + Counter(adding)).items())
                         found.setdefault((number + 1, more), (*chosen, row))
             least = free - int(str(size)) + len(rows)  # rows that are not among them add nothing
-            worlds = {added: chosen for (number, added), chosen in found.items() if number >= least}
-        yield from worlds.items()
+            outcomes = {added: chosen for (number, added), chosen in found.items() if number >= least}
+        yield from outcomes.items()
 
     def _answer(self, rows: Sequence[Row]) -> Iterator[Row]:
         """Yield the rows of the answer that rows which are added make."""
