@@ -230,7 +230,7 @@ def test_the_note_of_a_rejected_answer_says_what_to_do_in_the_words_of_gold(tmp_
 
     (note,) = report["cases"][0]["details"]["notes"]
     assert "(max_by(name, pay); list(pay) without ORDER BY); 1 of its other answers was tried" in note
-    assert "predicted may be right nevertheless" in note
+    assert "the prediction may be right nevertheless" in note
     assert "`gold_any`" in note
 
 
