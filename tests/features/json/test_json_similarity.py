@@ -265,7 +265,7 @@ def test_a_level_that_cannot_be_searched_for_is_no_error():
 
     assert strss(shallow, deep, at="$..x").value == 0.0
     assert strss(deep, shallow, at="$..x").value is None
-    assert "predicted cannot be searched at `$..x`" in strss(shallow, deep, at="$..x").details["notes"][0]
+    assert "the predicted answer cannot be searched at `$..x`" in strss(shallow, deep, at="$..x").details["notes"][0]
 
 
 @pytest.mark.parametrize(
