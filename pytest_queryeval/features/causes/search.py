@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import combinations, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.alignment import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
@@ -32,9 +32,11 @@ MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_REPAIRS = 12  # of a query that its engine refused
+MAX_REFUSALS = 2  # of the repairs of one query, each of which fails for another reason
 MAX_CHARACTERS = 4_000  # of a query that is repaired
 MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on the source only
 MESSAGE_CHARACTERS = 200
+_NAME_LABELS = ("unknown-table", "unknown-column", "ambiguous-column")
 _QUERY_LABELS = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
@@ -160,10 +162,15 @@ class _Repaired(NamedTuple):
     answer: Answer | None
 
 
+_Attempt: TypeAlias = tuple[CausingEdit, Execution]
+
+
 class _Search:
     """The search for what is wrong with the prediction of a trial, on its source and on small databases."""
 
-    def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session) -> None:
+    def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session, refusals: int = 0) -> None:
+        """Search for what is wrong after `refusals` repairs that the engine refused, too."""
+        self._refusals = refusals
         self._case, self._trial, self._gold, self._session = case, trial, gold, session
         self._refuting: list[tuple[SmallDatabases[Any], Any]] = []  # small databases, with their states
 
@@ -243,34 +250,52 @@ class _Search:
     def _cause_of_failure(self, label: CauseLabel) -> Cause | None:
         """Return the change after which a query that its engine refused has gold's answer, or at least runs.
 
-        That is a repair of the query alone, else an edit that leads to gold, else a repair with such an edit. A change
-        that only makes it run is a cause without a repaired query.
+        That is a repair of the query alone, else an edit that leads to gold, else a repair with such edits, which comes
+        before the edit alone if no repair runs, or several tables have a column. A change that only makes it run is a
+        cause without a repaired query.
         """
-        cause, running = self._repair(label)
-        if cause is not None:
+        cause, attempt = self._repair(label)
+        is_ambiguous = label == "ambiguous-column"  # which an edit that leads to gold does not show
+        if cause is not None and (cause.is_tested or is_ambiguous):
             return cause
-        groups = () if self._is_right_in_other_words() else self._differences.groups
-        for edits in groups:
-            for cause in self._causes(edits, most=1):
-                if cause.edits[0].label not in _QUERY_LABELS:
-                    return replace(cause, edits=(replace(cause.edits[0], label=label), *cause.edits[1:]))
-        if running is None:
-            return None
-        edit, execution = running
-        repaired_trial = replace(self._trial, predicted=execution, scores={})
-        further = _Search(self._case, repaired_trial, self._gold, self._session).cause()
-        further_edits = further.edits if isinstance(further, Cause) else ()
-        if isinstance(further, Cause) and further.repaired_query is not None and len(further_edits) < MAX_EDITS:
-            return replace(further, edits=(edit, *further_edits))
-        unknown_terms = [term for term in further_edits if term.label == "unknown-term"]
-        return Cause(edits=(replace(edit, change=f"{edit.change}{STILL_WRONG}"), *unknown_terms)[:MAX_EDITS])
+        runs = attempt is not None and attempt[1].error is None
+        is_first = is_ambiguous or not runs
+        further = self._further(attempt) if is_first else None
+        repaired = _together(attempt, further) or self._edited(label, tested=cause is not None) or cause
+        if repaired is not None or attempt is None or not runs:
+            return repaired
+        further = further if is_first else self._further(attempt)
+        edits = further.edits if isinstance(further, Cause) else ()
+        unknown_terms = [term for term in edits if term.label == "unknown-term"]
+        still_wrong = replace(attempt[0], change=f"{attempt[0].change}{STILL_WRONG}")
+        return _together(attempt, further) or Cause(edits=(still_wrong, *unknown_terms)[:MAX_EDITS])
 
-    def _repair(self, label: CauseLabel) -> tuple[Cause | None, tuple[CausingEdit, Execution] | None]:
+    def _edited(self, label: CauseLabel, *, tested: bool) -> Cause | None:
+        """Return the edit that leads from a failed prediction to gold's answer, under the label of the failure.
+
+        If `tested`, its answer has to be gold's on small databases, too.
+        """
+        for edits in () if self._is_right_in_other_words() else self._differences.groups:
+            for cause in self._causes(edits, most=1):
+                if cause.edits[0].label not in _QUERY_LABELS and (cause.is_tested or not tested):
+                    return replace(cause, edits=(replace(cause.edits[0], label=label), *cause.edits[1:]))
+        return None
+
+    def _further(self, attempt: _Attempt | None) -> Cause | SharedPatterns | None:
+        """Return what is still wrong after a repair, unless it is the last of those that failed."""
+        if attempt is None or (attempt[1].error is not None and self._refusals == MAX_REFUSALS):
+            return None
+        trial, refusals = replace(self._trial, predicted=attempt[1], scores={}), self._refusals + 1
+        return _Search(self._case, trial, self._gold, self._session, refusals).cause()
+
+    def _repair(self, label: CauseLabel) -> tuple[Cause | None, _Attempt | None]:
         """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
 
-        One that has it on small databases, too, comes before one that has it on the source only.
+        Of the former, one that has it on small databases, too, comes before one that has it on the source only. If none
+        runs, the latter is the first one that fails for another reason.
         """
-        running: tuple[CausingEdit, Execution] | None = None
+        running: _Attempt | None = None
+        refused: _Attempt | None = None
         untested: Cause | None = None
 
         def candidates() -> Iterator[Repair]:
@@ -281,19 +306,21 @@ class _Search:
 
         for repair in islice(candidates(), MAX_REPAIRS):
             execution = self._run(repair.query, self._case)
+            attempt = CausingEdit(label=label, clause=repair.clause, change=repair.change), execution
             if execution.error is not None:
                 if execution.error.kind == "timeout":
                     break
+                if label in _NAME_LABELS and execution.error != self._trial.predicted.error:
+                    refused = refused or attempt
                 continue
-            edit = CausingEdit(label=label, clause=repair.clause, change=repair.change)
-            running = running or (edit, execution)
+            running = running or attempt
             if self.score(execution) == 1.0:
                 is_tested = self._answers_as_gold(execution.query or "", self._differences.databases)
-                cause = Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
+                cause = Cause(edits=attempt[:1], repaired_query=execution.query, is_tested=bool(is_tested))
                 if is_tested is not False:
                     return cause, running
                 untested = untested or cause
-        return untested, running
+        return untested, running or refused
 
     def _cause_beside_gold(self, correction: Correction) -> Cause:
         """Return what is wrong with gold, and the edits that lead from predicted to the query that gold should be."""
@@ -390,10 +417,10 @@ class _Search:
                 continue
             if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
                 break
-            tried.add(query)
             is_known_wrong = is_extension and self._answers_as_gold(query, 0) is False
             if is_known_wrong and not edits.reach_other_shape(numbers):
-                continue
+                continue  # as a combination by itself, it may still be extended
+            tried.add(query)
             execution = self._run(query, self._limited_case)
             if isinstance(execution.answer, Table):
                 cells += len(execution.answer.rows) * len(execution.answer.columns)
@@ -402,6 +429,13 @@ class _Search:
                     break
             elif self.score(execution) == 1.0:
                 yield _Repaired(numbers, query, execution.answer)
+
+
+def _together(attempt: _Attempt | None, further: Cause | SharedPatterns | None) -> Cause | None:
+    """Return a repair with the edits after which the query has gold's answer; None if they are many."""
+    if attempt is None or not isinstance(further, Cause) or further.repaired_query is None:
+        return None
+    return replace(further, edits=(attempt[0], *further.edits)) if len(further.edits) <= MAX_EDITS else None
 
 
 def _combinations(edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[tuple[Sequence[int], bool]]:

@@ -160,6 +160,8 @@ class ClauseEdits:
             return
         label = edits[0].label if edits else _DEFAULT_LABELS.get(clause, "wrong-expression")
         change = _differing_parts(predicted, gold, names)
+        if label in ("missing-condition", "extra-condition") and all(change):
+            label = "wrong-expression"
         steps = *further_steps, copy_step(predicted, gold, *names)
         self._add(label, clause, change, predicted, *steps, extent=Size.CLAUSE)
 

@@ -361,6 +361,12 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
             # Without its LIMIT, an order that gold does not have is of no use.
             is_limit = clauses == ("ORDER", "LIMIT") and not new
             yield replace(edit, label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
+    groupings = [edit for edit in edits if edit.clause == "GROUP" and edit.change[0] is None]
+    for edit in edits if groupings else ():
+        aggregate = edit.change[1]
+        if edit.label == "missing-column" and isinstance(aggregate, exp.Expr) and aggregate.find(exp.AggFunc):
+            change = None, [aggregate, gold.args["group"]]
+            yield _edit("missing-column", "SELECT", change, select, *edit.steps, *groupings[0].steps)
 
 
 def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
@@ -379,8 +385,8 @@ def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
     take_first = copy_step(select, gold, *_FIRST)
     if gold.args.get("limit") and not select.args.get("limit"):
         first = _arguments(gold, _FIRST)
-        for condition in _extreme_conditions(select):
-            yield _edit("nesting", "WHERE", (condition, first), select, (condition, changes.drop_condition), take_first)
+        for clause, condition in _extreme_conditions(select):
+            yield _edit("nesting", clause, (condition, first), select, (condition, changes.drop_condition), take_first)
         for aggregate in (item.unalias() for item in select.expressions):
             if isinstance(aggregate, exp.Max | exp.Min):
                 change = aggregate, [aggregate.this, *first]
@@ -388,16 +394,17 @@ def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
                 yield _edit("wrong-aggregate", "SELECT", change, select, step, take_first)
     elif select.args.get("limit") and not gold.args.get("limit"):
         first = _arguments(select, _FIRST)
-        for condition in _extreme_conditions(gold):
-            add = partial(changes.add_condition, clause="where", condition=condition)
+        for clause, condition in _extreme_conditions(gold):
+            add = partial(changes.add_condition, clause=clause.lower(), condition=condition)
             yield _edit("nesting", "ORDER", (first, condition), select, take_first, (select, add))
 
 
-def _extreme_conditions(select: exp.Select) -> list[exp.Expr]:
-    """Return the conditions of WHERE that a value is the largest or the smallest one of a query."""
+def _extreme_conditions(select: exp.Select) -> list[tuple[str, exp.Expr]]:
+    """Return the conditions of WHERE and HAVING that a value is the largest or the smallest one of a query."""
     return [
-        condition
-        for condition in parts.clause_operands(select, "where")
+        (clause, condition)
+        for clause in ("WHERE", "HAVING")
+        for condition in parts.clause_operands(select, clause.lower())
         if isinstance(condition, exp.EQ)
         and isinstance(query := query_within(condition.right) or query_within(condition.left), exp.Select)
         and len(query.expressions) == 1
