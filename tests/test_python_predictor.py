@@ -181,6 +181,12 @@ def test_whatever_a_function_raises_is_an_error_with_its_place(tmp_path, declare
 
 CLIENT_ERRORS = """class Response:
     status_code, headers = 503, {"Retry-After": "7"}
+    def __bool__(self):  # as that of requests
+        return False
+class OddHeaders(Exception):
+    status_code, headers = 429, {"Retry-After": ["1"]}
+class ReadTimeout(TimeoutError):
+    status_code = 0
 class Refused(Exception):
     response = Response()
 class Limited(Exception):
@@ -201,6 +207,8 @@ class Unread(Exception):
     [
         ("Refused", True, 7.0),
         ("Limited", True, 0.0),
+        ("OddHeaders", True, 0.0),
+        ("ReadTimeout", True, 0.0),
         ("Forbidden", False, 0.0),
         ("APITimeoutError", True, 0.0),
         ("ConnectionResetError", True, 0.0),
@@ -213,6 +221,24 @@ def test_a_busy_service_and_a_broken_connection_may_be_asked_again(error, tempor
         answered(function(tmp_path, f"{CLIENT_ERRORS}\ndef predict(case):\n    raise {error}('no')"))
 
     assert (caught.value.temporary, caught.value.pause) == (temporary, pause)
+
+
+def test_the_error_of_a_task_group_is_that_of_its_first_task(tmp_path):
+    code = f"{CLIENT_ERRORS}\ndef predict(case):\n    raise ExceptionGroup('of tasks', [Limited('no')])"
+    with pytest.raises(PredictorError) as caught:
+        answered(function(tmp_path, code))
+
+    assert "raised ExceptionGroup: of tasks (1 sub-exception): Limited: no (predict.py:" in str(caught.value)
+    assert caught.value.temporary
+
+
+@pytest.mark.parametrize("pause", ["'5'", "None", "float('nan')", "10**400", "-1"])
+def test_a_pause_that_is_no_number_of_seconds_is_an_error_in_its_place(pause, tmp_path):
+    code = "from pytest_queryeval import PredictorError\n"
+    said = fault(tmp_path, f"{code}def predict(case):\n    raise PredictorError('busy', temporary=True, pause={pause})")
+
+    assert said.startswith("predict.py:predict raised ValueError: `pause` is ")
+    assert "not a number of seconds from 0: convert it with float() (predict.py:3" in said
 
 
 @pytest.mark.parametrize("code", ["raise KeyboardInterrupt", "def predict(case):\n    raise KeyboardInterrupt"])

@@ -138,8 +138,13 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
     except BaseException as error:
         if is_interruption(error, task=task):
             raise
-        text = f"{by} raised {type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
-        temporary, pause = _may_pass(error)
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):  # as of a TaskGroup
+            first = first.exceptions[0]
+        within = "" if first is error else f": {type(first).__name__}: {first}"
+        frames = user_frames(traceback.extract_tb(error.__traceback__))
+        text = f"{by} raised {type(error).__name__}: {error}{within}{frames}"
+        temporary, pause = _may_pass(first)
         raise PredictorError(text, temporary=temporary, pause=pause) from error
 
 
@@ -148,13 +153,16 @@ def _may_pass(error: BaseException) -> tuple[bool, float]:
 
     Clients of models and services raise errors with a status, or errors named after connections and time limits.
     """
+    status, headers = None, None
     with suppress(Exception):  # attributes of a class of the user's may raise anything
-        response = getattr(error, "response", None) or error
-        status = getattr(response, "status_code", None) or getattr(error, "status_code", None)
-        if isinstance(status, int):
-            headers = getattr(response, "headers", None)
-            temporary = is_temporary(status)
-            return temporary, retry_after(headers) if temporary and isinstance(headers, Mapping) else 0.0
+        response = getattr(error, "response", None)
+        owner = error if response is None else response  # a response of requests is false for a status of 400 or more
+        status, headers = getattr(owner, "status_code", None), getattr(owner, "headers", None)
+    if isinstance(status, int) and status >= 100:
+        pause = 0.0
+        with suppress(Exception):  # headers may be anything, too
+            pause = retry_after(headers) if is_temporary(status) and isinstance(headers, Mapping) else 0.0
+        return is_temporary(status), pause
     return any(base.__name__.endswith(_TEMPORARY) for base in type(error).__mro__), 0.0
 
 

@@ -206,9 +206,10 @@ def by_increase(causes: Mapping[str, CauseChange]) -> dict[str, CauseChange]:
 
 
 def increased_most(causes: Mapping[str, CauseChange]) -> tuple[str, CauseChange] | None:
-    """Return the cause of which there are most more cases than in the baseline; None if there are more of none."""
-    label, change = next(iter(by_increase(causes).items()), ("", None))
-    return (label, change) if change is not None and change["after"] > change["before"] else None
+    """Return the one cause that increased most since the baseline; None if none did, or several did equally."""
+    increases = [(change["after"] - change["before"], label) for label, change in by_increase(causes).items()]
+    most = [label for increase, label in increases if increase == increases[0][0]]
+    return (most[0], causes[most[0]]) if len(most) == 1 and increases[0][0] > 0 else None
 
 
 def weaknesses(report: Report) -> list[Weakness]:

@@ -374,7 +374,7 @@ def failure_text(kind: str, message: str) -> str:
     if kind == "abstained":
         return f"the system abstained from a question that has an answer: {message}"
     remedy = WITHOUT_EXPLAIN if message.endswith(": EXPLAIN") else REMEDIES.get(kind, "")
-    return f"prediction failed ({kind}): {message}{remedy}"
+    return f"prediction failed ({kind}){': ' if message else ''}{message}{remedy}"
 
 
 def unmet_expectations(details: Mapping[str, Any]) -> list[str]:

@@ -80,6 +80,8 @@ def page(report: Report) -> str:
     baseline = report.get("baseline")
     excerpt = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
+    weak = weaknesses(report)
+    worse = [one for one in weak if one.before is not None and one.faults > one.before]
     return template(Path(__file__).parent / "report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
@@ -90,7 +92,8 @@ def page(report: Report) -> str:
         change=baseline["metrics"].get(PASS_RATE) if baseline else None,
         gates=gate_rows(report),
         gates_shown=GATES_SHOWN,
-        weak=weaknesses(report),
+        weak=worse or weak,
+        got_worse=bool(worse),
         weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
         cautions=[*run_conditions(report), *(text_sentence(caution) for caution in cautions(report))],

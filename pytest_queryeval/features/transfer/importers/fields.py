@@ -42,7 +42,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "gold",
         """gold_sql golden_sql gold_query golden_query gold_sparql expected_sql expected_query expected_sparql
         reference_sql reference_query ground_truth_sql ground_truth_query target_sql correct_sql answer_sql answer_query
-        gold_query_text verified_sql""",
+        gold_query_text verified_sql right_sql right_query right_sparql""",
         "sql sparql sql_query sparql_query",
         "query",
         """solution answer expected_output expected_answer expected_response expected ground_truth reference output
