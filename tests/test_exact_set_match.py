@@ -126,7 +126,7 @@ def test_a_text_that_cannot_be_read_scores_0_as_prediction_and_nothing_as_gold_a
     assert score(GOLD, text).details["exact_set_match"]["unreadable"] == problem
     for scores in (score(text, GOLD), component("select", text, GOLD)):
         assert scores.value is None
-        assert scores.details["notes"] == [f"gold cannot be read: {problem}"]
+        assert scores.details["notes"] == [f"the gold query cannot be read: {problem}"]
     assert score(text, text).value == 1.0
 
 

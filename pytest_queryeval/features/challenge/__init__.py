@@ -79,7 +79,7 @@ def _counts_text(counts: Counter[ChallengeVerdict]) -> str:
     """Return how many passes have which verdict, the strongest first.
 
     >>> _counts_text(Counter(refuted=1, stands=3, same=5))
-    "of 9 passes 5 are the gold query, 3 stand, 1 refuted"
+    'of 9 passes 5 are the gold query, 3 stand, 1 refuted'
     """
     parts = [f"{number:,} {WORDS[verdict][number > 1]}" for verdict in WORDS if (number := counts[verdict])]
     return f"of {counts.total():,} pass{'es' * (counts.total() != 1)} {', '.join(parts)}"
