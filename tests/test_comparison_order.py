@@ -367,7 +367,7 @@ def test_a_gold_that_cannot_be_rewritten_says_so(engine, gold: str) -> None:
     result = engine.judge(gold, [(b"a", "fay")])
 
     assert not is_right(result)
-    assert any("LIMIT could not be read" in note for note in notes(result))
+    assert any("LIMIT of the gold query could not be read" in note for note in notes(result))
 
 
 @pytest.mark.parametrize("engine", [*SPARQL, "rdflib"], indirect=True)
