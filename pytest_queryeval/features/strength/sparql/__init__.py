@@ -122,6 +122,7 @@ class _Mutants:
     ) -> None:
         self.tree = tree
         self.facts = Facts(tree, policy)
+        self._is_strict = policy.row_order == "strict"
         self.writer = Writer(prefixes)
         self._run = run
         graphs = [node for node in walk(tree) if isinstance(node, Block) and node.head[0] == "GRAPH"]
@@ -277,14 +278,18 @@ class _Mutants:
             yield Mutation(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
 
     def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Leave out HAVING, and keys of GROUP BY that are not selected."""
+        """Leave out HAVING, and keys of GROUP BY that are not selected.
+
+        Without ORDER BY, groups of other keys may come in another order.
+        """
+        keeps_order = not self._is_strict or bool(select.order)
         for condition in select.having:
             change = f"HAVING {self.writer.line(condition)} dropped"
             yield Mutation(condition, None, "having-dropped", "HAVING", change)
         selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
-                reason = "the variable is never bound" if self.facts.is_never_bound(key) else ""
+                reason = "the variable is never bound" if keeps_order and self.facts.is_never_bound(key) else ""
                 yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Mutation]:
