@@ -4,6 +4,7 @@ What holds for all sorts of predictors is in test_predictor_contract.py.
 """
 
 import asyncio
+import math
 import signal
 import threading
 import time
@@ -19,10 +20,13 @@ from suites import load
 from pytest_queryeval import evaluate
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import Location, PredictorError
-from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
+from pytest_queryeval.core.model import SECONDS_RULE, Prediction, PredictorSpec, Source
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 pytestmark = pytest.mark.process
+
+NO_PAUSE = f"busy (its `pause` has to be {SECONDS_RULE}: convert it with float())"
+ODD_PAUSES = ("5", None, math.nan, 10**400, -1)
 
 
 class System:
@@ -161,6 +165,7 @@ def test_trials_that_may_stop_are_asked_for_as_they_are_needed_and_all_before_th
             "later (it asks to wait 61 s, and calls wait 60 s at most)",
         ),
         (PredictorError("busy", temporary=True), 9, 0, 1, "busy (not repeated: `retries` of the predictor is 0)"),
+        *((PredictorError("busy", temporary=True, pause=it), 9, 1, 1, NO_PAUSE) for it in ODD_PAUSES),
         (TimeoutError("slow"), 2, 1, 2, "q"),
     ],
 )

@@ -232,15 +232,6 @@ def test_the_error_of_a_task_group_is_that_of_its_first_task(tmp_path):
     assert caught.value.temporary
 
 
-@pytest.mark.parametrize("pause", ["'5'", "None", "float('nan')", "10**400", "-1"])
-def test_a_pause_that_is_no_number_of_seconds_is_an_error_in_its_place(pause, tmp_path):
-    code = "from pytest_queryeval import PredictorError\n"
-    said = fault(tmp_path, f"{code}def predict(case):\n    raise PredictorError('busy', temporary=True, pause={pause})")
-
-    assert said.startswith("predict.py:predict raised ValueError: `pause` is ")
-    assert "not a number of seconds from 0: convert it with float() (predict.py:3" in said
-
-
 @pytest.mark.parametrize("code", ["raise KeyboardInterrupt", "def predict(case):\n    raise KeyboardInterrupt"])
 def test_an_interrupt_by_the_user_passes_through(tmp_path, code):
     with pytest.raises(KeyboardInterrupt):

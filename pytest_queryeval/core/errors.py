@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MAX_LISTED = 12  # known words in a message
 WHOLE = 0.75  # the share from which a whole name is a better guess than a part of another one
 ALIKE = 0.7  # the share of equal characters from which words that begin differently are guesses for each other
-MAX_SECONDS = 10**9  # of a pause
 FindingLevel: TypeAlias = Literal["error", "warning"]
 
 
@@ -64,13 +63,10 @@ class PredictorError(QueryEvalError):
     If it is `temporary`, another call may succeed, after a `pause` in seconds if the system named one. It is
     `unreachable` if nothing answers at its address. `location` is the place in a suite that is at fault: of a predictor
     that cannot be called for any case, or of a prediction that is stated there.
-    Raise `ValueError` for a `pause` that is no number of seconds, such as the text of a header.
     """
 
     def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0, unreachable: bool = False) -> None:
         super().__init__(problem)
-        if not isinstance(pause, int | float) or not 0 <= pause <= MAX_SECONDS:
-            raise ValueError(f"`pause` is {pause!r:.80}, not a number of seconds from 0: convert it with float()")
         self.temporary = temporary
         self.pause = pause
         self.unreachable = unreachable

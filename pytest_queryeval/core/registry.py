@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import EntryPoints, distributions
+from importlib.metadata import Distribution, EntryPoints, distributions
 from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
@@ -32,8 +32,11 @@ def installed_entry_points() -> EntryPoints:
 
     Raise `QueryEvalError` for a package that adds to a group of an earlier version.
     """
-    adding = (package for package in distributions() if _PACKAGE in (package.read_text("entry_points.txt") or ""))
-    points = EntryPoints(chain.from_iterable(package.entry_points for package in adding))
+    adding: dict[str, Distribution] = {}
+    for package in distributions():
+        if _PACKAGE in (package.read_text("entry_points.txt") or ""):
+            adding.setdefault(package.name, package)  # the first one on the path, which is the one that is imported
+    points = EntryPoints(chain.from_iterable(package.entry_points for package in adding.values()))
     for name in _WITHDRAWN.split():
         group = f"{_PACKAGE}{name}"
         if added := [point for point in points.select(group=group) if not point.module.startswith(_PACKAGE)]:

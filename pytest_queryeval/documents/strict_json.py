@@ -228,7 +228,7 @@ _OPEN_TEXT = 'a text is still open here: close it before this, or write `\\"` fo
 _INNER_QUOTE = 'a double quote within a text: write `\\"`'
 # By the beginning of Python's message, and by what is before and behind its place: what is wrong there, or at the group
 # of what is before it.
-# The patterns are compiled on use, since most runs meet no mistake.
+# The patterns are compiled on use, because most runs meet no mistake.
 _MISTAKES = (
     ("Invalid \\u", r"(\\?)", "", "an escape without its four digits: write these, or `\\\\` for a single `\\`"),
     ("Invalid \\", "", r"\\'", "`\\'` in a text: write `'`"),

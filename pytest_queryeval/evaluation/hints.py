@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import chain, islice, permutations, product
+from itertools import chain, islice, permutations, product, repeat
 from math import isfinite
 from typing import Any, TypeAlias, cast
 from typing import Literal as Word
@@ -20,7 +20,7 @@ from pytest_queryeval.comparison.quantities import as_float, decimals_of, read_t
 from pytest_queryeval.core.case_report import ChangedRow, ColumnDifference, DifferenceReport, HintKind, HintReport
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue, to_jsonable
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.model import AddedAnswer, Case, CaseResult, Trial
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, CaseResult, Trial
 from pytest_queryeval.core.table import (
     Cell,
     DatasetSelection,
@@ -38,6 +38,7 @@ from pytest_queryeval.metrics import DECIDING_METRIC, metric_of
 from pytest_queryeval.text.formatting import flow_text, one_line
 
 Number: TypeAlias = int | float | Decimal
+Columns: TypeAlias = list[tuple[set[Cell], set[Cell]]]  # the differing cells of gold and of predicted, by column
 Change: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]  # of two answers of one type
 SIDES: tuple[Word["gold"], Word["predicted"]] = ("gold", "predicted")
 NULL_TEXTS = frozenset(("none", "null"))
@@ -77,7 +78,7 @@ def hints(result: CaseResult) -> list[HintReport]:
     policy = result.case.settings.policy
     if isinstance(gold, JsonAnswer):
         difference = _with_numbers(difference)
-    remedies = [_settings(gold, predicted, difference, policy)]
+    remedies = [_settings(gold, difference, policy)]
     if isinstance(gold, JsonAnswer) and isinstance(predicted, JsonAnswer):
         remedies.append(_unwrapped(gold.value, predicted.value))
     if isinstance(gold, Table) and isinstance(predicted, Table):
@@ -111,12 +112,10 @@ def _with_numbers(difference: DifferenceReport[Row]) -> DifferenceReport[Row]:
     return {**difference, "changed": changed}
 
 
-def _settings(gold: Any, predicted: Any, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
+def _settings(gold: Answer | None, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
     """Yield the settings of `compare` that may help, by the rows of a difference and those that tie with them."""
-    columns, has_extra_columns = _columns(difference), False
-    if isinstance(gold, Table) and isinstance(predicted, Table):
-        columns = _with_tied_rows(columns, gold)
-        has_extra_columns = len(predicted.columns) > len(gold.columns)
+    tied = _tied_rows(gold) if isinstance(gold, Table) else []
+    columns = _with_cells(_columns(difference), tied)
     texts = [(_texts(gold), _texts(predicted)) for gold, predicted in columns]
 
     def meet(fold: Callable[[str], str]) -> bool:
@@ -145,25 +144,34 @@ def _settings(gold: Any, predicted: Any, difference: DifferenceReport[Row], poli
         (meet(str.casefold), "letter-case", "letter case does not matter", {"case": "ignore"}),
         (meet(lambda text: " ".join(text.split())), "blanks", "blanks do not matter", {"whitespace": "ignore"}),
         (differ_in_number, "duplicates", "duplicates do not matter", {"duplicates": "ignore"}),
-        (has_extra_columns, "extra-columns", "extra columns do not matter", {"extra_columns": "allow"}),
+        (
+            bool(tied) or (has_same_rows and not differ_in_number),
+            "extra-columns",
+            "extra columns do not matter",
+            {"extra_columns": "allow"},
+        ),
     )
     for may_help, kind, condition, compare in settings:
         if may_help:
             yield _Remedy(kind=kind, text=f"if {condition}", compare=compare)
 
 
-def _columns(difference: DifferenceReport[Row]) -> list[tuple[set[Cell], set[Cell]]]:
+def _columns(difference: DifferenceReport[Row]) -> Columns:
     """Return for each column, and each element, the cells that only gold's or only predicted's rows have."""
     sides = ([set(column) for column in zip(*rows, strict=False)] for rows in differing_sides(difference))
     columns = [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
     return columns + [({*golds}, {*others}) for golds, others in map(_element_cells, difference.get("by_column", ()))]
 
 
-def _with_tied_rows(columns: list[tuple[set[Cell], set[Cell]]], gold: Table) -> list[tuple[set[Cell], set[Cell]]]:
-    """Return the cells by column with those of all rows among which a LIMIT of gold chose."""
-    tied = [row for tie in gold.ties or () if len(tie.rows) > tie.size for row in tie.rows]
-    cells = [*map(set, zip(*tied, strict=True)), *[set[Cell]()] * len(columns)]
-    return [(golds | more, others) for (golds, others), more in zip(columns, cells, strict=False)]
+def _tied_rows(gold: Table) -> list[Row]:
+    """Return the rows among which a LIMIT of gold chose."""
+    return [row for tie in gold.ties or () if len(tie.rows) > tie.size for row in tie.rows]
+
+
+def _with_cells(columns: Columns, rows: Iterable[Row]) -> Columns:
+    """Return the differing cells by column, with those of more rows of gold."""
+    more_cells = chain(map(set, zip(*rows, strict=True)), repeat(set[Cell]()))
+    return [(golds | more, others) for (golds, others), more in zip(columns, more_cells, strict=False)]
 
 
 def _element_cells(column: ColumnDifference) -> tuple[Row, Row]:

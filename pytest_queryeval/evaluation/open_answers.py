@@ -50,8 +50,7 @@ def resolve_row_order(
     plan = read_plan()
     if plan is None:
         return gold, ()
-    rows_alone = replace(policy, row_order="ignore", extra_columns="allow")
-    same_rows = execution_accuracy(chosen, predicted, policy=rows_alone) == 1.0
+    same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
     if not plan.ordered and same_rows:
         return gold, ()
     strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold

@@ -34,7 +34,7 @@ from pytest_queryeval.core.errors import (
     unwrap,
 )
 from pytest_queryeval.core.json_value import JsonSchema
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
+from pytest_queryeval.core.model import SECONDS_RULE, Case, Prediction, PredictorSpec, Source, is_seconds
 from pytest_queryeval.core.steps import bounded_metadata, bounded_steps, plain_number
 from pytest_queryeval.predictors import CaseView, view_of
 from pytest_queryeval.predictors.answer import read_prediction, wrap_predictor_errors
@@ -293,6 +293,8 @@ def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
     failed together are not repeated together; it is at least what the system asked for. Raises the error, with the
     number of attempts, if another attempt would not help.
     """
+    if not is_seconds(error.pause):  # of a user's error
+        raise PredictorError(f"{error} (its `pause` has to be {SECONDS_RULE}: convert it with float())") from error
     if error.temporary and error.pause > MAX_PAUSE:
         reason = f"it asks to wait {error.pause:.0f} s, and calls wait {MAX_PAUSE:.0f} s at most"
         raise PredictorError(f"{error} ({reason})") from error

@@ -291,8 +291,8 @@ class _Search:
     def _repair(self, label: CauseLabel) -> tuple[Cause | None, _Attempt | None]:
         """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
 
-        Of the former, one that has it on small databases, too, comes before one that has it on the source only. If none
-        runs, the latter is the first one that fails for another reason.
+        A repair that has it on small databases, too, comes before one that has it on the source only. If none runs, the
+        second is the first repair that fails for another reason.
         """
         running: _Attempt | None = None
         refused: _Attempt | None = None
