@@ -149,10 +149,23 @@ def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(instal
     assert entry_point == ["theirs"]
 
 
+def distribution(name, *points):
+    """An installed package with these entry points."""
+    text = "".join(f"[{point.group}]\n" for point in points)
+    return SimpleNamespace(name=name, read_text=lambda _: text, entry_points=EntryPoints(points))
+
+
+def test_of_a_package_that_is_installed_twice_the_first_one_adds(monkeypatch):
+    new, old = (EntryPoint(name, "theirs:thing", "pytest_queryeval.metrics") for name in ("new", "old"))
+    found = [distribution("theirs", new), distribution("theirs", old), distribution("other")]
+    monkeypatch.setattr("pytest_queryeval.core.registry.distributions", lambda: found)
+
+    assert [*installed_entry_points.__wrapped__()] == [new]
+
+
 def test_a_package_that_adds_to_a_group_of_earlier_versions_is_an_error(monkeypatch):
     point = EntryPoint("theirs", "their.module:thing", "pytest_queryeval.challengers")
-    package = SimpleNamespace(read_text=lambda _: f"[{point.group}]", entry_points=EntryPoints([point]))
-    monkeypatch.setattr("pytest_queryeval.core.registry.distributions", lambda: [package])
+    monkeypatch.setattr("pytest_queryeval.core.registry.distributions", lambda: [distribution("theirs", point)])
     monkeypatch.setattr(ENTRY_POINTS, installed_entry_points.__wrapped__)  # not the cached ones
 
     with pytest.raises(
