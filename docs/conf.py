@@ -33,7 +33,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 
 # Pages for those who work on the package itself, which a search of those who use it does not find.
-INTERNAL_PAGES = ("developers/",)
+INTERNAL_PAGES = ("developers/", "generated/changelog")
 
 
 def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The generated pages of the documentation: keys, options, commands."""
+"""The generated pages of the documentation: keys, options, commands, and the changelog."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ BAR = r"\|"  # as a cell of a table has it
 MANY = 12
 OF_SOURCES = "`version` may name the state of the data."
 OF_PREDICTORS = "Next to it are the [settings of calls](../how-to/system.md#calls-retries-trials)."
+CHANGELOG = "```{include} ../../CHANGELOG.md\n:relative-docs: docs/\n```\n"
 TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "null": ""}
 
 
 def write_reference(folder: Path) -> None:
     """Write all pages into `folder`, which is made."""
     folder.mkdir(exist_ok=True)
-    for name, page in {"keys": keys(), "options": options(), "commands": commands()}.items():
+    for name, page in {"keys": keys(), "options": options(), "commands": commands(), "changelog": CHANGELOG}.items():
         (folder / f"{name}.md").write_text(page, encoding="utf-8")
 
 

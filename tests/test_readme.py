@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTINUED = ("index", "test-set", "reports", "python", "extending", "outcomes")
 PAGES = "\n".join([README, *(page_of(name) for name in CONTINUED)])
+OTHER_KINDS = "\n".join([page_of("sparql"), page_of("sql").partition("## Texts of queries\n")[2]])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUITE = "concerts.queryeval.yaml"
@@ -27,8 +28,8 @@ TIMES = re.compile(r" in [0-9.]+s =*")
 MISSES = {"skipped": "not-yet", "xfailed": "known-miss"}
 
 
-def blocks(language, first_line=""):
-    blocks = [text for word, text in BLOCK.findall(PAGES) if word == language and text.startswith(first_line)]
+def blocks(language, first_line="", pages=PAGES):
+    blocks = [text for word, text in BLOCK.findall(pages) if word == language and text.startswith(first_line)]
     assert blocks, f"no {language} block starts with {first_line!r}"
     return blocks
 
@@ -137,7 +138,7 @@ def test_snippets_of_cases_end_as_the_page_says(start, snippet):
     assert outcomes == expected
 
 
-@pytest.mark.parametrize("thresholds", re.findall(r"thresholds: (\{[a-z_0-9]+: [^}\n]*\})", PAGES))
+@pytest.mark.parametrize("thresholds", re.findall(r"thresholds: (\{[a-z_0-9]+: [^}\n]*\})", PAGES + OTHER_KINDS))
 def test_no_thresholds_let_a_query_pass_that_returns_every_number(start, thresholds):
     numbers = ", ".join(map(str, range(1_000)))
     (start / SUITE).write_text(
@@ -210,10 +211,10 @@ def test_messages_are_those_that_the_page_quotes(messages, broken):
     assert set(said) <= quoted
 
 
-@pytest.mark.parametrize("name", ["texts", "searches", "selections"])
+@pytest.mark.parametrize(("page", "name"), [("sql", "texts"), ("json", "searches"), ("sdmx", "selections")])
 @pytest.mark.feature("json", "sdmx")
-def test_the_suites_that_need_no_database_pass(tmp_path, name):
-    (suite,) = blocks("yaml", f"# {name}.queryeval.yaml")
+def test_the_suites_that_need_no_database_pass(tmp_path, page, name):
+    (suite,) = blocks("yaml", f"# {name}.queryeval.yaml", page_of(page))
     (tmp_path / f"{name}.queryeval.yaml").write_text(suite, encoding="utf-8")
 
     report = evaluate(load_cases(tmp_path))
@@ -224,7 +225,7 @@ def test_the_suites_that_need_no_database_pass(tmp_path, name):
 
 @pytest.mark.feature("sparql_endpoint")
 def test_the_sparql_suite_passes_and_its_sources_are_read(tmp_path, monkeypatch):
-    (suite,) = blocks("yaml", "# building.queryeval.yaml")
+    (suite,) = blocks("yaml", "# building.queryeval.yaml", page_of("sparql"))
     (sources,) = blocks("yaml", "# sources\n")
     monkeypatch.setenv("GRAPH_TOKEN", "0000")
     (tmp_path / "building.queryeval.yaml").write_text(f"{sources}{suite}", encoding="utf-8")
