@@ -94,15 +94,18 @@ def _normal_node(node: Node) -> Node | tuple[Node, ...]:
             term
         ):
             return Expr(_MIRRORED[operator], (value, constant))
+        case Expr("+" | "*" as operator, (_, _) as arguments):
+            sides = (operands(argument, operator) for argument in arguments if isinstance(argument, Expr))
+            return Expr(operator, tuple(operand for joined in sides for operand in joined))
         case _:
             return node
 
 
-def operands(condition: Expr, connector: str) -> list[Expr]:
-    """Return the conditions that `&&` or `||` joins; a condition alone without it."""
-    if condition.head != connector:
-        return [condition]
-    return [operand for operand in condition.arguments if isinstance(operand, Expr)]
+def operands(expression: Expr, operator: str) -> list[Expr]:
+    """Return the operands of `&&`, `||`, `+` or `*`; an expression alone without it."""
+    if expression.head != operator:
+        return [expression]
+    return [operand for operand in expression.arguments if isinstance(operand, Expr)]
 
 
 def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

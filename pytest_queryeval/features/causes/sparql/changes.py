@@ -37,6 +37,7 @@ from pytest_queryeval.languages.sparql.tree_facts import query_defects
 REVERSED_LIKENESS = 2.5  # the likeness of triples with subject and object exchanged
 MAX_ADDED = 3  # triples that one edit adds or drops
 CONNECTORS = frozenset(("&&", "||"))
+UNORDERED = CONNECTORS | {"+", "*"}
 _OPERATORS = frozenset(("=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "IN", "NOT IN", "EXISTS", "NOT EXISTS"))
 _CLASS_STEPS = frozenset(("a", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"))
 Replacement: TypeAlias = "Node | tuple[Node, ...] | None"
@@ -214,9 +215,19 @@ def common_share(node: Node, gold: Node) -> float:
     return len(node_terms & gold_terms) / max(len(node_terms | gold_terms), 1)
 
 
+def in_order(expression: Expr) -> Expr:
+    """Return an expression with the operands of UNORDERED operators in one order."""
+    arguments = [in_order(argument) if isinstance(argument, Expr) else argument for argument in expression.arguments]
+    return Expr(expression.head, tuple(sorted(arguments, key=repr) if expression.head in UNORDERED else arguments))
+
+
 def have_same_form(expression: Expr, gold: Expr) -> bool:
-    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
-    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
+    """Return whether two expressions may differ in single parts: they have an argument or their operator in common.
+
+    They may not if one of them is a part of the other one.
+    """
+    is_part = expression in gold.arguments or gold in expression.arguments
+    if is_part or not expression.arguments or len(expression.arguments) != len(gold.arguments):
         return False
     has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
     is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)

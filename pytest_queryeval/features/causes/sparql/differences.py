@@ -149,7 +149,8 @@ class Differences:
                 continue
             replaced_count += 1
             label = changes.label_of_expressions(item.value, gold_item.value, "wrong-expression")
-            label = label if label == "wrong-aggregate" else "wrong-column"
+            is_of_same = variables(item.value).keys() & variables(gold_item.value).keys()
+            label = label if label == "wrong-aggregate" or is_of_same else "wrong-column"
             drops = self._only_for(item, predicted, gold)
             drops += [drop_step(key) for key in self._extra_keys(item, predicted, gold)]
             needed, new = self._needed_by(gold_item, predicted, gold)
@@ -355,7 +356,7 @@ class Differences:
 
     def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
-        if predicted == gold:
+        if changes.in_order(predicted) == changes.in_order(gold):
             return
         before = len(self._edits)
         otherwise = _DEFAULT_LABELS[clause]
@@ -377,13 +378,13 @@ class Differences:
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold))
 
     def _head_and_arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
-        """Add the edits of an operator or function and of its arguments; only those of `&&` and `||` have no order."""
+        """Add the edits of an operator or function and of its arguments; those of UNORDERED ones have no order."""
         arguments, gold_arguments = predicted.arguments, gold.arguments
         if predicted.head != gold.head:
             label = changes.label_of_heads(predicted.head, gold.head, _DEFAULT_LABELS[clause])
             heads = predicted.head, gold.head
             self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_TERM_SIZE)
-        if {predicted.head, gold.head} <= CONNECTORS:
+        if {predicted.head, gold.head} <= changes.UNORDERED:
             arguments, gold_arguments = map(tuple, without_common(arguments, gold_arguments))
         for argument, gold_argument in zip(arguments, gold_arguments, strict=False):
             if isinstance(argument, Group) and isinstance(gold_argument, Group):
