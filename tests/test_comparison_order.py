@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, permutations, product
@@ -247,6 +248,9 @@ def test_choices_agree_with_every_order_that_the_keys_allow(engine, columns: str
         for rows in [tuple(order[part]) for order in (*chance.sample(every, 3), *shuffled)]:
             gold = by_score(engine, columns, limit, offset)
             assert is_right(engine.judge(gold, rows)) == (rows in right), (gold, rows)
+        rows = tuple(chance.choice(shuffled)[part])
+        in_any_order = engine.judge(gold, rows, policy=Policy(row_order="ignore"))
+        assert is_right(in_any_order) == any(Counter(rows) == Counter(each) for each in right), (gold, rows)
 
 
 # What is said of ties
@@ -298,6 +302,16 @@ def test_order_can_be_ignored_and_can_be_strict(engine) -> None:
 def sql_engine(*names: str) -> pytest.MarkDecorator:
     marks = {"duckdb": [pytest.mark.feature("duckdb")]}
     return pytest.mark.parametrize("engine", [pytest.param(n, marks=marks.get(n, ())) for n in names], indirect=True)
+
+
+@pytest.mark.parametrize("policy", [Policy(row_order="ignore"), Policy(duplicates="ignore")], ids=["order", "set"])
+def test_any_choice_of_rows_that_tie_is_right_where_order_is_ignored(engine, policy: Policy) -> None:
+    right = ["r2 r0", "r3 r0", "r0 r1"]
+    wrong = ["r1 r2", "r0 r4", "r0 r0"]
+    results = {rows: engine.judge(top(engine, 2), rows, policy=policy) for rows in (*right, *wrong)}
+
+    assert [rows for rows, result in results.items() if is_right(result)] == right
+    assert sorted(results[rows].shown.depends_on_tie for rows in right) == [False, True, True]
 
 
 @sql_engine("sqlite", "duckdb")

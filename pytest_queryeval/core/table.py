@@ -272,6 +272,11 @@ class Policy:
         """Whether the order of rows has to be gold's although rows are a set: a set has no order."""
         return self.row_order == "strict" and self.duplicates == "ignore"
 
+    @property
+    def ignores_order(self) -> bool:
+        """Whether rows may have any order, whatever the gold query asks for."""
+        return self.row_order == "ignore" or self.duplicates == "ignore"
+
     def of(self, gold: Table, predicted: Table) -> Policy:
         """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""
         if not gold.is_graph and not predicted.is_graph:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 
 from pytest_queryeval.comparison.alignment import Budget, BudgetSpentError
 from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
@@ -42,18 +43,19 @@ def resolve_row_order(
     `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
     table, or why it failed. Both are called only where the verdict depends on them.
     """
-    if policy.row_order != "auto" or policy.duplicates == "ignore":
-        return gold, ()
     chosen = project(gold, policy.gold_columns)
-    if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
+    if policy.row_order == "strict" or chosen.rows == predicted.rows:
+        return gold, ()
+    if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
         return gold, ()
     plan = read_plan()
     if plan is None:
         return gold, ()
     same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
-    if not plan.ordered and same_rows:
+    ordered = plan.ordered and not policy.ignores_order
+    if not ordered and same_rows:
         return gold, ()
-    strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
+    strict = replace(gold, ties=in_strict_order(gold)) if ordered else gold
     if not plan.limited and not same_rows:  # wrong in any order
         return strict, ()
     if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
@@ -76,6 +78,35 @@ def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     if execution_accuracy(gold, predicted, policy=policy) != 1.0:
         return False
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
+
+
+def choose_towards(predicted: Table, gold: Table, policy: Policy) -> Table | None:
+    """Return the answer of gold, in any order, that has as many rows of predicted as may be among those that tie.
+
+    `gold` has its `ties`, of which a LIMIT cuts through some. Columns are those of the best alignment with all rows
+    that it allows. None where the order counts, or there is no choice.
+    """
+    if not policy.ignores_order or gold.ties is None or not is_cut(gold):
+        return None
+    gold = project(gold, policy.gold_columns)
+    ties = gold.ties or ()
+    allowed = Table(columns=gold.columns, rows=[row for tie in ties for row in tie.rows])
+    tables = table_pair(allowed, predicted, replace(policy, duplicates="count"))
+    if tables.alignment is None:
+        return None
+    allowed_codes, predicted_codes = tables.coded.project(tables.alignment.columns)
+    codes = iter(allowed_codes)
+    groups = [(tie.size, [*zip(tie.rows, codes, strict=False)]) for tie in ties]
+    wanted = Counter(predicted_codes.values())
+    chosen: list[Row] = []
+    for size, group in sorted(groups, key=lambda it: len(it[1]) > it[0]):  # what leaves no choice first
+        ranked = []
+        for row, code in group:
+            is_copy = policy.duplicates == "ignore" and code in wanted
+            ranked.append((0 if wanted[code] > 0 else 1 if is_copy else 2, row))
+            wanted[code] -= 1
+        chosen += [row for _, row in sorted(ranked, key=itemgetter(0))[:size]]
+    return Table(columns=gold.columns, rows=chosen)
 
 
 def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:

@@ -30,6 +30,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.open_answers import (
     MAX_TRIES,
+    choose_towards,
     depends_on_tie,
     has_columns_of,
     is_cut,
@@ -294,6 +295,11 @@ class Scoring:
         if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
             return None
         answer = gold.answer
+        chosen = choose_towards(predicted, answer, settings.policy)
+        if chosen is not None and execution_accuracy(chosen, predicted, policy=settings.policy) == 1.0:
+            self.depends_on_tie = True
+            self._note([DEPENDS])
+            return chosen
         if settings.policy.choices == "first" or not has_columns_of(answer, predicted, settings.policy):
             return None
         query = KINDS[settings.kind].open_query(gold.query, self._gold_case, self._schema)
@@ -363,7 +369,7 @@ class Scoring:
             return iter(() if plan is None else plan.queries)
 
         table, _ = resolve_row_order(answer, predicted, policy, read_plan=read_plan, run=self._table_of_gold)
-        return project(table, policy.gold_columns)
+        return choose_towards(predicted, table, policy) or project(table, policy.gold_columns)
 
     def _schema(self) -> Schema:
         """Return the tables of the gold's source; empty where it cannot list them."""
