@@ -50,6 +50,10 @@ _INSTEAD = {
     "dialect": "write `options: {sql: {dialect: NAME}}`",
     "tolerance": "write `compare: {numbers: {abs: 0.01}}`",
     **dict.fromkeys(("ordered", "order"), "write `compare: {row_order: strict}`"),
+    **{
+        name: f"write it under `predictor`, as in {{python: FILE.py:FUNCTION, {name}: 3}}"
+        for name in ("concurrency", "retries")
+    },
     **dict.fromkeys(
         ("extends", "include", "import"), f"shared settings belong in a {FOLDER_FILE}, which suites below it inherit"
     ),
