@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError, published_view
-from pytest_queryeval.languages.sql.view import FEATURES, Feature, View, hardness, view_features
+from pytest_queryeval.languages.sql.view import FEATURES, Feature, hardness
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -27,7 +28,7 @@ class ParsedQuery:
     """A query in a dialect; `parse_query` makes it.
 
     Whatever is computed from its text is computed on first use and kept. sqlglot is imported when it is needed: the
-    published grammar often suffices for difficulty and features.
+    published grammar often suffices for difficulty.
     """
 
     text: str
@@ -83,8 +84,8 @@ class ParsedQuery:
 
         The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
         """
-        if self._published_view is not None:
-            return hardness(self._published_view)
+        with suppress(UnreadableQueryError):
+            return hardness(published_view(self.text))
         if self.problem:
             return None
         from pytest_queryeval.languages.sql.rewriting import count_common_queries
@@ -94,24 +95,13 @@ class ParsedQuery:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The features that the query has anywhere in it, in the order of `FEATURES`; none where it cannot be read.
+        """The features that the query has anywhere in it, in the order of `FEATURES`; none where it cannot be read."""
+        if self.whole_tree is None:
+            return ()
+        from pytest_queryeval.languages.sql.rewriting import tree_features
 
-        It is read as for its difficulty, by sqlglot also where the published grammar does not read it to the end.
-        """
-        features = None if self._published_view is None else view_features(self._published_view, self.text)
-        if features is None and not self.problem:
-            from pytest_queryeval.languages.sql.rewriting import tree_features
-
-            assert self.tree is not None
-            features = frozenset(tree_features(self.tree))
-        return tuple(name for name in FEATURES if name in (features or ()))
-
-    @cached_property
-    def _published_view(self) -> View | None:
-        try:
-            return published_view(self.text)
-        except UnreadableQueryError:
-            return None
+        features = {*tree_features(self.whole_tree)}
+        return tuple(name for name in FEATURES if name in features)
 
 
 def parse_query(text: str, dialect: str) -> ParsedQuery:

@@ -1,22 +1,16 @@
-"""The parts of one query, whichever reader made them, with its features and its hardness.
+"""The parts of one query, whichever reader made them, with its hardness, and the names of features.
 
 A reader makes a raw view, with values and DISTINCT as written, and a second one that is normalized for comparison.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 Feature: TypeAlias = Literal["join", "aggregate", "grouping", "nesting", "set-operation", "window", "order", "distinct"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
-# Of each part of a view.
-_WORDS = re.compile(
-    r"\b(?:select|distinct|join|group|order|union|intersect|except|over|(?:count|sum|avg|min|max)\s*\()", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,42 +100,6 @@ class View:
 
 
 EMPTY_VIEW = View()
-
-
-def view_features(view: View, text: str) -> frozenset[str] | None:
-    """Return the features of a query from its view; None if the published grammar has passed over some of its text.
-
-    Then the view has fewer parts than the text has words for them.
-    """
-    parts = _parts(view)
-    is_complete = parts.total() - parts["nesting"] == len(_WORDS.findall(text)) > 0
-    return frozenset(name for name in parts if parts[name]) if is_complete else None
-
-
-def _parts(view: View) -> Counter[str]:
-    """Return how often a query has each feature, and SELECT."""
-    sort_keys = view.order.expressions if view.order else ()
-    sides = [term.left for term in view.terms()]
-    expressions = [*(item.expression for item in view.select), *sides, *view.group, *sort_keys]
-    aggregates = sum(item.aggregate != "" for item in view.select) + sum(
-        expression.aggregates for expression in expressions
-    )
-    parts = Counter(
-        {
-            "select": 1,
-            "join": len(view.tables) - 1,
-            "aggregate": aggregates,
-            "grouping": int(view.group != ()),
-            "order": int(view.order is not None),
-            "distinct": int(view.distinct),
-        }
-    )
-    for nested in (*view.tables, *(value for term in view.terms() for value in term.values)):
-        if isinstance(nested, View):
-            parts.update(_parts(nested), nesting=1)
-    if view.arm is not None:
-        parts.update(_parts(view.arm), **{"set-operation": 1})
-    return parts
 
 
 def hardness(view: View, common_queries: int = 0) -> str:
