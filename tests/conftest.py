@@ -192,6 +192,13 @@ def shared_pytester(_shared_imports_stay, request, tmp_path_factory, installed_m
         installed_modules.remember()
 
 
+@pytest.fixture
+def working_folder(tmp_path, monkeypatch):
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="module")
 def hosts():
     with Hosts() as pool:

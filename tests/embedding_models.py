@@ -82,12 +82,7 @@ def answer(path):
 
 def listing():
     return [
-        {
-            "type": "file",
-            "path": str(file.relative_to(model_folder())),
-            "size": file.stat().st_size,
-            "oid": "0" * 40,
-        }
+        {"type": "file", "path": str(file.relative_to(model_folder())), "size": file.stat().st_size, "oid": "0" * 40}
         for file in model_folder().rglob("*")
         if file.is_file()
     ]

@@ -20,7 +20,7 @@ FEATURES = frozenset(
     path.name for path in Path(pytest_queryeval.features.__file__).parent.iterdir() if (path / "__init__.py").exists()
 )
 _IMPORTED = re.compile(r"pytest_queryeval\.features\.(\w+)")
-_MARKS = re.compile(r"^pytestmark = pytest\.mark\.feature\(([^)]*)\)", re.MULTILINE)  # of a whole module
+_MARKS = re.compile(r"^pytestmark = (?:\[\s*)?pytest\.mark\.feature\(([^)]*)\)", re.MULTILINE)  # of a whole module
 
 
 def pytest_addoption(parser):

@@ -32,9 +32,7 @@ NUMBERS = st.integers(-3, 3) | st.sampled_from(
 )
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=10,
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=10
 )
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
 

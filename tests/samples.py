@@ -5,15 +5,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.groups import groups_of
-from pytest_queryeval.core.model import (
-    Case,
-    Execution,
-    Failure,
-    QueryOrAnswer,
-    Settings,
-    Source,
-    Threshold,
-)
+from pytest_queryeval.core.model import Case, Execution, Failure, QueryOrAnswer, Settings, Source, Threshold
 from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.evaluation import Session, evaluate_case

@@ -446,11 +446,7 @@ FEWER = f"fewer cases in a file: {PATH}"
         ),
         ({"collected": {PATH: 5}}, {"collected": {PATH: 1}, "stopped": True}, [f"{FEWER} (5 before, 1 now)"]),
         (SELECTED, SELECTED | {"collected": {"b": 9}}, [f"{FEWER} (3 before, 0 now)"]),
-        (
-            SELECTED,
-            {"collected": {"b": 9}, "selected": True, "requested_paths": {"paths": ["b"], "ignored": []}},
-            [],
-        ),
+        (SELECTED, {"collected": {"b": 9}, "selected": True, "requested_paths": {"paths": ["b"], "ignored": []}}, []),
         (SELECTED, {"collected": {"b": 9}, "selected": True, "unreadable_files": [PATH]}, []),
     ],
     ids=[

@@ -10,12 +10,9 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.table import ColumnTolerance, Policy, Table
 from pytest_queryeval.metrics import METRICS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 HEAD = "kind: sql\nsource: a.db\n"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def policy_of(line="", head=HEAD):

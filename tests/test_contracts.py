@@ -43,11 +43,7 @@ pytestmark = pytest.mark.feature(
     "sparql_endpoint",
 )
 
-SQL = {
-    "kind": "sql",
-    "source": {"sqlite": {"script": "data.sql"}},
-    "gold": "SELECT a, b FROM t",
-}
+SQL = {"kind": "sql", "source": {"sqlite": {"script": "data.sql"}}, "gold": "SELECT a, b FROM t"}
 EXPECTED = {**SQL, "expect": {"rows": 2, "values": {"a": {"not_null": True}}}}
 SELECTION = {
     "dataset_id": "A",

@@ -15,10 +15,7 @@ from documentation import page as page_of
 
 import pytest_queryeval
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.feature("ci", "evaluate", "page", "recording", "review"),
-]
+pytestmark = [pytest.mark.process, pytest.mark.feature("ci", "evaluate", "page", "recording", "review")]
 
 DOCS = Path(__file__).parent.parent / "docs"
 GATING = page_of("ci")

@@ -22,30 +22,29 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 # The schemas of the package have the members of all features.
-pytestmark = pytest.mark.feature(
-    "abstention",
-    "command_predictor",
-    "database_servers",
-    "dbt",
-    "duckdb",
-    "embeddings",
-    "http_engine",
-    "http_predictor",
-    "json",
-    "scale",
-    "sdmx",
-    "sparql_endpoint",
-)
+pytestmark = [
+    pytest.mark.feature(
+        "abstention",
+        "command_predictor",
+        "database_servers",
+        "dbt",
+        "duckdb",
+        "embeddings",
+        "http_engine",
+        "http_predictor",
+        "json",
+        "scale",
+        "sdmx",
+        "sparql_endpoint",
+    ),
+    pytest.mark.usefixtures("working_folder"),
+]
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(pytest_queryeval.__file__).parent
 SCHEMAS = ("suite", "settings")
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "example_suite").rglob("*queryeval.yaml"))
-SUITE = {
-    "kind": "kind: sql",
-    "source": "source: a.db",
-    "predictor": "predictor: inline",
-}
+SUITE = {"kind": "kind: sql", "source": "source: a.db", "predictor": "predictor: inline"}
 CASE = {"id": "id: a", "gold": "gold: SELECT 1", "predicted": "predicted: SELECT 1"}
 WITHOUT = "without "
 MISTAKES = yaml.safe_load(Path(__file__).with_name("editor_mistakes.yaml").read_text(encoding="utf-8"))
@@ -55,11 +54,6 @@ CASE_KEYS = DEFINITIONS["case"]["else"]["else"]["properties"]
 KEYS = {**SETTINGS_SCHEMA["properties"], **SUITE_SCHEMA["properties"], **CASE_KEYS}
 GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")
 PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def written(level, line):

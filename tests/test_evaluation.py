@@ -193,12 +193,7 @@ def test_predicted_columns_that_are_many_more_than_golds_are_noted():
 
 @pytest.mark.parametrize(
     ("golds", "index"),
-    [
-        (("half", "gold", "other"), 1),
-        (("gold", "same"), 0),
-        (("other", "half"), 0),
-        (("other", "none", "gold"), 2),
-    ],
+    [(("half", "gold", "other"), 1), (("gold", "same"), 0), (("other", "half"), 0), (("other", "none", "gold"), 2)],
 )
 def test_of_several_golds_the_best_by_the_first_default_metric_counts_then_the_first(engine, golds, index):
     gold = run(queries(*golds))["gold"]
@@ -236,8 +231,7 @@ def test_only_the_best_of_several_golds_is_scored_by_all_metrics_timed_and_told(
 
 
 @pytest.mark.parametrize(
-    ("golds", "name"),
-    [(("broken",), "gold"), (("gold", "broken"), "gold_any[1]"), (("broken", "gold"), "gold_any[0]")],
+    ("golds", "name"), [(("broken",), "gold"), (("gold", "broken"), "gold_any[1]"), (("broken", "gold"), "gold_any[0]")]
 )
 def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(engine, golds, name):
     assert error(queries(*golds)) == f"{name} query failed (invalid): no such table"

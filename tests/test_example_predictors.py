@@ -14,10 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.feature("command_predictor", "http_predictor"),
-]
+pytestmark = [pytest.mark.process, pytest.mark.feature("command_predictor", "http_predictor")]
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 CASES = 12

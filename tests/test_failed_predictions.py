@@ -8,15 +8,12 @@ from suites import case
 from pytest_queryeval import METRICS, evaluate
 from pytest_queryeval.core.metric import metric
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 LIVES = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Lives}]}]}]"
 SDMX = "kind: sdmx\nmetrics: ['recall[INDICATOR]', 'recall[COUNTRY]', 'precision[COUNTRY]', macro_recall]\n"
 SQL = "kind: sql\nmetrics: [exact_set_match, exact_set_match_spider, partial_where_f1]\n"
 JSON = "kind: json\nmetrics: [json_equal, structural_similarity, path_f1]\n"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def evaluated(*lines, head):

@@ -39,12 +39,7 @@ ROWS = [
         {},
         [*(f"missing | {n}" for n in range(1, 9)), "missing | … 8 of 10 shown", "extra | 0"],
     ),
-    (
-        "(3, 'x'), (5, 'z')",
-        "(3.0, 'y'), (5, 'z')",
-        {},
-        [f"{CHANGE} | col1 differs in 1 of 2 rows: x → y (col0 3)"],
-    ),
+    ("(3, 'x'), (5, 'z')", "(3.0, 'y'), (5, 'z')", {}, [f"{CHANGE} | col1 differs in 1 of 2 rows: x → y (col0 3)"]),
     *(
         (
             f"({gold}, 1, 5, 6)",
@@ -84,12 +79,7 @@ ROWS = [
     ("(1)", "(1, 2)", {}, [EXTRA]),
     # No setting is named that is there already, or would not help.
     ("('1.10')", "('1.1')", {}, ["missing | 1.10", "extra | 1.1"]),
-    (
-        "(3, 'a')",
-        "('3', 'b')",
-        {"text_numbers": True},
-        [f"{CHANGE} | col1 differs in 1 of 1 row: a → b (col0 3)"],
-    ),
+    ("(3, 'a')", "('3', 'b')", {"text_numbers": True}, [f"{CHANGE} | col1 differs in 1 of 1 row: a → b (col0 3)"]),
     ("(1)", "(2, 2)", {}, []),
     ("(1)", "(1), (1)", {"row_order": "strict"}, []),
     ("('FR'), ('FR'), ('JP')", "('FR', 1), ('JP', 1)", {}, []),
@@ -125,10 +115,7 @@ MORE = {
     },
     "unsafe": {"gold": "SELECT 1", "predicted": "DELETE FROM t"},
     "cause": {"gold": "SELECT a FROM t WHERE a > 30", "predicted": "SELECT a FROM t WHERE a > 40"},
-    "colours": {
-        "gold": "VALUES (5, 'b', 6), (7, 'c', 7)",
-        "predicted": "VALUES (8, 'd', 9), (0, 'e', 0)",
-    },
+    "colours": {"gold": "VALUES (5, 'b', 6), (7, 'c', 7)", "predicted": "VALUES (8, 'd', 9), (0, 'e', 0)"},
 }
 ASKED = {"question": "q", "gold": "SELECT 1"}
 SAID = """

@@ -22,14 +22,9 @@ from pytest_queryeval.core.model import Failure, PredictorSpec, Source
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 FAULTS = yaml.safe_load(Path(__file__).with_name("prediction_files.yaml").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    """Messages name files from the current folder on."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def opened(path, **settings):

@@ -219,10 +219,7 @@ def test_requirements_that_cannot_be_installed_are_an_error_that_names_the_input
 
 @pytest.mark.parametrize(
     ("suites", "status", "reason"),
-    [
-        ("querys 100%", 4, "file or directory not found: querys 100%25"),
-        ("empty", 5, "the suites have no case"),
-    ],
+    [("querys 100%", 4, "file or directory not found: querys 100%25"), ("empty", 5, "the suites have no case")],
 )
 def test_a_run_without_a_case_is_an_error_that_says_why_and_names_the_inputs(project, suites, status, reason):
     (project / "empty").mkdir()

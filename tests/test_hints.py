@@ -18,16 +18,7 @@ FORMS = [
     ("rounding", answer(("a", 3.14159), ("b", 2.71828)), answer(("a", 3.14), ("b", 2.72)), {"numbers": {"abs": 0.005}}),
     ("rounding", answer((3.14,)), answer((3.14159,)), {"numbers": {"abs": 0.005}}),
     ("rounding", answer(("a", 2.5), ("b", 1.25)), answer(("a", 3), ("b", 1)), {"numbers": {"abs": 0.5}}),
-    (
-        "rounding",
-        answer(
-            ("a", 3.149),
-        ),
-        answer(
-            ("a", 3.14),
-        ),
-        {"numbers": {"abs": 0.01}},
-    ),
+    ("rounding", answer(("a", 3.149)), answer(("a", 3.14)), {"numbers": {"abs": 0.01}}),
     ("rounding", answer((Decimal("1.2345"),)), answer((Decimal("1.23"),)), {"numbers": {"abs": 0.005}}),
     ("rounding", answer(("a", 2.718), ("b", 2.699)), answer(("a", 2.72), ("b", 2.7)), {"numbers": {"abs": 0.005}}),
     ("rounding", answer(("a", [2.718, 1])), answer(("a", [2.72, 1])), {"numbers": {"abs": 0.005}}),

@@ -177,8 +177,7 @@ def test_a_late_child_is_killed_and_the_next_query_gets_a_new_one(host):
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"),
-    [(signal.SIGSEGV, "invalid"), (signal.SIGABRT, "invalid"), (signal.SIGKILL, "too_large")],
+    ("number", "kind"), [(signal.SIGSEGV, "invalid"), (signal.SIGABRT, "invalid"), (signal.SIGKILL, "too_large")]
 )
 def test_a_child_that_dies_of_a_query_is_a_failure_that_names_the_signal(host, number, kind):
     error = run(host, f"die {int(number)}").error

@@ -172,10 +172,7 @@ IMPOSSIBLE = [
         [("Cy,Bob,Ann", "3,1,2")],
     ),
     ("SELECT dept, name FROM (SELECT * FROM emp ORDER BY id) AS t GROUP BY dept", [("A", "Bob"), ("B", "Di")]),
-    (
-        f"SELECT json_group_array(name) {OF_A} HAVING json_group_array(name) LIKE '[\"Ann%'",
-        [('["Bob","Ann","Cy"]',)],
-    ),
+    (f"SELECT json_group_array(name) {OF_A} HAVING json_group_array(name) LIKE '[\"Ann%'", [('["Bob","Ann","Cy"]',)]),
     (f"SELECT json_group_array(name) AS n {OF_A}", [('["Bob", "Ann", "Cy"]',)]),
     (f"SELECT json_group_array(name) AS n {OF_A}", [('["Bob","Ann","Ann"]',)]),
     (f"SELECT json_group_array(name) AS n {OF_A} AND pay > 9", [(None,)]),

@@ -12,7 +12,7 @@ from suites import load, problems
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import SuiteError, capture_error
 
-pytestmark = pytest.mark.feature("json", "excel", "page", "report_files")
+pytestmark = [pytest.mark.feature("json", "excel", "page", "report_files"), pytest.mark.usefixtures("working_folder")]
 IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 SCALARS = st.one_of(
     st.text(max_size=60), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)
@@ -32,11 +32,6 @@ def unless_one_id(load_them):
     assume(not isinstance(result, SuiteError) or "two combinations have the id" not in str(result))
     assert not isinstance(result, SuiteError), result
     return result
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def loaded(name="s.queryeval.yaml", **case):

@@ -303,11 +303,7 @@ def test_files_are_merged_and_blank_nodes_of_each_stay_apart(texts, tmp_path):
         ("b.ttl", "@prefix : <http://e/> .\n:a :b 1 ;\n   :c 2\n:d :e 3 .", r"b\.ttl:3:8: A dot is expected"),
         ("c.ttl", "@prefix : <http://e/>\n:a :b 1 .", r"c\.ttl:1:22: A dot is expected"),
         ("d.ttl", "<http://e/a> <http://e/b> 1\n\n\n", r"d\.ttl:1:28: Unexpected end"),
-        (
-            "e.ttl",
-            "@prefix : <http://e/> .\n:a :b 'x .\n:a :b 3 .",
-            r"e\.ttl:2:7: the string that begins here is not",
-        ),
+        ("e.ttl", "@prefix : <http://e/> .\n:a :b 'x .\n:a :b 3 .", r"e\.ttl:2:7: the string that begins here is not"),
         ("f.ttl", "@prefix : <http://e/> .\n:a :b\n .\n:a :b 3 .", r"f\.ttl:3:2: \. is not a valid RDF object"),
         ("a.nt", "<http://e/a> <http://e/b> <http://e/c>\n<http://e/a> <http://e/b> <http://e/c> .", r"a\.nt:1:39: "),
         ("bad.nt", "<http://e/a> <http://e/b> 1 .", r"bad\.nt:1"),

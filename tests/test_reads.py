@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.scope import Scope  # white box: as below
-from pytest_queryeval.languages.sql.reads import (
-    Views,
-    view_queries,
-    what_is_read,
-)  # white box: names one by one
+from pytest_queryeval.languages.sql.reads import Views, view_queries, what_is_read  # white box: names one by one
 from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError, scope_breaches  # white box: as above
 
 TABLE = yaml.safe_load(Path(__file__).with_name("reads.yaml").read_text(encoding="utf-8"))

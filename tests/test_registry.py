@@ -4,12 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_queryeval.core.errors import (
-    MissingFeatureError,
-    QueryEvalError,
-    UnknownNameError,
-    did_you_mean,
-)
+from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, UnknownNameError, did_you_mean
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
 from pytest_queryeval.core.registry import (  # white box: a registry without the members that are installed

@@ -310,12 +310,7 @@ def inspected(seed):
 # The values of `inspect_ai.scorer.stderr(cluster=…)`, version 0.3.285, for `inspected(seed)`.
 @pytest.mark.parametrize(
     ("seed", "error"),
-    [
-        (1, 0.06677239404756899),
-        (2, 0.006797486431287877),
-        (3, 0.10305588900483306),
-        (4, 0.034472449443293536),
-    ],
+    [(1, 0.06677239404756899), (2, 0.006797486431287877), (3, 0.10305588900483306), (4, 0.034472449443293536)],
 )
 def test_the_clustered_interval_has_the_standard_error_of_inspect_ai(seed, error):
     sources, values = zip(*inspected(seed), strict=True)

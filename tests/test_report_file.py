@@ -25,7 +25,10 @@ from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.report import SpiderLevel
 
 # The report of all parts has cases of JSON, and is written in all formats.
-pytestmark = pytest.mark.feature("ci", "excel", "history", "json", "page", "report_files", "sdmx")
+pytestmark = [
+    pytest.mark.feature("ci", "excel", "history", "json", "page", "report_files", "sdmx"),
+    pytest.mark.usefixtures("working_folder"),
+]
 
 TEXTS, VALUES = yaml.safe_load_all((Path(__file__).parent / "damaged_reports.yaml").read_text(encoding="utf-8"))
 MISSING = object()
@@ -39,12 +42,6 @@ SPIDER = {"hardness": "easy", "exact": True, "components": {name: [1, 1, 1] for 
 GATE = {"type": "limits", "folder": "suite", "metric": "pass_rate", "where": {}, "min": 0.5, "max": None}
 METRIC = {"better": "higher", "ci95": None, "n": 1, "std": None, "missed": 0}
 METRIC |= dict.fromkeys(("mean", "min", "median", "max"), 1.0) | {"mean_with_errors": None, "n_with_errors": None}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def full_cases():
@@ -251,11 +248,7 @@ def test_a_file_that_needs_more_memory_than_there_is_or_is_too_large_is_refused(
 
 @pytest.mark.parametrize(
     "call",
-    [
-        ["compare", "good.json", "BAD"],
-        ["render", "BAD", "-o", "out.md"],
-        ["merge", "good.json", "--baseline", "BAD"],
-    ],
+    [["compare", "good.json", "BAD"], ["render", "BAD", "-o", "out.md"], ["merge", "good.json", "--baseline", "BAD"]],
     ids=" ".join,
 )
 def test_each_command_names_what_is_no_report_in_one_line_that_is_no_command(call):

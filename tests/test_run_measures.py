@@ -5,6 +5,8 @@ from suites import case, load, problem
 
 from pytest_queryeval import evaluate
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 HEAD = """\
 kind: json
 predictor: predict.py:predict
@@ -39,11 +41,6 @@ ROWS = [
         "'metadata[model]' does not apply to this case, but has a threshold: the prediction ",
     ),
 ]
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.feature("json")

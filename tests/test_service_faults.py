@@ -168,8 +168,7 @@ def test_the_time_limit_holds_over_all_attempts_together(run):
 
 
 @pytest.mark.parametrize(
-    ("headers", "agent"),
-    [({}, f"pytest-queryeval/{version('pytest-queryeval')}"), ({"user-agent": "me"}, "me")],
+    ("headers", "agent"), [({}, f"pytest-queryeval/{version('pytest-queryeval')}"), ({"user-agent": "me"}, "me")]
 )
 def test_requests_name_their_agent(run, headers, agent):
     with FaultServer(faults.then_good(says("", "503 Busy"))) as server:

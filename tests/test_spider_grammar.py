@@ -149,11 +149,7 @@ T1 = "shop AS T1 JOIN sale AS T2"
         (False, "SELECT id FROM shop", "SELECT shop_id FROM sale"),
         # nested queries and later queries of a set operation are compared more strictly
         (False, f"{NESTED}SELECT shop_id FROM sale)", f"{NESTED}SELECT DISTINCT shop_id FROM sale)"),
-        (
-            False,
-            f"SELECT count(*) FROM ({GOLD} WHERE opened > 3)",
-            f"SELECT count(*) FROM ({GOLD} WHERE opened > 4)",
-        ),
+        (False, f"SELECT count(*) FROM ({GOLD} WHERE opened > 3)", f"SELECT count(*) FROM ({GOLD} WHERE opened > 4)"),
         (
             False,
             f"{GOLD} EXCEPT SELECT city FROM shop JOIN sale WHERE sale.shop_id > 1",

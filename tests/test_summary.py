@@ -164,14 +164,8 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
 def test_the_verdict_of_a_run_that_did_not_come_to_its_end_says_so():
     ended = {"collected": {"a": 9}, "stopped": True}
 
-    assert verdict(entry(), **ended) == (
-        "queryeval: INTERRUPTED: 1 of 9 cases: 1 passed (the run was stopped)",
-        "red",
-    )
-    assert verdict(entry(outcome="failed"), **ended) == (
-        "queryeval: FAILED: 1 case failed; the run was stopped",
-        "red",
-    )
+    assert verdict(entry(), **ended) == ("queryeval: INTERRUPTED: 1 of 9 cases: 1 passed (the run was stopped)", "red")
+    assert verdict(entry(outcome="failed"), **ended) == ("queryeval: FAILED: 1 case failed; the run was stopped", "red")
     assert verdict(entry(outcome="failed"), **ended, interrupted=True) == (
         "queryeval: INTERRUPTED: 1 of 9 cases: 1 failed (the run was interrupted; 1 case failed)",
         "red",

@@ -12,12 +12,9 @@ from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import open_table  # white box: any table, cell by cell
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 SHEET = "xl/worksheets/sheet1.xml"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def workbook(*rows, name="a.xlsx", **sheets):

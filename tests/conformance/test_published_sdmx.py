@@ -19,13 +19,10 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import QueryEvalWarning
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 FORMS = {"pooled": False, "by_dataset": True}
 MACROS = ("macro_precision", "macro_recall", "macro_f1")
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

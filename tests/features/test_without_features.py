@@ -36,9 +36,7 @@ def test_every_feature_says_what_it_is_for():
 
 
 @pytest.mark.parametrize(
-    "features",
-    [FEATURES, *(pytest.param([name], marks=pytest.mark.slow) for name in FEATURES)],
-    ids=" ".join,
+    "features", [FEATURES, *(pytest.param([name], marks=pytest.mark.slow) for name in FEATURES)], ids=" ".join
 )
 def test_a_sql_suite_runs_without_features(tmp_path, features):
     reports = tmp_path / "reports"

@@ -3,9 +3,4 @@
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.suites.keys import Key
 
-OWNER = Key(
-    name="owner",
-    description="who answers for a case",
-    levels=("folder", "file", "case"),
-    read=required_text,
-)
+OWNER = Key(name="owner", description="who answers for a case", levels=("folder", "file", "case"), read=required_text)

@@ -113,10 +113,7 @@ ABSTAINED = answered(answerable=False, abstained=True)
             {"coverage": 0.0, "selective_accuracy": None, "abstained_answerable": 1.0},
         ),
         # each of several trials counts for its share
-        (
-            [answered(trials=TRIALS)],
-            {"coverage": 3 / 4, "selective_accuracy": 2 / 3, "abstained_answerable": 1 / 4},
-        ),
+        ([answered(trials=TRIALS)], {"coverage": 3 / 4, "selective_accuracy": 2 / 3, "abstained_answerable": 1 / 4}),
         # a prediction that a file lacks is no answer
         ([answered(missing=True, outcome="failed"), ABSTAINED], {"coverage": 0.0, "selective_accuracy": 0.0}),
     ],

@@ -18,7 +18,7 @@ from samples import FINGERPRINT, entry
 
 from pytest_queryeval.cli import main
 
-pytestmark = pytest.mark.feature("report_files")
+pytestmark = [pytest.mark.feature("report_files"), pytest.mark.usefixtures("working_folder")]
 
 MARK, QUERY_CHARACTERS = "[redacted]", 20_000  # as in reports: a secret, and the longest query
 HOSTILE = "<b>x</b>\n##[error]::set-output\u202e\x1b[31m"
@@ -47,12 +47,6 @@ def trial(query, *, passed):
 def run_of(passed, missed):
     """So many cases that pass, and that miss."""
     return [answered(f"c{number:03}", passed=number < passed) for number in range(passed + missed)]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write(cases, name="report.json"):
@@ -545,10 +539,7 @@ JUDGED = {"case": "a", "nodeid": "s::a", "judgement": "right", "reviewer": "anna
     [
         ("{", "a.jsonl:2"),
         ("[1]", "a.jsonl:2: expected an object"),
-        (
-            json.dumps({**JUDGED, "judgement": "correct"}),
-            "judgement: expected right, wrong or unclear, found the text",
-        ),
+        (json.dumps({**JUDGED, "judgement": "correct"}), "judgement: expected right, wrong or unclear, found the text"),
         (json.dumps({**JUDGED, "at": "2026-11-23"}), "at: expected a time with its zone"),
         (json.dumps({**JUDGED, "verdict": "x"}), "unknown key 'verdict'"),
         (json.dumps({"nodeid": "s::a", "judgement": "right"}), "a judgement needs `case`, `reviewer`, `at`"),

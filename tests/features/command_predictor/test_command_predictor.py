@@ -480,10 +480,7 @@ def test_a_program_with_a_slash_is_found_from_the_folder_of_its_suite(tmp_path):
             {"run": ["./ask"]},
             "'./ask' is not executable: make it so (chmod +x), or name what runs it: [python3, ./ask]",
         ),
-        (
-            {"run": ["python3", "absent.py"]},
-            "there is no file absent.py for python3: correct the path, ",
-        ),
+        ({"run": ["python3", "absent.py"]}, "there is no file absent.py for python3: correct the path, "),
         ({"run": ["sh"], "cwd": "absent"}, "the command's folder is not there: "),
         ({"run": []}, "the predictor 'command' needs `run`"),
         ({"run": ["./data"]}, "./data cannot be started: Exec format error"),

@@ -128,11 +128,7 @@ def test_session_takes_one_statement_and_has_the_time_limit_of_the_query(engine,
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        ("select * from nowhere", "NOWHERE"),
-        ("select nowhere from hall", "NOWHERE"),
-        ("select 'x'::number", "x"),
-    ],
+    [("select * from nowhere", "NOWHERE"), ("select nowhere from hall", "NOWHERE"), ("select 'x'::number", "x")],
 )
 def test_error_of_a_query_is_its_own_and_reads_the_same_each_time(engine, text, problem):
     first, second = (engine.execute(text, timeout=SECONDS, max_rows=10).error for _ in range(2))

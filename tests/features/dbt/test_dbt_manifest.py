@@ -8,16 +8,13 @@ from bakery import edit_later, manifest_of, project_in, write_manifest
 
 from pytest_queryeval.core.errors import SourceError
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 BUILD = "run `dbt build --target dev` in bakery"
 QUERY = "FROM {{ ref('fct_sales') }}"
 MANIFEST = "target/manifest.json"
 SALES = "models/marts/fct_sales.sql"
 RENAMED = "is older than models/marts/sales.sql: the model 'fct_sales' is now called 'sales'"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def problem(project, query=QUERY, **settings):

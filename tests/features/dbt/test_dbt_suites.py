@@ -61,12 +61,7 @@ def suite(*queries, source="{dbt: bakery}", head=""):
 def scores(*queries, **settings):
     cases = suite(*queries, **settings)
     return [
-        (
-            case["outcome"],
-            case["scores"],
-            case["difficulty"],
-            case["cause"] and case["cause"]["edits"],
-        )
+        (case["outcome"], case["scores"], case["difficulty"], case["cause"] and case["cause"]["edits"])
         for case in evaluate(cases)["cases"]
     ]
 

@@ -383,9 +383,7 @@ def test_a_report_that_cannot_be_written_fails_a_good_run(folder, evaluate, monk
     status, _, output = evaluate(".")
 
     assert status == 1
-    assert verdicts(output.out) == [
-        "queryeval: FAILED: report report.json cannot be written: No space left on device",
-    ]
+    assert verdicts(output.out) == ["queryeval: FAILED: report report.json cannot be written: No space left on device"]
 
 
 def test_progress_goes_to_standard_error_and_with_json_all_but_the_report(folder, evaluate, monkeypatch):
@@ -466,8 +464,7 @@ def numbers(folder):
     """A suite of 90 numbers, of which the first 4 are answered wrongly and 10 more are skipped."""
     write(NUMBERS, "app.py")
     write(
-        "kind: json\npredictor: app.py:answer\non_miss: xfail\ngates: [{metric: pass_rate, min: 0.5}]",
-        "queryeval.yaml",
+        "kind: json\npredictor: app.py:answer\non_miss: xfail\ngates: [{metric: pass_rate, min: 0.5}]", "queryeval.yaml"
     )
     cases = [{"id": f"c{n}", "question": str(n), "gold": str(n + (n < 4))} for n in range(90)]
     cases += [{"id": f"s{n}", "question": str(n), "gold": str(n), "skip": "later"} for n in range(10)]

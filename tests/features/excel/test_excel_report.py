@@ -21,9 +21,7 @@ SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),
     *("Percent Row Count Match", "Bird Standard F1", "VES Score", "Percent Overlap"),
 ]
-ABOUT = [
-    *("id", "question", "gold", "predicted", "outcome", "what is wrong", "kind", "difficulty", "tags", "source"),
-]
+ABOUT = [*("id", "question", "gold", "predicted", "outcome", "what is wrong", "kind", "difficulty", "tags", "source")]
 TIMES_AND_PLACE = ["prediction (s)", "gold (s)", "predicted (s)", "file", "line"]
 
 

@@ -12,11 +12,7 @@ from pytest_queryeval.core.model import Abstention, PredictorSpec
 from pytest_queryeval.features.excel import render_excel
 from pytest_queryeval.predictors import PREDICTORS
 
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    """Messages name files from the current folder on."""
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("working_folder")
 
 
 def predicted(text):

@@ -120,11 +120,7 @@ def test_of_a_cost_a_rise_is_worse(metric, sentence):
             (2, 1),
             "the gate pass_rate in music (needs at least 0.6), was last met in model 1 of 2025-03-02 *",
         ),
-        (
-            ["00", "n1", "01"],
-            (0, None),
-            "no run has met the gate pass_rate in music (needs at least 0.6)",
-        ),
+        (["00", "n1", "01"], (0, None), "no run has met the gate pass_rate in music (needs at least 0.6)"),
         (["00", "11"], None, "pass_rate of the last run is not significantly below that of any run before"),
     ],
 )

@@ -371,18 +371,8 @@ CHECK = "the server does not accept it: correct it, or give it access"
     ("status", "settings", "told", "remedy"),
     [
         (401, {}, "(no `auth` is set, the server asks for basic): ", WRITE),
-        (
-            403,
-            {"auth": {"basic": "me:secret-pass"}},
-            "(`auth: basic` was sent, the server asks for basic): ",
-            CHECK,
-        ),
-        (
-            407,
-            {"auth": {"bearer": "secret-token"}},
-            "(`auth: bearer` was sent, the server asks for basic): ",
-            WRITE,
-        ),
+        (403, {"auth": {"basic": "me:secret-pass"}}, "(`auth: basic` was sent, the server asks for basic): ", CHECK),
+        (407, {"auth": {"bearer": "secret-token"}}, "(`auth: bearer` was sent, the server asks for basic): ", WRITE),
         (
             401,
             {"headers": {"Authorization": "secret"}},

@@ -19,12 +19,9 @@ from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 HEAD = "kind: json\nmetrics: [json_equal, path_f1]\nthresholds: {}\n"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def policy_of(setting):
@@ -236,10 +233,7 @@ def test_where_lists_are_too_long_the_score_and_the_difference_say_so(lists, lea
             ITEMS[:1],
             [{"id": "x"}],
             [("$[id=7]", '{"id":7,"price":3.5}', "", ""), ("", "", '$[id="x"]', '{"id":"x"}')],
-            [
-                'missing-member $[id=7]: nothing → {"id":7,"price":3.5}',
-                'extra-member $[id="x"]: {"id":"x"} → nothing',
-            ],
+            ['missing-member $[id=7]: nothing → {"id":7,"price":3.5}', 'extra-member $[id="x"]: {"id":"x"} → nothing'],
         ),
         (
             "{lists: ordered}",
@@ -248,13 +242,7 @@ def test_where_lists_are_too_long_the_score_and_the_difference_say_so(lists, lea
             [("", "", "$[0]", '{"n":"z"}'), ("$[1].v", "2", "$[2].v", "3")],
             ['extra-member $[0]: {"n":"z"} → nothing', "wrong-value $[1].v: 3 → 2"],
         ),
-        (
-            "{lists: ordered}",
-            [1, 2, 3, 4],
-            [2, 3, 4, 1],
-            [("$[0]", "1", "$[3]", "1")],
-            ["moved $[0]: $[3] → $[0]"],
-        ),
+        ("{lists: ordered}", [1, 2, 3, 4], [2, 3, 4, 1], [("$[0]", "1", "$[3]", "1")], ["moved $[0]: $[3] → $[0]"]),
         (
             "{case: ignore}",
             {"color": "Red", "n": 1},

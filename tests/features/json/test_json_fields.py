@@ -24,6 +24,8 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.reports import REPORTS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 GOLD = "{id: 1, items: [{n: 1, price: 2.5}, {n: 2, price: 3}], tags: [a, b]}"
 CASES = f"""
   - {{id: right, gold: {GOLD}, predicted: {GOLD}}}
@@ -39,11 +41,6 @@ FIELDS = {
     "$.items[*].n": {"n": 4, "mean": 3 / 4},
     "$.tags[*]": {"n": 4, "mean": 3 / 4},
 }
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def report_of(cases, head="kind: json\nmetrics: [json_equal]\n"):

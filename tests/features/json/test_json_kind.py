@@ -9,14 +9,10 @@ from suites import case, load, problem, problems, write
 
 from pytest_queryeval import evaluate, score_pairs
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 HEAD = "kind: json\n"
 ANSWERS = yaml.safe_load((Path(__file__).parent / "answers.yaml").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def gold_of(*lines):
@@ -123,8 +119,7 @@ def test_an_equal_answer_passes_without_any_setting():
         ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels (line 1, column 102)"),
         ('"' + "," * 1_000_001 + '"', "too_large", "more than 1,000,000 values"),
         pytest.param(
-            *("[]" + " " * (32 * 2**20 - 1), "too_large", "characters, more than 33,554,432"),
-            marks=pytest.mark.long,
+            *("[]" + " " * (32 * 2**20 - 1), "too_large", "characters, more than 33,554,432"), marks=pytest.mark.long
         ),
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("[" * 200_000 + '{"' * 100_000, "invalid", "nested deeper"),

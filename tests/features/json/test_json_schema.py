@@ -17,6 +17,8 @@ from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.languages import KINDS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
@@ -49,11 +51,6 @@ TREE = {
 UNANSWERABLE = {"id": "a", "answerable": False, "predicted": "1"}
 EMPTY = QueryOrAnswer(answer=JsonAnswer({}))
 CATASTROPHIC = {"type": "string", "pattern": "^(a+)+$"}
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -385,10 +382,7 @@ def test_files_stand_beside_a_schema_under_the_name_that_it_gives_itself(found):
     schema["$schema"] = DRAFT_7
 
     assert found(schema, [1, 2]) == ()
-    assert found(schema, ["a", "b"]) == (
-        "$[0]: 'a' is not of type 'integer'",
-        "$[1]: 'b' is not of type 'integer'",
-    )
+    assert found(schema, ["a", "b"]) == ("$[0]: 'a' is not of type 'integer'", "$[1]: 'b' is not of type 'integer'")
 
 
 def test_files_may_refer_to_each_other(found):

@@ -260,10 +260,7 @@ def test_the_variables_of_opentelemetry_name_the_service_and_add_headers(monkeyp
     with serving(collector, path="") as service:
         main(["export", "report.json", "--to", f"otlp:{service.url}"])
 
-    assert collector.events[0].resource == {
-        "service.name": "text-to-sql",
-        "deployment.environment.name": "staging",
-    }
+    assert collector.events[0].resource == {"service.name": "text-to-sql", "deployment.environment.name": "staging"}
     assert service.asked[0].headers["authorization"] == "Bearer swordfish"
 
 

@@ -16,16 +16,12 @@ from samples import entry
 
 from pytest_queryeval.cli import main
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 PATH = "music/s.queryeval.yaml"
 GATE = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
 HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
 THERE = HERE | {"python": "3.12.1"}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def case(id_="a", value=1.0, **changes):

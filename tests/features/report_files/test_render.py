@@ -15,16 +15,12 @@ from samples import FINGERPRINT, entry
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 F1, VES = {"soft_f1": 0.5}, {"ves": 0.9}
 CALLS = [["compare", "good.json", "other.json"], ["merge", "good.json"], ["render", "good.json"]]
 by_command = pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
 SIDE = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def case(id_="a", **changes):

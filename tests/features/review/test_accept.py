@@ -309,12 +309,7 @@ NAMELESS = "the name of a reviewer has 1 to 100 characters that can be printed"
             "'a' is the id of several cases: write s.queryeval.yaml::a or t.queryeval.yaml::a",
         ),
         ("", "", ["cheapst", *ANNA], "no case 'cheapst': did you mean 'cheapest'?"),
-        (
-            "",
-            "",
-            ["s.queryeval.yaml::b", *ANNA],
-            "no case 's.queryeval.yaml::b': did you mean 's.queryeval.yaml::a'?",
-        ),
+        ("", "", ["s.queryeval.yaml::b", *ANNA], "no case 's.queryeval.yaml::b': did you mean 's.queryeval.yaml::a'?"),
         # Without a review file, the line to add is told.
         (
             "t.queryeval.yaml",

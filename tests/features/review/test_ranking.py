@@ -129,11 +129,7 @@ REFUTED["predicted"]["error"] = None
             [{"two": CHEAP, "one": DEAR}] * 2,
             ["one", "two"],
         ),
-        (
-            {"long": LONG, "short": DEAR, "far": FAR},
-            [dict.fromkeys(("long", "short", "far"), CHEAP)],
-            ["short"],
-        ),
+        ({"long": LONG, "short": DEAR, "far": FAR}, [dict.fromkeys(("long", "short", "far"), CHEAP)], ["short"]),
         # A query that several systems wrote counts more than several queries with one answer.
         (
             {"several": DEAR, "one": DEAR},
@@ -496,10 +492,7 @@ WRONG, FOUND = "the answer of small passes, but is wrong ({})", "the answer of s
             [("passed", "wrong", "anna"), ("plain", "right", "anna"), ("passed", "unclear", "ben")],
             {"passed": [WRONG.format("anna")]},
         ),
-        (
-            [("missed", "right", "anna"), ("missed", "right", "ben")],
-            {"missed": [FOUND.format("anna, ben")]},
-        ),
+        ([("missed", "right", "anna"), ("missed", "right", "ben")], {"missed": [FOUND.format("anna, ben")]}),
         # Judgements with the verdict, and contradictions, are no evidence.
         ([("missed", "wrong", "anna"), ("passed", "right", "anna")], {}),
         ([("passed", "wrong", "a"), ("passed", "right", "b")], {}),

@@ -18,17 +18,13 @@ from waiting import wait_for
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 QUESTION = {"id": "cheapest", "question": "Which products are cheapest?"}
 WRONG = {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"}
 MARKUP = "<img src=//host.test/x onerror=alert(1)>"
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 MAX_QUERIES = 8  # at once
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +45,7 @@ def client(shared_client, monkeypatch):
 
 
 @pytest.fixture
-def own_client(folder):
+def own_client(working_folder):
     """Such a client with review files of its own."""
     with served_shop() as client:
         yield client
@@ -214,13 +210,7 @@ def test_a_written_query_only_reads_within_the_limits_of_the_case():
         before = files()
         kinds = {
             query: run(client, {"query": query})["predicted"]["error"]["kind"]
-            for query in (
-                "DELETE FROM product",
-                "ATTACH 'other.db' AS o",
-                "SELECT writefile('x', 'y')",
-                ENDLESS,
-                "",
-            )
+            for query in ("DELETE FROM product", "ATTACH 'other.db' AS o", "SELECT writefile('x', 'y')", ENDLESS, "")
         }
 
         assert [*kinds.values()] == ["unsafe", "unsafe", "invalid", "timeout", "empty"]
@@ -355,7 +345,7 @@ def test_requests_that_have_no_form_are_refused(client):
     assert [client.get(f"/cases/{place}").status_code for place in places] == [404] * 4
 
 
-def test_only_a_file_of_the_reviewer_is_written(own_client, folder):
+def test_only_a_file_of_the_reviewer_is_written(own_client, working_folder):
     for reviewer in ("../../etc/anna", "/anna", "anna/../../x", "..", "a*b", "Anna B"):
         before = files()
 
@@ -364,7 +354,9 @@ def test_only_a_file_of_the_reviewer_is_written(own_client, folder):
         changed = [name for name, content in files().items() if before.get(name) != content]
         assert [Path(name).parent for name in changed] == [Path("reviews")]
         assert decisions(changed[0])[-1]["reviewer"] == reviewer
-        assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
+        assert not any(
+            path.name.startswith("anna") for path in working_folder.parent.iterdir() if path != working_folder
+        )
 
 
 def test_reviewers_who_decide_at_once_share_a_file_without_a_loss():
@@ -559,13 +551,7 @@ def test_judgements_are_appended_and_only_their_reviewer_sees_them(auditing):
         ("a", "22", "wrong", "ben"),
     ]
     listing = auditing.get("/cases", params={"reviewer": "anna"}).json()["cases"]
-    assert [item["decision"] for item in listing] == [
-        {"decision": "right"},
-        None,
-        {"decision": "unclear"},
-        None,
-        None,
-    ]
+    assert [item["decision"] for item in listing] == [{"decision": "right"}, None, {"decision": "unclear"}, None, None]
 
 
 def test_the_last_line_counts_the_answers_that_were_judged_and_a_damaged_line_is_told_with_its_place():
@@ -583,17 +569,17 @@ def test_the_last_line_counts_the_answers_that_were_judged_and_a_damaged_line_is
     assert refusal("review", "--audit", "audit.jsonl", "--serve").startswith("audit.jsonl:7: ")
 
 
-def test_what_cannot_be_judged_is_refused(folder, monkeypatch):
+def test_what_cannot_be_judged_is_refused(working_folder, monkeypatch):
     write_shop(AUDITED)
-    write("cases: []\n", folder / "elsewhere" / "s.queryeval.yaml")
-    write("raise SystemExit('imported')\n", folder / "elsewhere" / "conftest.py")
+    write("cases: []\n", working_folder / "elsewhere" / "s.queryeval.yaml")
+    write("raise SystemExit('imported')\n", working_folder / "elsewhere" / "conftest.py")
     write_audit(drawn())
     assert refusal("review", "--audit", "audit.jsonl").startswith("--audit audit.jsonl: add --serve")
     assert refusal("review").startswith("name a suite file")
     Path("s.queryeval.yaml").rename("t.queryeval.yaml")
     assert "no file s.queryeval.yaml from here" in refusal("review", "--audit", "audit.jsonl", "--serve")
 
-    (folder / "run").mkdir()
+    (working_folder / "run").mkdir()
     monkeypatch.chdir("run")
     Path("link.queryeval.yaml").symlink_to("../elsewhere/s.queryeval.yaml")
     for name in ("../elsewhere/s.queryeval.yaml", "link.queryeval.yaml"):

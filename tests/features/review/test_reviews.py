@@ -193,18 +193,10 @@ def test_of_a_conflict_nothing_is_applied_until_it_is_settled():
     disputed = loaded(*lines)
     settled = loaded(*lines, line("wrong", query("SELECT 5"), reviewer="carla", settles=True))
     reopened = loaded(
-        *lines,
-        line("wrong", query("SELECT 5"), reviewer="carla", settles=True),
-        line("right", reviewer="ben"),
+        *lines, line("wrong", query("SELECT 5"), reviewer="carla", settles=True), line("right", reviewer="ben")
     )
 
-    assert findings(disputed) == [
-        (
-            "review-conflict",
-            "a",
-            CONFLICT,
-        )
-    ]
+    assert findings(disputed) == [("review-conflict", "a", CONFLICT)]
     assert (disputed.cases[0].review, golds(disputed.cases[0])) == (None, ["SELECT 2"])
     assert (findings(settled), golds(settled.cases[0])) == ([], ["SELECT 5"])
     assert [rule for rule, *_ in findings(reopened)] == ["review-conflict"]
@@ -362,10 +354,7 @@ GOOD = line("right")
         ("[" * 100_000, "nested"),
         ('{"a": 1, "a": 2}', "duplicate key 'a'"),
         ("\xff", "not JSON"),
-        (
-            {**GOOD, "decision": "maybe"},
-            "unanswerable or unsure, found the text 'maybe'",
-        ),
+        ({**GOOD, "decision": "maybe"}, "unanswerable or unsure, found the text 'maybe'"),
         ({**GOOD, "decision": 1}, "expected right, wrong"),
         ({**GOOD, "reviewer": "a\x1b[2J"}, "the name of a reviewer has 1 to 100 characters that can be printed"),
         ({**GOOD, "reviewer": "x" * 10**6}, "the name of a reviewer has 1 to 100 characters"),

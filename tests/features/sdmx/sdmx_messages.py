@@ -153,9 +153,7 @@ def shop_document():
         "meta": {"id": "SHOP1"},
         "data": {
             "dataflows": [sales],
-            "dataStructures": [
-                {"id": "DSD_SALES", **shared, "dataStructureComponents": {"dimensionList": entry}},
-            ],
+            "dataStructures": [{"id": "DSD_SALES", **shared, "dataStructureComponents": {"dimensionList": entry}}],
             "conceptSchemes": [{"id": "CS_SHOP", **shared, "concepts": [{"id": "AREA"}, goods, {"id": "REMARK"}]}],
             "codelists": [
                 _json_list("CL_AREA", AREAS),

@@ -8,6 +8,8 @@ from suites import load, problems, write
 
 from pytest_queryeval import evaluate
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 LP = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Population}]}]}]"
 NO = "[{dataset_id: 'A:B', dimensions: [{dimension_name: COUNTRY, values: [{id: NO}, {id: 001}]}]}]"
 TURNS = """\
@@ -38,12 +40,6 @@ conversation:
         values:
         - name: Chad
 """
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def one(gold, predicted, top=""):

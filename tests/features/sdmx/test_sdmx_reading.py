@@ -14,6 +14,8 @@ from suites import load, write
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.table import Selection, Term
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 HEAD = "kind: sdmx\ncases:\n- id: a\n  predicted: '[]'\n  gold:\n"
 MEXICO = """\
 indicator_selection:
@@ -31,11 +33,6 @@ indicator_selection:
 
 
 FORMS = "a selection is a list of datasets, or a mapping that has one as 'indicator_selection'"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def from_yaml(text: str) -> Selection:

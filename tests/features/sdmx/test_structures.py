@@ -15,14 +15,11 @@ from suites import load, problems
 
 from pytest_queryeval import evaluate
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 AREAS, GOODS, FREQUENCIES = map(list, (messages.AREAS, messages.GOODS, messages.FREQUENCIES))
 NUMBERS = itertools.count()
 ANY = []  # codes of a dimension that may have any value
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def file(content, name="shop.xml"):

@@ -17,6 +17,8 @@ import pytest_queryeval
 from pytest_queryeval.cli import main
 from pytest_queryeval.metrics import METRICS
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 
 def choices_of(option):
     """What the help says that an option takes."""
@@ -27,12 +29,6 @@ def choices_of(option):
 
 CASES = {"sql": 3, "sparql": 3, "json": 3, "sdmx": 2}
 SUITE, SETTINGS = Path("queries/books.queryeval.yaml"), Path("queries/queryeval.yaml")
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def init(*arguments):

@@ -244,12 +244,7 @@ TIMES = "CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE NOT NULL); INSERT INTO t
             {},
         ),
         # Two ways to ask for a year.
-        (
-            TIMES,
-            "SELECT id FROM t WHERE strftime('%Y', d) = '2020'",
-            "SELECT id FROM t WHERE d LIKE '2020%'",
-            {},
-        ),
+        (TIMES, "SELECT id FROM t WHERE strftime('%Y', d) = '2020'", "SELECT id FROM t WHERE d LIKE '2020%'", {}),
         # What the case does not compare, and a query that fails on the value that tells: abs() of the least integer.
         (TABLES, "SELECT name || '' FROM singer", "SELECT DISTINCT name || '' FROM singer", {"duplicates": "ignore"}),
         (
@@ -276,12 +271,7 @@ def test_what_is_no_difference(challenge, script, gold, predicted, changes):
             "SELECT id FROM zone WHERE opened >= DATE '2020-05-05'",
             "'2020-05-05'",
         ),
-        (
-            "CREATE TABLE t (d DATE PRIMARY KEY, n INTEGER);",
-            "SELECT n FROM t",
-            "SELECT DISTINCT n FROM t",
-            "INSERT",
-        ),
+        ("CREATE TABLE t (d DATE PRIMARY KEY, n INTEGER);", "SELECT n FROM t", "SELECT DISTINCT n FROM t", "INSERT"),
         (
             TABLES,
             "SELECT name FROM singer WHERE age > 500",

@@ -217,11 +217,7 @@ def test_all_mutants_run_and_equivalent_ones_never_differ_from_gold(kind, seed, 
         assert entry["outcome"] == "passed", (entry["message"], one)
         error = entry["predicted"].get("error") or {"message": NO_GROUPS}
         assert error["message"] == NO_GROUPS, (error, one)
-        assert not reason(one) or entry["scores"]["execution_accuracy"] == 1.0, (
-            seed,
-            entry["gold"]["query"],
-            one,
-        )
+        assert not reason(one) or entry["scores"]["execution_accuracy"] == 1.0, (seed, entry["gold"]["query"], one)
 
 
 def test_texts_in_double_quotes_are_no_columns():

@@ -17,6 +17,8 @@ from suites import write
 
 from pytest_queryeval.cli import main
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 MAX_ROWS, MAX_TRIPLES = 12, 50
 DDL = """
 CREATE TABLE concert (
@@ -44,12 +46,6 @@ SPARQL_GOLDS = {
     "nobody": "SELECT ?x { ?x :age ?y FILTER (?y > 90) }",
     "mails": "SELECT ?x ?m { ?x a :Person OPTIONAL { ?x :mail ?m } }",
 }
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture

@@ -11,12 +11,9 @@ from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 PREDICTED = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write_report(queries, *, kind="sql", sources=(), **changes):

@@ -13,13 +13,9 @@ from jsonschema import Draft7Validator
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 COMMAND = "pytest_queryeval.features.transfer.importers.command"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def case(id_="a", **keys):
@@ -190,12 +186,7 @@ VALUES = st.recursive(
 
 @pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    gold=TEXTS.filter(str.strip),
-    question=TEXTS.filter(str.strip),
-    more=VALUES,
-    many=st.booleans(),
-)
+@given(gold=TEXTS.filter(str.strip), question=TEXTS.filter(str.strip), more=VALUES, many=st.booleans())
 def test_a_suite_reads_back_what_was_imported(gold, question, more, many):
     record = {"id": "a", "kind": "sql", "question": question, "gold": f"SELECT 1 FROM {gold}", "more": more}
     with pytest.MonkeyPatch.context() as patch:
@@ -203,11 +194,7 @@ def test_a_suite_reads_back_what_was_imported(gold, question, more, many):
         run(record, options=["--source", "a.sqlite", "--map", "metadata=more", "--force"])
 
     (case,) = read_back()
-    assert (case.question, case.golds[0].query, case.metadata.get("more")) == (
-        question,
-        f"SELECT 1 FROM {gold}",
-        more,
-    )
+    assert (case.question, case.golds[0].query, case.metadata.get("more")) == (question, f"SELECT 1 FROM {gold}", more)
 
 
 def test_the_lines_for_people_go_to_standard_error_beside_json(capsys):
