@@ -322,10 +322,12 @@ def bare_columns(select: exp.Query) -> list[exp.Expr]:
     None of a query whose parts cannot be told apart, with nested queries or windows in what it returns; none next to
     several minima or maxima, of which one decides. `*` counts as a column.
     """
+    if not is_grouped(select):
+        return []
     group = select.args.get("group")
     parts = [part for part in (*select.expressions, *map(select.args.get, ("having", "order"))) if part is not None]
     nodes = [node for part in parts for node in part.walk()]
-    if any(isinstance(node, exp.Query | exp.Window) for node in nodes) or not is_grouped(select):
+    if any(isinstance(node, exp.Query | exp.Window) for node in nodes):
         return []
     if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
         return []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from itertools import chain, count
@@ -18,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from sqlglot import exp
 
 from pytest_queryeval.comparison.ties import Collection, GuidedQuery
-from pytest_queryeval.core.db_schema import Column, Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.languages.sql import MAX_QUERIES, parse_query
 from pytest_queryeval.languages.sql.candidates import Candidates, aggregate_of
@@ -32,14 +31,9 @@ from pytest_queryeval.languages.sql.choices import (
     fixed_columns,
     group_keys,
     is_grouped,
-    is_sorted_by,
-    own_nodes,
-    picks,
     sorting_of,
-    spelling,
     top_query,
 )
-from pytest_queryeval.languages.sql.columns import Columns, FromItem, Names, find_cte
 from pytest_queryeval.languages.sql.sort_keys import (
     MAX_CELLS,
     Pair,
@@ -54,23 +48,12 @@ from pytest_queryeval.languages.sql.sort_keys import (
     sort_rotated,
     type_name,
 )
-from pytest_queryeval.languages.sql.sortable import (
-    ROWS,
-    arms_of,
-    can_nest,
-    nest_windows,
-    ordered,
-    sortable_choices,
-    value_of_row,
-)
+from pytest_queryeval.languages.sql.sortable import can_nest, nest_windows, ordered, sortable_choices
+from pytest_queryeval.languages.sql.traces import Traces, columns_of, with_parts
 
-Use: TypeAlias = tuple[tuple[str, ...], int]  # the aliases by which a SELECT is read, and the output of an aggregate
 Way: TypeAlias = Literal["as predicted", "ascending", "descending"]
 WAYS: tuple[Way, ...] = get_args(Way)
 MAX_CHOICES = 20
-NO_AGGREGATE = -1
-FUNCTIONS = ("string_agg", "group_concat", "array_agg", "list", "json_agg", "json_group_array")
-_OF_ROWS = (exp.Min, exp.Max, exp.Sum, exp.Avg)  # aggregates whose value may be that of a row
 _SYNONYMS = (
     ("string_agg", "group_concat", "listagg"),
     ("array_agg", "list"),
@@ -117,16 +100,21 @@ def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSq
     return None if reading is None else _open_query(reading, dialect, schema())
 
 
-class _Readable(NamedTuple):
-    """What the keys of a choice may read: expressions with the values of output columns, and all columns.
+class _Sorted(NamedTuple):
+    """A choice in the form in which sort keys decide it, with what they may read.
 
-    `uses` are those of each way in which the answer reads the SELECT, `values` the expressions with the value that the
-    choice takes there.
+    `uses` are the expressions with the values of output columns, for each way in which the answer reads the SELECT,
+    `values` those with the value that the choice takes there, and `others` are all columns. Choices with one `order`
+    are among the same rows in the same order. `first` and `last` are the places in it of which the choice takes rows.
     """
 
+    choice: Choice
     uses: list[list[Pair]]
     values: list[Pair | None]
     others: list[exp.Expr]
+    order: object
+    first: int
+    last: int
 
 
 class _Keys(NamedTuple):
@@ -148,41 +136,35 @@ class _Answer(NamedTuple):
         by_output = {output: expression for expression, output in reversed(pairs) if output in self.alignment}
         return [(expression, output) for output, expression in by_output.items()]
 
-    def rows(self, *uses: Sequence[Pair]) -> dict[tuple[int, Row], int]:
-        """Return the different predicted values of expressions, as many as may stand in a query, with their places.
-
-        `uses` are the expressions of each way in which the answer reads a SELECT. The values have the number of one.
-        """
-        limit = MAX_CELLS // max(sum(map(len, uses)), 1)
-        types = {output: {type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]} for output in self.alignment}
-        found: dict[tuple[int, Row], int] = {}
-        for number, pairs in enumerate(uses):
-            for row in self.predicted.rows[:limit] if pairs else ():
-                values = tuple([row[self.alignment[output]] for _, output in pairs])
-                if all(
-                    is_comparable(it, value, types[output]) for (it, output), value in zip(pairs, values, strict=True)
-                ):
-                    found.setdefault((number, values), len(found))
-        return found
+    def rows(self, pairs: Sequence[Pair], limit: int) -> Iterator[tuple[Row, Row]]:
+        """Yield the predicted values of expressions and the rows that have them, if a query can compare them."""
+        types = {output: {type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]} for _, output in pairs}
+        for row in self.predicted.rows[:limit]:
+            values = tuple([row[self.alignment[output]] for _, output in pairs])
+            if all(is_comparable(it, value, types[output]) for (it, output), value in zip(pairs, values, strict=True)):
+                yield values, row
 
     def preference(self, uses: Sequence[Sequence[Pair]], *, by_place: bool) -> exp.Expr | None:
         """Return a key that is less for rows whose values a predicted row has, `by_place` less for earlier ones.
 
-        Of several uses, which may want different rows in one order, earlier ones always come first.
+        `uses` are the expressions of each way in which the answer reads a SELECT. Several ones may want different rows
+        in one order, so earlier rows always come first.
         """
         known = [*map(self.known, uses)]
-        rows = self.rows(*known)
+        limit = MAX_CELLS // max(sum(map(len, known)), 1)
+        found = dict.fromkeys(
+            (number, values) for number, pairs in enumerate(known) if pairs for values, _ in self.rows(pairs, limit)
+        )
         by_place = by_place or len(known) > 1
-        return case_of([(has_values(known[at], row), by_place * place) for (at, row), place in rows.items()], len(rows))
+        cases = [(has_values(known[at], row), by_place * place) for place, (at, row) in enumerate(found)]
+        return case_of(cases, len(found))
 
     def cells_of(self, pairs: Sequence[Pair], output: int) -> tuple[list[Pair], dict[Row, list[Cell]]]:
         """Return the other pairs that are known, and the predicted cells of an output by the values of these."""
         known = [pair for pair in self.known(pairs) if pair[1] != output]
-        rows = {values for _, values in self.rows(known)} if known else {()}
         cells: defaultdict[Row, list[Cell]] = defaultdict(list)
-        for row in self.predicted.rows[: MAX_CELLS // (len(known) + 1)] if output in self.alignment else ():
-            if (values := tuple([row[self.alignment[place]] for _, place in known])) in rows:
-                cells[values].append(row[self.alignment[output]])
+        for values, row in self.rows(known, MAX_CELLS // (len(known) + 1)) if output in self.alignment else ():
+            cells[values].append(row[self.alignment[output]])
         return known, cells
 
     def number(self, pairs: Sequence[Pair], output: int, own_keys: Sequence[exp.Expr] | None) -> exp.Expr | None:
@@ -240,37 +222,7 @@ class OpenSqlQuery:
     def __init__(self, reading: _Reading, dialect: str, schema: Schema) -> None:
         self.choices = reading.choices
         self.fixed_columns = reading.fixed_columns
-        self._dialect = dialect
-        self._tree = reading.tree.copy()
-        self._choices = sortable_choices(self._tree, dialect, schema.tables)
-        self._columns = Columns(schema.tables, dialect)
-        self._pairs: defaultdict[int, defaultdict[Use, list[Pair]]] = defaultdict(
-            lambda: defaultdict(list)
-        )  # by SELECT
-        self._separators: dict[int, str] = {}  # of the elements of collections, by the output
-        self._numbers: defaultdict[int, list[int]] = defaultdict(list)  # outputs that number its rows, by the SELECT
-        self._picked: set[int] = set()  # outputs that are of one row of a group, not the same for all of its rows
-        self._origins: dict[Column, int] = {}
-        self._total_origins: dict[Column, int] = {}
-        self._collected: defaultdict[int, list[int]] = defaultdict(list)  # outputs by the call; -1 where not free
-        self._width = 0
-        for number, select in enumerate(arms_of(self._tree)):
-            items = self._columns.items(select) or ()
-            self._width = len(items)
-            for output, (_, item) in enumerate(items):
-                is_free = select is top_query(self._tree)
-                self._trace(select, output, item, output, ((str(number),), NO_AGGREGATE), is_free=is_free)
-        self._collections = dict(self._read_collections())
-        self._readable = [self._read_by(choice) for choice in self._choices]
-        self._orders = [_order_of(choice) for choice in self._choices]
-        self._nested_orders = {
-            order
-            for order, choice in zip(self._orders, self._choices, strict=True)
-            if isinstance(call_within(choice.node), exp.NthValue)
-        }
-        self._first_places: dict[object, int] = {}  # by the order; 1 for orders that have values of windows, too
-        for order, (first, _) in zip(self._orders, map(self._places, self._choices), strict=True):
-            self._first_places[order] = min(first, self._first_places.get(order, first))
+        self._tree, self._dialect, self._tables = reading.tree, dialect, schema.tables
 
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that settle the choices in favour of a predicted answer.
@@ -281,13 +233,14 @@ class OpenSqlQuery:
         2. by all columns, ascending,
         3. by all columns, descending.
         """
-        is_known = self._width == len(gold.columns)
+        width = self._traces.width
+        is_known = width == len(gold.columns)
         alignments, collections = (alignments, self._collections) if is_known else ([{}], {})
         texts = set()
         chosen: list[exp.Expr | None] = []
-        if is_known and len(alignments[0]) == self._width and self._candidates is not None:
+        if is_known and len(alignments[0]) == width and self._candidates is not None:
             place, candidates = self._candidates
-            columns = [alignments[0][output] for output in range(self._width)]
+            columns = [alignments[0][output] for output in range(width)]
             wanted = replace(gold, rows=[tuple([row[column] for column in columns]) for row in predicted.rows])
             yield GuidedQuery(
                 text=candidates.tree.sql(dialect=self._dialect),
@@ -325,232 +278,50 @@ class OpenSqlQuery:
         keys = chain.from_iterable(keys.others for keys in self._keys_of_choices("ascending", NO_ANSWER))
         return list(dict.fromkeys(key.this.sql(dialect=self._dialect) for key in keys))
 
-    # What has the values of the answer
+    # The choices, and what their keys may read
 
-    def _trace(
-        self, select: exp.Select, place: int, expression: exp.Expr, output: int, use: Use, *, is_free: bool
-    ) -> None:
-        """Note the expressions, of this SELECT and of those that it reads, that have the values of an output column.
+    @cached_property
+    def _traces(self) -> Traces:
+        tree = self._tree.copy()
+        return Traces(tree, sortable_choices(tree, self._dialect, self._tables), self._tables, self._dialect)
 
-        `place` is that of the item which is the expression or depends on it. With `is_free`, it is the expression, and
-        no other part of the query depends on its value.
-        """
-        self._pairs[id(select)][use].append((expression, output))
-        names = self._columns.names(select)
-        item_name = (self._columns.items(select) or ())[place][0]
-        is_free = is_free and not select.args.get("distinct") and not is_sorted_by(select, place)
-        call = call_within(expression)
-        is_slice = isinstance(call, exp.Bracket) and isinstance(call.expressions[0], exp.Slice)
-        collected = call_within(call.this) if is_slice else call
-        if isinstance(collected, COLLECTIONS):
-            is_whole = is_free and not is_slice and not _reads(select, {item_name}, expression)
-            self._collected[id(collected)].append(output if is_whole else -1)
-            separator = self._separator(collected)
-            self._separators[output] = "," if separator is None else separator
-            self._trace(select, place, argument_of(collected), output, (use[0], output), is_free=False)
-            return
-        if isinstance(call, exp.Subquery) and isinstance(inner := call.this, exp.Select):
-            is_free = is_free and not is_grouped(select) and not _reads(select, {item_name}, expression)
-            self._trace(inner, 0, inner.expressions[0].unalias(), output, use, is_free=is_free)
-            return
-        if isinstance(expression, exp.Window) and isinstance(call, exp.RowNumber):
-            for inner in names.sources.values():
-                self._numbers[id(inner.select)].append(output)
-        value = value_of_row(expression)
-        if picks(call):
-            self._picked.add(output)
-            value, is_free = argument_of(call), False
-        elif isinstance(call, _OF_ROWS) and value.find(exp.AggFunc) and not value.find(exp.Window):
-            value, use, is_free = _value_of_rows(call), (use[0], output), False
-        if (read := self._source_of(select, value)) is None:
-            return
-        alias, (column, *_) = read
-        names_read = {item_name, value.name.lower(), alias}
-        is_free = is_free and value is column and not is_grouped(select)
-        is_free = is_free and not _reads(select, names_read, value, names.sources[alias].node)
-        self._trace_source(select, value, output, use, is_free=is_free)
-        if isinstance(value, exp.Column) and use[1] == NO_AGGREGATE:
-            self._trace_equal(select, value, output, use)
+    @cached_property
+    def _collections(self) -> dict[int, Collection]:
+        return dict(self._traces.collections())
 
-    def _trace_equal(self, select: exp.Select, value: exp.Column, output: int, use: Use) -> None:
-        """Note what has the value of a column in queries whose value it has to equal."""
-        names, where = self._columns.names(select), select.args.get("where")
-        found = names.find(value.table.lower(), value.name.lower())
-        for term in where.find_all(exp.EQ, exp.In) if where is not None else ():
-            query, column = top_query(term.args.get("query") or term.args.get("expression")), term.this
-            is_column = isinstance(column, exp.Column) and column.name == value.name
-            if (
-                is_column
-                and isinstance(query, exp.Select)
-                and names.find(column.table.lower(), column.name.lower()) == found
-            ):
-                self._trace(query, 0, query.expressions[0].unalias(), output, use, is_free=False)
+    @cached_property
+    def _choices(self) -> list[_Sorted]:
+        return [*map(self._sorted, self._traces.choices)]
 
-    def _trace_source(self, select: exp.Select, value: exp.Expr, output: int, use: Use, *, is_free: bool) -> None:
-        """Note the expressions of an item of FROM that have a value, which is that of some of its columns."""
-        if (read := self._source_of(select, value)) is None:
-            return
-        alias, columns = read
-        source = self._columns.names(select).sources[alias]
-        if source.select is None and isinstance(value, exp.Column) and use[1] not in self._separators:
-            origins = self._origins if use[1] == NO_AGGREGATE else self._total_origins
-            origins[source.node.name.lower(), value.name.lower()] = output
-        elif source.select is not None and (inner := _value_behind(source, value, columns)) is not None:
-            place = [*(source.columns or {})].index(columns[0].name.lower())
-            is_free = is_free and self._is_read_once(source)
-            self._trace(source.select, place, inner, output, ((*use[0], alias), use[1]), is_free=is_free)
+    @cached_property
+    def _first_places(self) -> dict[object, int]:
+        """The first place of which a choice takes a row, by the order of its rows."""
+        first: dict[object, int] = {}
+        for it in self._choices:
+            first[it.order] = min(it.first, first.get(it.order, it.first))
+        return first
 
-    def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
-        """Return the item of FROM that all columns of an expression are of, by its alias, and these columns."""
-        names = self._columns.names(select)
-        is_plain = value.find(exp.AggFunc, exp.Query, exp.Window) is None
-        columns = [*value.find_all(exp.Column)] if is_plain else []
-        matches = [names.find(column.table.lower(), column.name.lower()) for column in columns]
-        is_of_one = bool(columns) and all(column.name for column in columns) and matches == matches[:1] * len(matches)
-        if not is_of_one or matches[0] is None or matches[0][0] is not names:
-            return None
-        return matches[0][1], columns
-
-    def _is_read_once(self, source: FromItem) -> bool:
-        """Return whether an item of FROM is one SELECT that nothing else in the query reads."""
-        query = find_cte(source.node) if isinstance(source.node, exp.Table) else source.node
-        if query is None or query.this is not source.select or source.node.args.get("pivots"):
-            return False
-        return query is source.node or sum(find_cte(table) is query for table in self._tree.find_all(exp.Table)) == 1
-
-    def _read_collections(self) -> Iterator[tuple[int, Collection]]:
-        """Yield the collections that are output columns as they stand and that nothing else depends on, by their calls.
-
-        Other collections of their SELECT are items, too, and different ones: all have one order.
-        """
-        for number, choice in enumerate(self._choices):
-            outputs = self._collected[id(choice.node)]
-            if choice.kind != "collection" or len(outputs) != 1 or outputs[0] < 0:
-                continue
-            calls = [node for node in own_nodes(choice.query) if isinstance(node, COLLECTIONS)]
-            items = [call_within(item.unalias()) for item in choice.query.expressions]
-            is_alone = all(any(call is item for item in items) for call in calls)
-            if is_alone and len({spelling(call) for call in calls}) == len(calls):
-                separator = self._separator(choice.node)
-                around = "[]" if separator and isinstance(choice.node, exp.JSONArrayAgg) else ""
-                group = -1 - number if isinstance(choice.node.this, exp.Distinct) else id(choice.query)
-                is_nested = choice.query is not top_query(self._tree)
-                yield id(choice.node), Collection(outputs[0], separator, group, may_repeat=is_nested, around=around)
-
-    def _separator(self, call: exp.Expr) -> str | None:
-        """Return what stands between the elements of a collection in a text; None of a list."""
-        if isinstance(call, exp.JSONArrayAgg | exp.ArrayAgg):
-            return "," if isinstance(call, exp.JSONArrayAgg) and self._dialect == "sqlite" else None
-        separator = call.args.get("separator")
-        return "," if separator is None else separator.name
-
-    # Keys
-
-    def _uses(self, select: exp.Query) -> list[list[Pair]]:
-        """Return the expressions of a SELECT with the values of output columns, for each way in which it is read.
-
-        Those from which the answer has an aggregate come before those that are the same for a group.
-        """
-        pairs = self._pairs[id(select)]
-        of_rows = [use for use in pairs if use[1] not in (NO_AGGREGATE, *self._separators)]
-        return [
-            *(pairs[use] + pairs.get((use[0], NO_AGGREGATE), []) for use in of_rows),
-            *(pairs[use] for use in pairs if use[1] == NO_AGGREGATE),
-        ]
-
-    def _elements(self, choice: Choice) -> Iterator[Pair]:
-        """Yield the expressions with the elements of output columns that a choice selects or sorts."""
-        collected = argument_of(choice.node) if choice.kind in ("collection", "aggregate") else None
-        for use, pairs in self._pairs[id(choice.query)].items():
-            for element, output in pairs if use[1] in self._separators else ():
-                if (collected is None or element is collected) and element.find(exp.Window, exp.Query) is None:
-                    yield element, output
-
-    def _read_by(self, choice: Choice) -> _Readable:
-        """Return what the keys of a choice may read."""
-        query = choice.query
+    def _sorted(self, choice: Choice) -> _Sorted:
+        traces, query = self._traces, choice.query
         assert isinstance(query, exp.Select)
         reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on", "sorted input")
         hidden = (exp.Window, exp.Query) if reads_groups else (exp.Window, exp.Query, exp.AggFunc)
-        values = [self._value(choice, use) for use in self._uses(query)] or [None]
-        uses = [[pair for pair in use if pair[0].find(*hidden) is None] for use in self._uses(query)] or [[]]
+        values = [self._value(choice, use) for use in traces.uses(query)] or [None]
+        uses = [[pair for pair in use if pair[0].find(*hidden) is None] for use in traces.uses(query)] or [[]]
         others = [*group_keys(query), *(item.unalias() for item in query.expressions)]
         if not reads_groups:
-            names = self._columns.names(query)
-            columns = [*_columns_of(names)]
-            known = {output for use in uses for _, output in use}
-            read = {item.name.lower() for use in uses for item, _ in use}
-            for column in columns:
-                origin = self._columns.origin_of(column, names)
-                if origin is None or column.name in read:
-                    continue
-                if (output := self._total_origins.get(origin)) is not None:
-                    uses.append([(column, output)])
-                if (output := self._origins.get(origin)) is not None and output not in known:
-                    uses = [[*use, (column, output)] for use in uses]
+            columns = [*columns_of(traces.columns.names(query))]
+            uses = traces.with_origins(query, columns, uses)
             others = columns or [item for use in uses for item, _ in use]
-        outer = [*self._outer_pairs(query)]
-        return _Readable(
+        outer = [*traces.outer_pairs(query)]
+        return _Sorted(
+            choice,
             [use + outer for use in uses],
             values,
             list({item.sql(): item for item in others if item.find(*hidden) is None}.values()),
+            _order_of(choice),
+            *self._places(choice),
         )
-
-    def _outer_pairs(self, query: exp.Select) -> Iterator[Pair]:
-        """Yield expressions of the SELECT around a correlated query that have the values of output columns.
-
-        They are the columns by which it is correlated, or depend on these alone: so the query chooses alike for rows
-        that have the same ones.
-        """
-        own = {id(node) for node in query.find_all(exp.Select)}
-        for column in query.find_all(exp.Column):
-            found = self._columns.find(column)
-            if found is None or id(found[0].select) in own:
-                continue
-            names = found[0]
-            sides = [column.parent.this, column.parent.expression] if isinstance(column.parent, exp.EQ) else []
-            inner = [side for side in sides if side is not column and isinstance(side, exp.Column)]
-            inner = [side for side in inner if self._columns.names_at(side) is self._columns.names(query)]
-            for item, output in chain.from_iterable(self._uses(names.select)[:1]):
-                name = item.name.lower() if isinstance(item, exp.Column) else ""
-                if name == column.name.lower() and names.find(item.text("table").lower(), name) == found:
-                    yield (inner[0] if inner else column).copy(), output
-
-    def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[_Keys]:
-        """Return the sort keys of each choice, none of those of one kind."""
-        return [
-            _Keys([], []) if choice.kind == without else self._keys(choice, readable, way, answer)
-            for choice, readable in zip(self._choices, self._readable, strict=True)
-        ]
-
-    def _keys(self, choice: Choice, readable: _Readable, way: Way, answer: _Answer) -> _Keys:
-        """Return the sort keys of a choice, the most important one first."""
-        uses, values, others = readable
-        of_groups = [pair for pair in uses[0] if pair[1] not in self._picked]
-        places = [answer.place(of_groups, *pair, self._separators[pair[1]]) for pair in self._elements(choice)]
-        own_keys = self._nesting_keys(choice)
-        numbers = [answer.number(uses[0], output, own_keys) for output in self._numbers[id(choice.node)]]
-        if isinstance(call_within(choice.node), exp.RowNumber):
-            for use, raw in zip(uses, self._uses(choice.query), strict=False):
-                numbers += [answer.number(use, output, own_keys) for item, output in raw if item is choice.node]
-        keys = [ordered(key) for key in (*places, *numbers) if key is not None]
-        preferences = [uses]
-        if any(value is not None for value in values):
-            same = {key.sql().lower() for key in _group_of(choice)}
-            valued = [(value, use) for value, use in zip(values, uses, strict=False) if value is not None]
-            preferences = [
-                [[value, *use] for value, use in valued],
-                [[value, *(pair for pair in use if pair[0].sql().lower() in same)] for value, use in valued],
-            ]
-        avoids = choice.query.find_ancestor(exp.Not, exp.NEQ, exp.Except) is not None
-        is_last_first = isinstance(call_within(choice.node), exp.Last | exp.LastValue) != avoids
-        for preferred in preferences:
-            key = answer.preference(preferred, by_place=way != "descending")
-            keys += [ordered(key, is_descending=is_last_first)] if key is not None else []
-        if way != "as predicted":
-            return _Keys(keys, [ordered(column.copy(), is_descending=way == "descending") for column in others])
-        cells = answer.cells(others, self._dialect)
-        return _Keys(keys, [] if cells is None else [ordered(cells, is_descending=not is_last_first)])
 
     def _value(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
         """Return the item that has the call of a window or an aggregate, with the value of a row in its place."""
@@ -563,7 +334,7 @@ class OpenSqlQuery:
             return None
         for item, output in use if choice.kind in ("window", "aggregate") else ():
             if any(node is call for node in item.walk()):
-                value = _with(item, [call], [self._argument_of_row(choice)])
+                value = with_parts(item, [call], [self._argument_of_row(choice)])
                 return (value, output) if value.find(exp.Window, exp.AggFunc, exp.Query) is None else None
         return None
 
@@ -571,17 +342,12 @@ class OpenSqlQuery:
         """Return the argument that has the value of a call; an item of FROM as a struct of its columns."""
         argument = argument_of(choice.node)
         assert isinstance(choice.query, exp.Select)
-        names = self._columns.names(choice.query)
+        names = self._traces.columns.names(choice.query)
         source = names.sources.get(argument.name.lower()) if isinstance(argument, exp.Column) else None
         if source is None or not source.columns or names.first_owner(argument.name.lower()) is not None:
             return argument
         columns = (exp.column(name, table=argument.this.copy()) for name in source.columns)
         return exp.Struct(expressions=[exp.PropertyEQ(this=it.this.copy(), expression=it) for it in columns])
-
-    def _nesting_keys(self, choice: Choice) -> list[exp.Expr] | None:
-        """Return the sort keys of a choice if further ones may have windows; None else."""
-        may_nest = choice.kind != "window" or (isinstance(choice.query, exp.Select) and can_nest(choice.query))
-        return own_keys_of(choice.node) if may_nest else None
 
     def _places(self, choice: Choice) -> tuple[int, int]:
         """Return the first and the last place in its order of which a choice takes a row; 1 for values of windows."""
@@ -592,12 +358,12 @@ class OpenSqlQuery:
                 _number(part.expression) if part else 0 for part in map(choice.query.args.get, ("offset", "limit"))
             )
             places = [before + 1, before + taken]
-        elif isinstance(call, exp.NthValue) and self._nesting_keys(choice) is not None:
+        elif isinstance(call, exp.NthValue) and _nesting_keys(choice) is not None:
             places = [_number(call.args["offset"])]
         elif isinstance(call, exp.RowNumber):
             name = next((item.alias for item in choice.query.expressions if item.unalias() is choice.node), "").lower()
             places = []
-            for node in self._tree.find_all(exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In):
+            for node in self._traces.tree.find_all(exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In):
                 is_named = name and isinstance(node.this, exp.Column) and node.this.name.lower() == name
                 if is_named or node.this is choice.node:
                     off = isinstance(node, exp.GT) - isinstance(node, exp.LT)
@@ -608,53 +374,79 @@ class OpenSqlQuery:
     @cached_property
     def _candidates(self) -> tuple[int, Candidates] | None:
         """Among which rows a choice takes some, where the answer has aggregates or joins of them, and its number."""
-        top = top_query(self._tree)
+        traces, top = self._traces, top_query(self._traces.tree)
         if not isinstance(top, exp.Select):
             return None
-        items = [item for _, item in self._columns.items(top) or ()]
+        items = [item for _, item in traces.columns.items(top) or ()]
         is_read = all(aggregate_of(item) or item.find(exp.AggFunc, exp.Window) is None for item in items)
-        for number, (choice, readable) in enumerate(zip(self._choices, self._readable, strict=True)):
-            is_taking = choice.kind in ("limit", "distinct on") or isinstance(call_within(choice.node), exp.RowNumber)
-            first, last = self._places(choice)
-            steps = self._steps(top, choice.query) if items and is_read and is_taking and first == 1 <= last else []
+        for number, it in enumerate(self._choices):
+            kind, query = it.choice.kind, it.choice.query
+            is_taking = kind in ("limit", "distinct on") or isinstance(call_within(it.choice.node), exp.RowNumber)
+            steps = traces.steps(top, query) if items and is_read and is_taking and it.first == 1 <= it.last else []
             is_mixed = is_grouped(top) or any(step.args.get("joins") for step, _ in steps)
             if steps and is_mixed and not any(is_grouped(step) for step, _ in steps[:-1]):
-                return number, Candidates(choice, items, readable.others, steps, last)
+                return number, Candidates(it.choice, items, it.others, steps, it.last)
         return None
 
-    def _steps(self, select: exp.Select, query: exp.Query) -> list[tuple[exp.Select, str]]:
-        """Return the SELECTs through which one reads a query, each with the alias that it reads."""
-        for alias, source in self._columns.names(select).sources.items():
-            if source.select is not None and alias != ROWS and self._is_read_once(source):
-                if source.select is query:
-                    return [(select, alias)]
-                if steps := self._steps(source.select, query):
-                    return [*steps, (select, alias)]
-        return []
+    # Keys
+
+    def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[_Keys]:
+        """Return the sort keys of each choice, none of those of one kind."""
+        return [_Keys([], []) if it.choice.kind == without else self._keys(it, way, answer) for it in self._choices]
+
+    def _keys(self, it: _Sorted, way: Way, answer: _Answer) -> _Keys:
+        """Return the sort keys of a choice, the most important one first."""
+        choice, traces = it.choice, self._traces
+        of_groups = [pair for pair in it.uses[0] if pair[1] not in traces.picked]
+        places = [answer.place(of_groups, *pair, traces.separators[pair[1]]) for pair in traces.elements(choice)]
+        own_keys = _nesting_keys(choice)
+        numbers = [answer.number(it.uses[0], output, own_keys) for output in traces.numbers[id(choice.node)]]
+        if isinstance(call_within(choice.node), exp.RowNumber):
+            for use, raw in zip(it.uses, traces.uses(choice.query), strict=False):
+                numbers += [answer.number(use, output, own_keys) for item, output in raw if item is choice.node]
+        keys = [ordered(key) for key in (*places, *numbers) if key is not None]
+        preferences = [it.uses]
+        if any(value is not None for value in it.values):
+            same = {key.sql().lower() for key in _group_of(choice)}
+            valued = [(value, use) for value, use in zip(it.values, it.uses, strict=False) if value is not None]
+            preferences = [
+                [[value, *use] for value, use in valued],
+                [[value, *(pair for pair in use if pair[0].sql().lower() in same)] for value, use in valued],
+            ]
+        avoids = choice.query.find_ancestor(exp.Not, exp.NEQ, exp.Except) is not None
+        is_last_first = isinstance(call_within(choice.node), exp.Last | exp.LastValue) != avoids
+        for preferred in preferences:
+            key = answer.preference(preferred, by_place=way != "descending")
+            keys += [ordered(key, is_descending=is_last_first)] if key is not None else []
+        if way != "as predicted":
+            return _Keys(keys, [ordered(column.copy(), is_descending=way == "descending") for column in it.others])
+        cells = answer.cells(it.others, self._dialect)
+        return _Keys(keys, [] if cells is None else [ordered(cells, is_descending=not is_last_first)])
 
     def _text(self, keys_of_choices: Sequence[_Keys], collections: Mapping[int, Collection]) -> str:
         """Return the query with keys for each choice, and with the elements of `collections`.
 
         Windows of one SELECT that sort alike choose alike.
         """
-        tree = self._tree.copy()
-        twins = dict(zip(map(id, self._tree.walk()), tree.walk(), strict=True))
+        tree = self._traces.tree.copy()
+        twins = dict(zip(map(id, self._traces.tree.walk()), tree.walk(), strict=True))
         shared: defaultdict[object, list[exp.Ordered]] = defaultdict(list)
         for of_choices in zip(*keys_of_choices, strict=True):
-            for order, keys in zip(self._orders, of_choices, strict=True):
-                shared[order] += keys
-        for order, choice in zip(self._orders, self._choices, strict=True):
-            node, keys = twins[id(choice.node)], [key.copy() for key in shared[order]]
-            collection = collections.get(id(choice.node))
+            for it, keys in zip(self._choices, of_choices, strict=True):
+                shared[it.order] += keys
+        nested = {it.order for it in self._choices if isinstance(call_within(it.choice.node), exp.NthValue)}
+        for it in self._choices:
+            node, own = twins[id(it.choice.node)], [key.copy() for key in shared[it.order]]
+            collection = collections.get(id(it.choice.node))
             if collection is not None and collection.separator is not None and not collection.around:
                 node.replace(elements_of(node.this.copy(), self._dialect))
-            elif choice.kind in ("aggregate", "collection"):
-                sort_arguments(node, keys)
-            elif keys and self._first_places[order] > 1:
-                sort_rotated(node, keys, self._first_places[order], is_nested=order in self._nested_orders)
+            elif it.choice.kind in ("aggregate", "collection"):
+                sort_arguments(node, own)
+            elif own and self._first_places[it.order] > 1:
+                sort_rotated(node, own, self._first_places[it.order], is_nested=it.order in nested)
             else:
-                append_keys(node, keys)
-        if any(choice.kind == "window" for choice in self._choices):
+                append_keys(node, own)
+        if any(it.choice.kind == "window" for it in self._choices):
             for select in list(tree.find_all(exp.Select)):
                 nest_windows(select)
         return tree.sql(dialect=self._dialect, copy=False)
@@ -663,75 +455,10 @@ class OpenSqlQuery:
 _open_query = lru_cache(maxsize=MAX_QUERIES)(OpenSqlQuery)
 
 
-# What a query reads
-
-
-def _reads(select: exp.Select, names: AbstractSet[str], item: exp.Expr, source: exp.Expr | None = None) -> bool:
-    """Return whether a SELECT may use a value by one of its names outside of an item.
-
-    Without `source`, which is what FROM has the value of, the SELECT makes the value: then only clauses that follow
-    can use it. A value without a name may have that of its function.
-    """
-    names = names if all(names) else {*names, *FUNCTIONS}
-    joins = select.args.get("joins") or ()
-    parts = [
-        *select.expressions,
-        *map(select.args.get, ("having", "order", "qualify")),
-        *(select.args.get("windows") or ()),
-    ]
-    if source is not None:
-        parts = [part for part in select.iter_expressions() if not isinstance(part, exp.With)]
-        shared = {column.name.lower() for join in joins for column in join.args.get("using") or ()}
-        if shared & names or any(join.method == "NATURAL" for join in joins):
-            return True
-    own = {id(node) for node in chain(item.walk(), source.walk() if source is not None else ())}
-    for node in chain.from_iterable(part.walk() for part in parts if part is not None):
-        if id(node) in own:
-            continue
-        if isinstance(node, exp.Column) and node.name.lower() in names:
-            return True
-        if isinstance(node, exp.Star) and source is not None:
-            whole = node.parent if isinstance(node.parent, exp.Column) else node
-            if whole.parent is not select and not (whole is node and isinstance(node.parent, exp.Select | exp.Count)):
-                return True
-    return False
-
-
-def _with(expression: exp.Expr, parts: Sequence[exp.Expr], others: Sequence[exp.Expr | None]) -> exp.Expr:
-    """Return an expression with others instead of some of its parts."""
-    by_part = {id(part): other for part, other in zip(parts, others, strict=True)}
-    if (other := by_part.get(id(expression))) is not None:
-        return other
-    copy = exp.paren(expression, copy=True)
-    for node, twin in zip(expression.walk(), [*copy.this.walk()], strict=True):
-        if (other := by_part.get(id(node))) is not None:
-            twin.replace(exp.paren(other, copy=True))
-    return copy
-
-
-def _columns_of(names: Names) -> Iterator[exp.Column]:
-    """Yield the known columns of the items of FROM."""
-    for alias, source in names.sources.items():
-        written = source.node.args.get("alias")
-        table = written.this if written is not None else source.node.this
-        if isinstance(table, exp.Identifier) and table.name.lower() == alias:
-            yield from (
-                exp.Column(this=exp.to_identifier(name), table=table.copy()) for name in source.columns or () if name
-            )
-
-
-def _value_of_rows(call: exp.Expr) -> exp.Expr:
-    """Return the argument of an aggregate; of CASE the first value."""
-    value = argument_of(call)
-    if isinstance(value, exp.Case | exp.If):
-        value = value.args["ifs"][0].args["true"] if isinstance(value, exp.Case) else value.args["true"]
-    return value
-
-
-def _value_behind(source: FromItem, value: exp.Expr, columns: Sequence[exp.Column]) -> exp.Expr | None:
-    """Return an expression in terms of the SELECT that its columns are of; None if one of these is not known."""
-    read = [(source.columns or {}).get(column.name.lower()) for column in columns]
-    return None if None in read else _with(value, columns, read)
+def _nesting_keys(choice: Choice) -> list[exp.Expr] | None:
+    """Return the sort keys of a choice if further ones may have windows; None else."""
+    may_nest = choice.kind != "window" or (isinstance(choice.query, exp.Select) and can_nest(choice.query))
+    return own_keys_of(choice.node) if may_nest else None
 
 
 def _group_of(choice: Choice) -> Sequence[exp.Expr]:

@@ -1,0 +1,310 @@
+"""Where the values of a query's answer come from: the expressions in it that have the values of an output column."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection as AbstractCollection
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pytest_queryeval.comparison.ties import Collection
+from pytest_queryeval.core.db_schema import Column
+from pytest_queryeval.languages.sql.choices import (
+    COLLECTIONS,
+    Choice,
+    argument_of,
+    call_within,
+    is_alias,
+    is_grouped,
+    is_sorted_by,
+    own_nodes,
+    picks,
+    spelling,
+    top_query,
+)
+from pytest_queryeval.languages.sql.columns import Columns, FromItem, Names, find_cte
+from pytest_queryeval.languages.sql.sort_keys import Pair
+from pytest_queryeval.languages.sql.sortable import ROWS, arms_of, value_of_row
+
+Use: TypeAlias = tuple[tuple[str, ...], int]  # the aliases by which a SELECT is read, and the output of an aggregate
+NO_AGGREGATE = -1
+FUNCTIONS = ("string_agg", "group_concat", "array_agg", "list", "json_agg", "json_group_array")
+_OF_ROWS = (exp.Min, exp.Max, exp.Sum, exp.Avg)  # aggregates whose value may be that of a row
+
+
+class Traces:
+    """The expressions with the values of output columns in a query, whose choices are in sortable form.
+
+    `separators` stand between the elements of outputs that are collections, `numbers` are the outputs that number the
+    rows of a SELECT, and `picked` those that are of one row of a group, not the same for all of its rows.
+    """
+
+    def __init__(
+        self, tree: exp.Query, choices: Sequence[Choice], tables: Mapping[str, AbstractCollection[str]], dialect: str
+    ) -> None:
+        self.tree, self.choices, self.columns = tree, choices, Columns(tables, dialect)
+        self.separators: dict[int, str] = {}
+        self.numbers: defaultdict[int, list[int]] = defaultdict(list)  # by the id of the SELECT
+        self.picked: set[int] = set()
+        self.width = 0
+        self._dialect = dialect
+        self._pairs: defaultdict[int, defaultdict[Use, list[Pair]]] = defaultdict(
+            lambda: defaultdict(list)
+        )  # by the id of the SELECT
+        self._origins: dict[Column, int] = {}
+        self._total_origins: dict[Column, int] = {}
+        for number, select in enumerate(arms_of(tree)):
+            items = self.columns.items(select) or ()
+            self.width = len(items)
+            for output, (_, item) in enumerate(items):
+                self._trace(select, item, output, ((str(number),), NO_AGGREGATE))
+
+    def _trace(self, select: exp.Select, expression: exp.Expr, output: int, use: Use) -> None:
+        """Note the expressions, of this SELECT and of those that it reads, that have the values of an output column."""
+        self._pairs[id(select)][use].append((expression, output))
+        call = call_within(expression)
+        is_slice = isinstance(call, exp.Bracket) and isinstance(call.expressions[0], exp.Slice)
+        collected = call_within(call.this) if is_slice else call
+        if isinstance(collected, COLLECTIONS):
+            self.separators[output] = "," if (separator := self._separator(collected)) is None else separator
+            return self._trace(select, argument_of(collected), output, (use[0], output))
+        if isinstance(call, exp.Subquery) and isinstance(call.this, exp.Select):
+            return self._trace(call.this, call.this.expressions[0].unalias(), output, use)
+        if isinstance(expression, exp.Window) and isinstance(call, exp.RowNumber):
+            for source in self.columns.names(select).sources.values():
+                self.numbers[id(source.select)].append(output)
+        value = value_of_row(expression)
+        if picks(call):
+            self.picked.add(output)
+            value = argument_of(call)
+        elif isinstance(call, _OF_ROWS) and value.find(exp.AggFunc) and not value.find(exp.Window):
+            value, use = _value_of_rows(call), (use[0], output)
+        return self._trace_source(select, value, output, use)
+
+    def _trace_source(self, select: exp.Select, value: exp.Expr, output: int, use: Use) -> None:
+        """Note the expressions of an item of FROM that have a value, which is that of some of its columns."""
+        if (read := self._source_of(select, value)) is None:
+            return
+        alias, columns = read
+        source = self.columns.names(select).sources[alias]
+        if source.select is None and isinstance(value, exp.Column) and use[1] not in self.separators:
+            origins = self._origins if use[1] == NO_AGGREGATE else self._total_origins
+            origins[source.node.name.lower(), value.name.lower()] = output
+        elif source.select is not None and (inner := _value_behind(source, value, columns)) is not None:
+            self._trace(source.select, inner, output, ((*use[0], alias), use[1]))
+        if isinstance(value, exp.Column) and use[1] == NO_AGGREGATE:
+            self._trace_equal(select, value, output, use)
+
+    def _trace_equal(self, select: exp.Select, value: exp.Column, output: int, use: Use) -> None:
+        """Note what has the value of a column in queries whose value it has to equal."""
+        names, where = self.columns.names(select), select.args.get("where")
+        found = names.find(value.table.lower(), value.name.lower())
+        for term in where.find_all(exp.EQ, exp.In) if where is not None else ():
+            query, column = top_query(term.args.get("query") or term.args.get("expression")), term.this
+            is_same = isinstance(column, exp.Column) and column.name.lower() == value.name.lower()
+            if is_same and isinstance(query, exp.Select) and self.columns.find(column) == found:
+                self._trace(query, query.expressions[0].unalias(), output, use)
+
+    def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
+        """Return the item of FROM that all columns of an expression are of, by its alias, and these columns."""
+        names = self.columns.names(select)
+        is_plain = value.find(exp.AggFunc, exp.Query, exp.Window) is None
+        columns = [*value.find_all(exp.Column)] if is_plain else []
+        found = {names.find(column.table.lower(), column.name.lower()) for column in columns if column.name}
+        owner = found.pop() if len(found) == 1 and all(column.name for column in columns) else None
+        return None if owner is None or owner[0] is not names else (owner[1], columns)
+
+    # What choices may read
+
+    def uses(self, select: exp.Query) -> list[list[Pair]]:
+        """Return the expressions of a SELECT with the values of output columns, for each way in which it is read.
+
+        Those from which the answer has an aggregate come before those that are the same for a group.
+        """
+        pairs = self._pairs[id(select)]
+        of_rows = [use for use in pairs if use[1] not in (NO_AGGREGATE, *self.separators)]
+        return [
+            *(pairs[use] + pairs.get((use[0], NO_AGGREGATE), []) for use in of_rows),
+            *(pairs[use] for use in pairs if use[1] == NO_AGGREGATE),
+        ]
+
+    def with_origins(
+        self, select: exp.Select, columns: Sequence[exp.Column], uses: Sequence[list[Pair]]
+    ) -> list[list[Pair]]:
+        """Return `uses` with those columns of a SELECT that are the same ones of tables as an output."""
+        known = {output for use in uses for _, output in use}
+        read = {item.name.lower() for use in uses for item, _ in use}
+        of_rows: list[Pair] = []
+        of_totals: list[Pair] = []
+        for column in columns:
+            origin = self.columns.origin_of(column, self.columns.names(select))
+            if origin is None or column.name in read:
+                continue
+            if (output := self._total_origins.get(origin)) is not None:
+                of_totals.append((column, output))
+            if (output := self._origins.get(origin)) is not None and output not in known:
+                of_rows.append((column, output))
+        return [use + of_rows for use in (*uses, *([pair] for pair in of_totals))]
+
+    def elements(self, choice: Choice) -> Iterator[Pair]:
+        """Yield the expressions with the elements of output columns that a choice selects or sorts."""
+        collected = argument_of(choice.node) if choice.kind in ("collection", "aggregate") else None
+        for use, pairs in self._pairs[id(choice.query)].items():
+            for element, output in pairs if use[1] in self.separators else ():
+                if (collected is None or element is collected) and element.find(exp.Window, exp.Query) is None:
+                    yield element, output
+
+    def outer_pairs(self, query: exp.Select) -> Iterator[Pair]:
+        """Yield expressions of the SELECT around a correlated query that have the values of output columns.
+
+        They are the columns by which it is correlated, or depend on these alone: so the query chooses alike for rows
+        that have the same ones.
+        """
+        own = {id(node) for node in query.find_all(exp.Select)}
+        for column in query.find_all(exp.Column):
+            found = self.columns.find(column)
+            if found is None or id(found[0].select) in own:
+                continue
+            names = found[0]
+            sides = [column.parent.this, column.parent.expression] if isinstance(column.parent, exp.EQ) else []
+            inner = [side for side in sides if side is not column and isinstance(side, exp.Column)]
+            inner = [side for side in inner if self.columns.names_at(side) is self.columns.names(query)]
+            for item, output in chain.from_iterable(self.uses(names.select)[:1]):
+                name = item.name.lower() if isinstance(item, exp.Column) else ""
+                if name == column.name.lower() and names.find(item.text("table").lower(), name) == found:
+                    yield (inner[0] if inner else column).copy(), output
+
+    def steps(self, select: exp.Select, query: exp.Query) -> list[tuple[exp.Select, str]]:
+        """Return the SELECTs through which one reads a query, each with the alias that it reads."""
+        for alias, source in self.columns.names(select).sources.items():
+            if source.select is not None and alias != ROWS and self._is_read_once(source):
+                if source.select is query:
+                    return [(select, alias)]
+                if steps := self.steps(source.select, query):
+                    return [*steps, (select, alias)]
+        return []
+
+    def _is_read_once(self, source: FromItem) -> bool:
+        """Return whether an item of FROM is one SELECT that nothing else in the query reads."""
+        query = find_cte(source.node) if isinstance(source.node, exp.Table) else source.node
+        if query is None or query.this is not source.select or source.node.args.get("pivots"):
+            return False
+        return query is source.node or sum(find_cte(table) is query for table in self.tree.find_all(exp.Table)) == 1
+
+    # Collections
+
+    def collections(self) -> Iterator[tuple[int, Collection]]:
+        """Yield the collections that are output columns as they stand and that nothing else depends on, by their calls.
+
+        Other collections of their SELECT are items, too, and different ones: all have one order.
+        """
+        top = top_query(self.tree)
+        paths = [[*self._path(top, place)] for place in range(self.width)] if isinstance(top, exp.Select) else []
+        for number, choice in enumerate(self.choices):
+            query = choice.query
+            outputs = [place for place, path in enumerate(paths) if path and call_within(path[-1][1]) is choice.node]
+            if choice.kind != "collection" or len(outputs) != 1 or self._is_read_elsewhere(paths[outputs[0]]):
+                continue
+            calls = [node for node in own_nodes(query) if isinstance(node, COLLECTIONS)]
+            items = [call_within(item.unalias()) for item in query.expressions]
+            is_alone = all(any(call is item for item in items) for call in calls)
+            if is_alone and len({spelling(call) for call in calls}) == len(calls):
+                separator = self._separator(choice.node)
+                around = "[]" if separator and isinstance(choice.node, exp.JSONArrayAgg) else ""
+                group = -1 - number if isinstance(choice.node.this, exp.Distinct) else id(query)
+                yield (
+                    id(choice.node),
+                    Collection(outputs[0], separator, group, may_repeat=query is not top, around=around),
+                )
+
+    def _path(self, select: exp.Select, place: int) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
+        """Yield an item of a SELECT with its name, and items of those that it reads that have its value unchanged.
+
+        The path ends where the value would not be unchanged.
+        """
+        name, item = (self.columns.items(select) or ())[place]
+        if select.args.get("distinct") or is_sorted_by(select, place):
+            return
+        yield name, item, select
+        call, read = call_within(item), self._source_of(select, item)
+        if is_grouped(select):
+            return
+        if isinstance(call, exp.Subquery) and isinstance(call.this, exp.Select):
+            yield from self._path(call.this, 0)
+        elif isinstance(item, exp.Column) and read is not None:
+            source = self.columns.names(select).sources[read[0]]
+            if source.select is not None and item.name.lower() in (source.columns or ()) and self._is_read_once(source):
+                yield from self._path(source.select, [*(source.columns or ())].index(item.name.lower()))
+
+    def _is_read_elsewhere(self, path: Sequence[tuple[str, exp.Expr, exp.Select]]) -> bool:
+        """Return whether a query may read a value by a name that items along a path give it, outside of these items."""
+        own = {id(node) for _, item, _ in path for node in item.walk()}
+        selects = {id(select) for *_, select in path}
+        outer = [self.columns.names(select).sources for *_, select in path[:-1]]
+        names = {name for name, *_ in path} | {alias for sources in outer for alias in sources}
+        names |= {*FUNCTIONS} if "" in names else set()
+        for node in self.tree.walk():
+            if isinstance(node, exp.Column) and id(node) not in own and node.name.lower() in names:
+                found = self.columns.find(node)
+                source = None if found is None else found[0].sources[found[1]]
+                select = node.find_ancestor(exp.Select)
+                if source is None or source.columns is None or id(source.select) in selects:
+                    return True
+                if select is not None and is_alias(node, select):
+                    return True
+            if isinstance(node, exp.Star | exp.Columns):
+                whole = node.parent if isinstance(node.parent, exp.Column) else node
+                if not isinstance(whole.parent, exp.Select) and not (
+                    whole is node and isinstance(node.parent, exp.Count)
+                ):
+                    return True
+        joins = [join for *_, select in path[:-1] for join in select.args.get("joins") or ()]
+        shared = {column.name.lower() for join in joins for column in join.args.get("using") or ()}
+        return bool(shared & names) or any(join.method == "NATURAL" for join in joins)
+
+    def _separator(self, call: exp.Expr) -> str | None:
+        """Return what stands between the elements of a collection in a text; None of a list."""
+        if isinstance(call, exp.JSONArrayAgg | exp.ArrayAgg):
+            return "," if isinstance(call, exp.JSONArrayAgg) and self._dialect == "sqlite" else None
+        separator = call.args.get("separator")
+        return "," if separator is None else separator.name
+
+
+def with_parts(expression: exp.Expr, parts: Sequence[exp.Expr], others: Sequence[exp.Expr | None]) -> exp.Expr:
+    """Return an expression with others instead of some of its parts."""
+    by_part = {id(part): other for part, other in zip(parts, others, strict=True)}
+    if (other := by_part.get(id(expression))) is not None:
+        return other
+    copy = exp.paren(expression, copy=True)
+    for node, twin in zip(expression.walk(), [*copy.this.walk()], strict=True):
+        if (other := by_part.get(id(node))) is not None:
+            twin.replace(exp.paren(other, copy=True))
+    return copy
+
+
+def columns_of(names: Names) -> Iterator[exp.Column]:
+    """Yield the known columns of the items of FROM."""
+    for alias, source in names.sources.items():
+        written = source.node.args.get("alias")
+        table = written.this if written is not None else source.node.this
+        if isinstance(table, exp.Identifier) and table.name.lower() == alias:
+            yield from (
+                exp.Column(this=exp.to_identifier(name), table=table.copy()) for name in source.columns or () if name
+            )
+
+
+def _value_of_rows(call: exp.Expr) -> exp.Expr:
+    """Return the argument of an aggregate; of CASE the first value."""
+    value = argument_of(call)
+    if isinstance(value, exp.Case | exp.If):
+        value = value.args["ifs"][0].args["true"] if isinstance(value, exp.Case) else value.args["true"]
+    return value
+
+
+def _value_behind(source: FromItem, value: exp.Expr, columns: Sequence[exp.Column]) -> exp.Expr | None:
+    """Return an expression in terms of the SELECT that its columns are of; None if one of these is not known."""
+    read = [(source.columns or {}).get(column.name.lower()) for column in columns]
+    return None if None in read else with_parts(value, columns, read)
