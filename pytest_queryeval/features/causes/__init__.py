@@ -23,7 +23,7 @@ PLAIN_QUOTES = str.maketrans(
 )
 """What typographic quotes stand for."""
 # Names with what they are qualified by, texts and IRIs are single tokens.
-_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:[.:]+[\w`]+)*|\S""")
+_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:(?:[.:]+|\\?#)[\w`]+)*|\S""")
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -265,10 +265,11 @@ class _Search:
         if repaired is not None or attempt is None or not runs:
             return repaired
         further = further if is_first else self._further(attempt)
+        is_list = isinstance(further, Cause) and further.repaired_query is None  # of all that is known
         edits = further.edits if isinstance(further, Cause) else ()
-        unknown_terms = [term for term in edits if term.label == "unknown-term"]
         still_wrong = replace(attempt[0], change=f"{attempt[0].change}{STILL_WRONG}")
-        return _together(attempt, further) or Cause(edits=(still_wrong, *unknown_terms)[:MAX_EDITS])
+        known = (edit for edit in edits if is_list or edit.label == "unknown-term")
+        return _together(attempt, further) or Cause(edits=(still_wrong, *known))
 
     def _edited(self, label: CauseLabel, *, tested: bool) -> Cause | None:
         """Return the edit that leads from a failed prediction to gold's answer, under the label of the failure.
@@ -432,10 +433,11 @@ class _Search:
 
 
 def _together(attempt: _Attempt | None, further: Cause | SharedPatterns | None) -> Cause | None:
-    """Return a repair with the edits after which the query has gold's answer; None if they are many."""
+    """Return a repair with the edits that lead to gold's answer; None if they are many, apart from unknown terms."""
     if attempt is None or not isinstance(further, Cause) or further.repaired_query is None:
         return None
-    return replace(further, edits=(attempt[0], *further.edits)) if len(further.edits) <= MAX_EDITS else None
+    count = sum(edit.label != "unknown-term" for edit in further.edits)
+    return replace(further, edits=(attempt[0], *further.edits)) if count <= MAX_EDITS else None
 
 
 def _combinations(edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[tuple[Sequence[int], bool]]:

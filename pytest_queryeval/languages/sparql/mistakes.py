@@ -13,6 +13,8 @@ from pytest_queryeval.text.formatting import one_line
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _IRI_WITHOUT_BRACKETS = re.compile(r"\bPREFIX\s+(?P<name>[\w.-]*:)\s*(?P<iri>[^\s<>{}]+)", re.IGNORECASE)
 _PREFIX_WITHOUT_COLON = re.compile(r"\bPREFIX\s+(?P<name>[\w.-]+)\s*(?P<iri><[^\s<>{}]*>)", re.IGNORECASE)
+HASH_IN_NAME = re.compile(r"(?<![\w<:/.?$-])(?P<start>[\w.-]*:[\w.-]+)#(?=\w)")
+"""A name with a prefix up to a `#`, which begins a comment there."""
 _SHOWN_CHARACTERS = 60
 
 
@@ -92,6 +94,9 @@ def _of_modifiers(query: QueryOutline) -> Iterator[Mistake]:
 
 
 def _of_patterns(query: QueryOutline) -> Iterator[Mistake]:
+    if match := HASH_IN_NAME.search(query.text):
+        problem = f"`#` begins a comment: write {match['start']}\\#… or the IRI in angle brackets"
+        yield Mistake(match.end("start"), problem)
     for token, next_token in pairwise(query.tokens):
         if token.is_word("FILTER") and next_token.kind == "variable":
             problem = f"the condition of FILTER needs parentheses: write FILTER ({next_token.text} …)"

@@ -191,7 +191,9 @@ class SparqlEdits:
 
     def why_nothing(self, unknown: Sequence[CausingEdit], empty_patterns: Sequence[Empty]) -> Cause | None:
         """Return why predicted finds nothing, and what it lacks once that is repaired; None if that is not known."""
-        found = [*unknown, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
+        starts = tuple(f"{self._lines.line(element)} " for empty in empty_patterns for element in empty)
+        swapped = [edit for edit in self.edits if edit.label == "swapped" and edit.change.startswith(starts)]
+        found = [*unknown, *swapped, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
         only_gold = self._only_gold()
         missing = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
         cut_or_ordered = ("ORDER", "LIMIT") if self._gold.order or self._gold.limit or self._tree.limit else ()

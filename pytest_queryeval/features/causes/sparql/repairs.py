@@ -10,6 +10,7 @@ from itertools import chain, islice, pairwise
 
 from pytest_queryeval.core.errors import nearest
 from pytest_queryeval.features.causes import MAX_SPELLINGS, PLAIN_QUOTES, FailedQuery, Repair, in_order, repairs
+from pytest_queryeval.languages.sparql.mistakes import HASH_IN_NAME
 from pytest_queryeval.languages.sparql.query import (
     BRACKETS,
     COMMON_PREFIXES,
@@ -108,6 +109,7 @@ def _respelled(query: FailedQuery) -> Iterator[str]:
     yield _GLUED.sub(" ", text)
     yield text.translate(PLAIN_QUOTES)
     yield _NO_IRI.sub(r'"\1"', text)
+    yield HASH_IN_NAME.sub(r"\g<start>\\#", text)
     for operator, right_operator in _OPERATORS:
         yield text.replace(operator, right_operator)
     yield _OPEN_FILTER.sub(r"FILTER(\1)", text)
