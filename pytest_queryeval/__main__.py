@@ -3,6 +3,7 @@
 The rest of the package is imported inside `try`, so that Ctrl-C during imports is handled, too.
 """
 
+import gc
 import sys
 
 
@@ -17,6 +18,8 @@ def main() -> int:
 
         sys.stderr.write("queryeval: interrupted\n")
         return INTERRUPTED
+    finally:
+        gc.freeze()  # the process ends: Python would take apart all that is loaded
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ These hooks make garbage collection rarer while suites are collected and cases r
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,6 +149,14 @@ class GarbageCollection:
         """Begin, if workers have collected suites: this process receives their reports."""
         if any(map(is_suite_node, ids)):
             self._begin()
+
+    def pytest_collection_finish(self) -> None:
+        """Leave modules and cases, which live until the end of the process, out of all collections to come.
+
+        That of Python's exit takes a third of the CPU of a small run.
+        """
+        if self._throttle is not None:
+            gc.freeze()
 
     def _begin(self) -> None:
         if self._throttle is None:

@@ -28,13 +28,17 @@ MAX_RETRY_AFTER = 3600.0  # seconds
 MAX_SCHEME = 20  # characters of a scheme of authentication
 AUTH_SCHEMES = ("basic", "digest", "bearer")
 NOTHING_SENT = "no `auth` is set"
-USER_AGENT = f"pytest-queryeval/{version('pytest-queryeval')}"
 _WANTS_AGENT = re.compile(r"user[ _-]?agent", re.IGNORECASE)
 BUSY = "the service is busy: wait, then run again"
 ERROR_BYTES = 4_000
 SHOWN_BYTES = 200
 SHOWN_ENCODING = 40
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+
+
+def user_agent() -> str:
+    """Return how requests name this program and its version."""
+    return f"pytest-queryeval/{version('pytest-queryeval')}"
 
 
 def is_body(value: Any) -> bool:

@@ -24,7 +24,6 @@ from pytest_queryeval.sandbox.http_messages import (
     ENCODINGS,
     JSON_TYPE,
     NOTHING_SENT,
-    USER_AGENT,
     BodyError,
     Decompressor,
     agent_remedy,
@@ -32,6 +31,7 @@ from pytest_queryeval.sandbox.http_messages import (
     message,
     render_body,
     retry_after,
+    user_agent,
     with_parameters,
 )
 
@@ -85,7 +85,7 @@ def without_user(url: str) -> str:
 
 Request: TypeAlias = requests.Request
 ACCEPT = {"Accept": JSON_TYPE}
-ALWAYS = {"User-Agent": USER_AGENT, "Accept-Encoding": ENCODINGS}
+ALWAYS = {"User-Agent": user_agent(), "Accept-Encoding": ENCODINGS}
 
 
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:

@@ -67,3 +67,15 @@ def test_garbage_is_collected_less_often_from_the_first_suite_to_the_end(suite, 
         "end 50000",
     ]
     assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_collections_leave_out_what_is_loaded_once_suites_are_collected(suite, write, pytester):
+    write("test_a.py", "def test_a():\n    pass\n")
+    frozen = gc.get_freeze_count()
+    pytester.inline_run("test_a.py")
+    assert gc.get_freeze_count() <= frozen
+
+    suite(unpredicted("one", question="Who sings?"), name="b.queryeval.yaml")
+    pytester.inline_run("b.queryeval.yaml", "--collect-only")
+
+    assert gc.get_freeze_count() > frozen

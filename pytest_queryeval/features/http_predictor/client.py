@@ -24,7 +24,6 @@ import httpx2
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.sandbox.http_messages import (
     NOTHING_SENT,
-    USER_AGENT,
     BodyError,
     Decompressor,
     agent_remedy,
@@ -32,6 +31,7 @@ from pytest_queryeval.sandbox.http_messages import (
     is_temporary,
     message,
     retry_after,
+    user_agent,
 )
 from pytest_queryeval.text.formatting import one_line
 
@@ -51,7 +51,7 @@ AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
     "Accept-Encoding": "identity",
-    "User-Agent": USER_AGENT,
+    "User-Agent": user_agent(),
 }
 LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 _is_client_call: ContextVar[bool] = ContextVar("is_ours", default=False)

@@ -24,10 +24,10 @@ from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, en
 from pytest_queryeval.sandbox.http_messages import (
     BUSY,
     SHOWN_BYTES,
-    USER_AGENT,
     message,
     retry_after,
     unreadable,
+    user_agent,
 )
 from pytest_queryeval.sandbox.http_session import (
     QueryFailed,
@@ -111,7 +111,7 @@ def send_query(request: RetryingRequest, settings: Mapping[str, Any], query: str
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(request, parameters))
-    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")), agent=USER_AGENT)
+    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")), agent=user_agent())
     wrapper.setOnlyConneg(True)
     wrapper.addCustomHttpHeader("Accept", ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE)
     for name in settings["default_graph"]:
