@@ -418,7 +418,10 @@ def cautions(report: Report) -> Iterator[Sentence]:
         accidents += [case["nodeid"]] if is_accidental(case) else []
     verb = "depends" if len(ties) == 1 else "depend"
     for names, text in (
-        (empty_golds, f"{pluralize(len(empty_golds), 'gold answer')} without rows, which any empty answer equals"),
+        (
+            empty_golds,
+            f"{pluralize(len(empty_golds), 'gold answer')} without rows, so a prediction without rows passes",
+        ),
         (
             ties,
             f"{pluralize(len(ties), 'right answer')} {verb} on a choice that the gold query leaves open",
