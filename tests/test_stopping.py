@@ -108,7 +108,7 @@ def test_more_limits_are_decided_later():
         (gate("ves", minimum=0.5), "ves: its scores are not from 0 to 1"),
         (
             gate("pass_rate", type="no_regression", no_regression={"alpha": 0.05, "max_drop": 0.0}, better="higher"),
-            "regression of pass_rate: it compares with the baseline",
+            "no regression of pass_rate: it compares with the baseline",
         ),
         (max_regressions(0), "regressions: it compares with the baseline"),
     ],

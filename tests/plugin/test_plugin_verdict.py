@@ -111,7 +111,7 @@ def test_gates_are_test_cases_of_the_junit_file_in_a_folder_of_reports(suite, wr
     run("--queryeval-report=reports")
 
     place, subject, odd = "  sub.queryeval.yaml: ", "execution_accuracy", "<&\\x07>"
-    missed, without = f"failure gate missed: {subject}", f"regression of {subject}"
+    missed, without = f"failure gate missed: {subject}", f"no regression of {subject}"
     assert [*junit_lines(pytester.path / "reports/junit.xml")] == [
         "6 2 0",
         "pytest 2 0 0",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.model import PASS_RATE
+from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.features.page.charts import charts, is_unit
 from pytest_queryeval.reports.added_sections import added_sections
@@ -90,6 +90,7 @@ def page(report: Report) -> str:
         rate=rate,
         rate_interval=shown_interval(rate) if rate else None,
         change=baseline["metrics"].get(PASS_RATE) if baseline else None,
+        alpha=ALPHA,
         gates=gate_rows(report),
         gates_shown=GATES_SHOWN,
         weak=worse or weak,

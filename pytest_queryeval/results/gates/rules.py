@@ -212,7 +212,7 @@ class NoRegression(GateRule):
         return f"only {able:,} of {pluralize(pairs, 'case')} could {change}: the gate needs {needed}"
 
     def subject(self, gate: PendingGate) -> str:
-        return f"regression of {gate['metric']}"
+        return f"no regression of {gate['metric']}"
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         yield ("no_regression",), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
@@ -231,7 +231,7 @@ class NoRegression(GateRule):
             return text
         change, least = "drop" if gate["better"] == "higher" else "rise", gate["detectable"]
         enough = (
-            f"too few to show a {change}" if least is None else f"enough to show a {change} of {format_score(least)}"
+            f"too few to show a {change}" if least is None else f"which can show a {change} of {format_score(least)}"
         )
         return f"{text}, {enough}"
 
