@@ -101,6 +101,9 @@ def _of_patterns(query: QueryOutline) -> Iterator[Mistake]:
         if token.is_word("FILTER") and next_token.kind == "variable":
             problem = f"the condition of FILTER needs parentheses: write FILTER ({next_token.text} …)"
             yield Mistake(next_token.start, problem)
+        if token.text == "(" and next_token.is_word("SELECT"):
+            problem = "SPARQL has no subquery in an expression: write { SELECT … } before it, and compare its variable"
+            yield Mistake(next_token.start, problem)
         if next_token.is_word("NULL"):
             problem = "SPARQL has no NULL: write BOUND(?x) for `?x != NULL`, !BOUND(?x) for `?x = NULL`"
             yield Mistake(next_token.start, problem)

@@ -116,6 +116,7 @@ def _respelled(query: FailedQuery) -> Iterator[str]:
     for match in _COMPARISON.finditer(text):
         yield f"{text[: match.start()]}FILTER({match[1]}) {text[match.end() :]}"
     text_tokens = tokens(text)
+    yield from _lifted(text, text_tokens)
     yield from _with_columns(text, text_tokens)
     yield from _balanced(text, text_tokens)
     yield from _in_order(text, text_tokens)
@@ -172,6 +173,23 @@ def _with_columns(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
     if any(inserted.values()):
         cuts = [0, *sorted(inserted), len(text)]
         yield "".join(inserted.get(cut, "") + text[cut:next_cut] for cut, next_cut in pairwise(cuts))
+
+
+def _lifted(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the text with the subquery in a FILTER as a group before it."""
+    start = None
+    for before, token in pairwise(text_tokens):
+        start = token.start if token.is_word("FILTER") else start
+        if start is None or before.text != "(" or not token.is_word("SELECT"):
+            continue
+        ends = (other for other in text_tokens if other.start > token.start and other.text == ")")
+        end = next((other for other in ends if other.depth == before.depth), None)
+        if end is not None:
+            query = text[token.start : end.start]
+            for named in (*_with_columns(query, tokens(query)), query):
+                names = [part.text for part in tokens(named.partition("{")[0]) if part.kind == "variable"]
+                yield f"{text[:start]}{{ {named} }} {text[start : before.start]}{''.join(names[-1:])}{text[end.end :]}"
+        return
 
 
 def _balanced(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
