@@ -299,7 +299,7 @@ def sorts(engine, table, random):
     yield (
         ("duckdb", "postgres"),
         f"WITH d AS (SELECT DISTINCT ON (g) i FROM {table} ORDER BY g, k) SELECT i, w FROM d JOIN {table} USING (i)",
-        lambda rows: [(one[0], two[4]) for one in best(rows) for two in rows if two[2] == one[0]],
+        lambda rows: [(one[0], two[4]) for one in best(rows) for two in rows if two[0] == one[0]],
     )
     for name, is_least in (("arg_max", False), ("min_by", True)):
         yield (
@@ -322,9 +322,10 @@ def sorts(engine, table, random):
         f"SELECT g, json_group_array(v) AS c FROM {table} GROUP BY g",
         lambda rows: [(it[0][1], json.dumps([row[3] for row in it], separators=(",", ":"))) for it in groups_of(rows)],
     )
+    json_agg = random.choice(["json_agg", "jsonb_agg"])
     yield (
         ("postgres",),
-        f"SELECT g, json_agg(v) AS c, json_agg(w) AS d FROM {table} GROUP BY g",
+        f"SELECT g, {json_agg}(v) AS c, {json_agg}(w) AS d FROM {table} GROUP BY g",
         lambda rows: [(it[0][1], *(tuple(row[at] for row in it) for at in (3, 4))) for it in groups_of(rows)],
     )
     joined_by = lambda text, rows: text.join(known(rows, 3)) or None  # noqa: E731
@@ -411,6 +412,44 @@ def sorts(engine, table, random):
         every,
         f"SELECT i, (SELECT {collect}(u.v, ',') FROM {table} AS u WHERE u.g = t.g) AS s FROM {table} AS t",
         lambda rows: [(row[0], text(group)) for group in groups_of(rows) for row in group],
+    )
+
+    read = f"FROM {table} WHERE g IN (SELECT g FROM {table} ORDER BY k {way} LIMIT {n})"
+    firsts = lambda rows: by_key(rows, descending=down)[:n]  # noqa: E731
+    among = lambda rows: [row for row in rows if row[1] in {it[1] for it in firsts(rows)}]  # noqa: E731
+    yield every, f"SELECT v, w {read}", lambda rows: [(row[3], row[4]) for row in among(rows)]
+    yield (
+        every,
+        f"SELECT count(*) AS n, max(i) - min(i) AS d {read}",
+        lambda rows: [(len(it := among(rows)), max(row[0] for row in it) - min(row[0] for row in it))],
+    )
+    yield (
+        every,
+        f"SELECT max(i) - min(i) AS d, sum(w) AS w FROM (SELECT * FROM {table} ORDER BY k {way} LIMIT {n}) AS t",
+        lambda rows: [
+            (
+                max(row[0] for row in firsts(rows)) - min(row[0] for row in firsts(rows)),
+                sum(values) if (values := known(firsts(rows), 4)) else None,
+            )
+        ],
+    )
+    yield (
+        every,
+        f"SELECT t.v, s.w FROM ({limited}) AS s JOIN {table} AS t ON t.g = s.g",
+        lambda rows: [(row[3], it[4]) for it in chosen(rows) for row in rows if row[1] == it[1]],
+    )
+    at_first = f"SELECT * FROM ({numbered}) AS n WHERE r = 1"
+    yield (
+        every,
+        f"SELECT b.i, {collect}(t.v, ',') AS c FROM {table} AS t JOIN ({at_first}) AS b ON t.g = b.g GROUP BY b.i",
+        lambda rows: [
+            (one[0], joined(row[3] for row in group)) for group in groups_of(rows) for one in by_key(group)[:1]
+        ],
+    )
+    yield (
+        ("sqlite",),
+        f"SELECT g, v FROM {table} GROUP BY g HAVING v > 'x'",
+        lambda rows: [(it[0][1], it[0][3]) for it in groups_of(rows) if (it[0][3] or "") > "x"],
     )
 
 

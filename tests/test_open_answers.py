@@ -183,6 +183,10 @@ IMPOSSIBLE = [
     (f"SELECT avg(id), min(id) FROM (SELECT id {OF_A} ORDER BY pay LIMIT 2) AS t", [(1.5, 1)]),
     (f"SELECT name, count(*) FROM ({NUMBERED}) WHERE r = 1 GROUP BY name", [("Ann", 1), ("Bob", 1)]),
     ("SELECT dept, name, max(pay) FROM emp GROUP BY dept ORDER BY max(pay) DESC LIMIT 1", [("A", "Cy", 5)]),
+    ("SELECT sum(id) FROM emp WHERE id IN (SELECT id FROM emp ORDER BY pay DESC LIMIT 1)", [(3,)]),
+    ("SELECT count(*) FROM emp WHERE dept IN (SELECT dept FROM emp ORDER BY pay DESC LIMIT 1)", [(1,)]),
+    ("SELECT max(id) - min(id) FROM (SELECT id FROM emp ORDER BY pay DESC LIMIT 3) AS t", [(1,)]),
+    ("SELECT dept, name FROM emp GROUP BY dept HAVING name > 'B'", [("A", "Ann"), ("B", "Di")]),
     ("SELECT dept, name, min(id), max(id) FROM emp GROUP BY dept", [("A", "Bob", 1, 3), ("B", "Di", 4, 4)]),
 ]
 

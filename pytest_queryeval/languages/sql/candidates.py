@@ -5,18 +5,19 @@ The query is run with all rows that tie, to read what each of them adds: to aggr
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from pytest_queryeval.comparison.equality import equal_tables
-from pytest_queryeval.core.table import Policy, Row, Table
-from pytest_queryeval.languages.sql.choices import Choice, argument_of, is_grouped
+from pytest_queryeval.core.table import Cell, Policy, Row, Table
+from pytest_queryeval.languages.sql.choices import COLLECTIONS, Choice, argument_of, is_grouped
 from pytest_queryeval.languages.sql.sort_keys import (
     MAX_CELLS,
     case_of,
@@ -28,16 +29,25 @@ from pytest_queryeval.languages.sql.sort_keys import (
 )
 from pytest_queryeval.languages.sql.sortable import ordered
 
+Step: TypeAlias = tuple[exp.Select, str | exp.Expr]  # a SELECT, and the alias or the comparison by which it reads
+Added: TypeAlias = frozenset[tuple[Row, int]]  # a multiset of rows
 MAX_STEPS = 5_000  # of the search for the rows
 MAX_OUTCOMES = 1_000  # that are compared with the predicted answer
 _ADDED = "queryeval_added"
 _ANY_ORDER = Policy(row_order="ignore", columns="positional")
-_VALUES: Mapping[type[exp.Expr], Callable[[Any], Any]] = {
+_TOTALS: Mapping[type[exp.Expr], Callable[[Any], Any]] = {
     exp.Sum: sum,
     exp.Avg: lambda values: float(sum(values)) / len(values),
     exp.Min: min,
     exp.Max: max,
     exp.Count: len,
+    **dict.fromkeys(COLLECTIONS, lambda values: tuple(sorted(map(str, values)))),
+}
+_OPERATORS: Mapping[type[exp.Expr], Callable[[Any, Any], Any]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+    exp.Div: operator.truediv,
 }
 
 
@@ -45,8 +55,8 @@ class Candidates:
     """A query of the rows that tie among which a choice takes some, with what each of them adds to the answer.
 
     `items` are those of the top SELECT, which is the last one of `steps`: the SELECTs through which it reads that of
-    the choice, each with the alias of what it reads. `columns` are those of the rows, and `last` is the last place
-    that the choice takes.
+    the choice. `columns` are those of the rows. The choice takes the places from `first` to `last`, and `separators`
+    stand between the elements of output columns that are collections.
     """
 
     def __init__(
@@ -54,11 +64,15 @@ class Candidates:
         choice: Choice,
         items: Sequence[exp.Expr],
         columns: Sequence[exp.Expr],
-        steps: Sequence[tuple[exp.Select, str]],
-        last: int,
+        steps: Sequence[Step],
+        places: tuple[int, int],
+        separators: Mapping[int, str],
     ) -> None:
         top = steps[-1][0]
-        self._items, self._columns, self._last, self._is_grouped = items, columns, last, is_grouped(top)
+        self._items, self._columns, self._separators = items, columns, separators
+        self._first, self._last = places
+        self._is_grouped, self._is_distinct = is_grouped(top), top.args.get("distinct") is not None
+        self._parts = [*chain.from_iterable([*_aggregates(item)] or [item] for item in items)]
         self.tree = top.root().copy()
         twins: dict[int, Any] = dict(zip(map(id, top.root().walk()), self.tree.walk(), strict=True))
         node, select = twins[id(choice.node)], twins[id(choice.query)]
@@ -73,56 +87,75 @@ class Candidates:
         if choice.kind == "window":
             node.replace(rank)
         else:
-            _without(select, "distinct", "order", "limit")
-            twins[id(steps[0][0])].where(exp.column(_ADDED + "_0") <= last, copy=False)
+            _without(select, "distinct", "order", "limit", "offset")
         select.select(*(exp.alias_(value.copy(), name) for name, value in added.items()), copy=False)
-        for step, alias in steps:
-            select = twins[id(step)]
+        compared: list[exp.Expr] = []  # what each row that is read by a comparison is compared with
+        for number, (step, read) in enumerate(steps):
+            select, alias = twins[id(step)], read if isinstance(read, str) else f"{_ADDED}_by_{number}"
+            if not isinstance(read, str):
+                compared.append(_join(select, twins[id(read)], alias))
+            if number == 0 and choice.kind != "window":
+                first, size = (exp.column(f"{_ADDED}_{at}", table=alias or None) for at in range(2))
+                select.where(first <= self._last, first + size > self._first, copy=False)
             if step is top:
-                _without(select, "group", "having", "order", "limit", "offset")
-                values = [exp.alias_(_added(item), f"c{at}") for at, item in enumerate(items)]
-                select.set("expressions", values)
+                _without(select, "distinct", "group", "having", "order", "limit", "offset")
+                values = [exp.alias_(_added(part), f"c{at}") for at, part in enumerate(self._parts)]
+                select.set("expressions", [*values, *compared])
             if step is top or not step.is_star:
                 select.select(*(exp.column(name, table=alias or None) for name in added), copy=False)
+        self._is_compared, self._width = bool(compared), len(self._parts) + len(compared)
 
     def key(self, table: Table, wanted: Table) -> exp.Expr | None:
         """Return a sort key that is less for the rows to take, and greatest for others that add something.
 
         None if there are no such rows. `table` is the answer of the query, and `wanted` that of gold.
         """
-        width = len(self._items)
+        width = self._width
         ties: defaultdict[Row, defaultdict[Row, list[Row]]] = defaultdict(lambda: defaultdict(list))
-        fixed: list[Row] = []
         for row in table.rows:
-            rank, size = row[width : width + 2]
-            is_free = isinstance(rank, int) and isinstance(size, int) and rank + size - 1 > self._last
-            (ties[row[width : width + 3]][row[width + 3 :]] if is_free else fixed).append(row[:width])
-        rows = [row for rows in ties.values() for row in rows]
+            ties[row[width : width + 3]][row[width + 3 :]].append(row[:width])
+        rows = [row for tie, rows in ties.items() if self._taken(tie) < int(str(tie[1])) for row in rows]
         usable = [at for at, it in enumerate(self._columns) if all(is_comparable(it, row[at], {""}) for row in rows)]
         pairs = [(self._columns[at], at) for at in usable]
+        wanted = replace(wanted, rows=[(*map(self._sorted, row, range(len(row))),) for row in wanted.rows])
         for added, chosen in islice(self._outcomes(ties), MAX_OUTCOMES):
-            answer = [*self._answer([*fixed, *Counter(dict(added)).elements()])]
+            answer = [*self._answer([*Counter(dict(added)).elements()])]
             if pairs and equal_tables(replace(wanted, rows=answer), wanted, _ANY_ORDER):
                 values = ((has_values(pairs, [row[at] for at in usable]), 2 * (row not in chosen)) for row in rows)
                 return case_of([*values][: MAX_CELLS // len(pairs)], 1)
         return None
 
-    def _outcomes(
-        self, ties: Mapping[Row, Mapping[Row, Sequence[Row]]]
-    ) -> Iterator[tuple[frozenset[tuple[Row, int]], tuple[Row, ...]]]:
-        """Yield what the rows that tie may add, each with rows that do so."""
-        outcomes: dict[frozenset[tuple[Row, int]], tuple[Row, ...]] = {frozenset(): ()}
+    def _taken(self, tie: Row) -> int:
+        """Return how many of the rows that tie the choice takes."""
+        rank, size = (int(str(cell)) for cell in tie[:2])
+        return min(self._last, rank + size - 1) - max(self._first, rank) + 1
+
+    def _sorted(self, cell: Cell, output: int) -> Cell:
+        """Return the elements of a collection in one order, as `_TOTALS` does."""
+        if output not in self._separators or not isinstance(cell, str | tuple):
+            return cell
+        separator = self._separators[output]
+        elements = cell.split(separator) if isinstance(cell, str) and separator else cell
+        return tuple(sorted(str(element) for element in elements if element is not None))
+
+    def _outcomes(self, ties: Mapping[Row, Mapping[Row, Sequence[Row]]]) -> Iterator[tuple[Added, tuple[Row, ...]]]:
+        """Yield what the rows that the choice may take add, each with those of the rows that tie which do so."""
+        combined = operator.or_ if self._is_compared else operator.add
+        outcomes: dict[Added, tuple[Row, ...]] = {frozenset(): ()}
         steps = 0
-        for (rank, size, _), rows in ties.items():
-            free = self._last - int(str(rank)) + 1
+        for tie, rows in ties.items():
+            taken, size = self._taken(tie), int(str(tie[1]))
             found = {(0, added): chosen for added, chosen in outcomes.items()}
             for row, adding in rows.items():
                 steps += len(found)
                 for (number, added), chosen in [*found.items()] if steps <= MAX_STEPS else ():
-                    if number < free:
-                        more = frozenset((Counter(dict(added)) + Counter(adding)).items())
+                    more = frozenset(combined(Counter(dict(added)), Counter(adding)).items())
+                    if taken >= size:
+                        del found[number, added]
+                        found[number, more] = chosen
+                    elif number < taken:
                         found.setdefault((number + 1, more), (*chosen, row))
-            least = free - int(str(size)) + len(rows)  # rows that are not among them add nothing
+            least = taken - size + len(rows) if taken < size else 0  # rows that are not among them add nothing
             outcomes = {added: chosen for (number, added), chosen in found.items() if number >= least}
         yield from outcomes.items()
 
@@ -130,39 +163,74 @@ class Candidates:
         """Yield the rows of the answer that rows which are added make."""
         groups: defaultdict[Row, list[Row]] = defaultdict(list)
         for number, row in enumerate(rows):
-            key = [cell for cell, item in zip(row, self._items, strict=True) if aggregate_of(item) is None]
+            key = [cell for cell, part in zip(row, self._parts, strict=False) if not isinstance(part, tuple(_TOTALS))]
             groups[tuple(key) if self._is_grouped else (number,)].append(row)
+        answer = []
         for group in groups.values():
-            yield tuple([_value(*pair) for pair in zip(self._items, zip(*group, strict=True), strict=True)])
+            columns = zip(*group, strict=True)
+            values = {id(part): _total(part, cells) for part, cells in zip(self._parts, columns, strict=False)}
+            answer.append(tuple([_evaluated(item, values) for item in self._items]))
+        yield from dict.fromkeys(answer) if self._is_distinct else answer
 
 
-def aggregate_of(item: exp.Expr) -> exp.Expr | None:
-    """Return the aggregate that an item is, but for its rounding and type; None for another item."""
-    while isinstance(item, exp.Round | exp.Cast | exp.Coalesce | exp.Paren):
-        item = item.this
-    return item if isinstance(item, tuple(_VALUES)) and item.this is not None else None
+def is_readable(item: exp.Expr) -> bool:
+    """Return whether an item has no aggregates, or those only that have values here."""
+    calls = [*item.find_all(exp.AggFunc)]
+    return item.find(exp.Window) is None and calls == [*_aggregates(item)]
 
 
-def _added(item: exp.Expr) -> exp.Expr:
-    """Return what each row adds to an item."""
-    call = aggregate_of(item)
-    value = item if call is None else argument_of(call)
+def _aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the aggregates in an item that have values here."""
+    yield from (call for call in item.find_all(*_TOTALS) if call.this is not None)
+
+
+def _join(select: exp.Select, comparison: exp.Expr, alias: str) -> exp.Expr:
+    """Let a SELECT join the query with which it compares a value, in the place of the comparison; return the value."""
+    query = comparison.args.get("query") or comparison.args["expression"]
+    inner = query
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    inner.set("expressions", [exp.alias_(inner.expressions[0].unalias(), _ADDED), *inner.expressions[1:]])
+    value = comparison.this.copy()
+    comparison.replace(exp.EQ(this=value.copy(), expression=exp.column(_ADDED, table=alias)))
+    select.join(inner.subquery(alias, copy=False), join_type="cross", copy=False)
+    return value  # type: ignore[no-any-return]
+
+
+def _added(part: exp.Expr) -> exp.Expr:
+    """Return what each row adds to an item, or to an aggregate in it."""
+    value = argument_of(part) if isinstance(part, tuple(_TOTALS)) else part
     return exp.Literal.number(1) if isinstance(value, exp.Star) else value.copy()
 
 
-def _value(item: exp.Expr, cells: Sequence[Any]) -> Any:
-    """Return the value of an item for a group, from what its rows add."""
-    if (call := aggregate_of(item)) is None:
+def _total(part: exp.Expr, cells: Sequence[Any]) -> Any:
+    """Return the value for a group of a part of an item, from what its rows add."""
+    if not isinstance(part, tuple(_TOTALS)):
         return cells[0]
     values = [cell for cell in cells if cell is not None]
-    distinct = {*values} if isinstance(call.this, exp.Distinct) else values
-    if not values and not isinstance(call, exp.Count):
-        return None
-    rounding = item.find(exp.Round)
-    digits = None if rounding is None else rounding.args.get("decimals")
     with suppress(TypeError, ArithmeticError):  # of texts as numbers
-        value = _VALUES[type(call)](distinct)
-        return value if rounding is None else round(value, int(digits.name) if digits and digits.name.isdigit() else 0)
+        if values or isinstance(part, exp.Count):
+            return _TOTALS[type(part)]({*values} if isinstance(part.this, exp.Distinct) else values)
+    return None
+
+
+def _evaluated(node: exp.Expr, values: Mapping[int, Any]) -> Any:
+    """Return the value of an item, given those of its parts; None where it cannot be computed."""
+    if id(node) in values:
+        return values[id(node)]
+    if isinstance(node, exp.Literal):
+        return node.to_py()
+    inner = [_evaluated(it, values) for it in node.iter_expressions() if not isinstance(it, exp.DataType)]
+    with suppress(TypeError, ArithmeticError):
+        match node:
+            case exp.Paren() | exp.Cast():
+                return inner[0]
+            case exp.Coalesce():
+                return next((value for value in inner if value is not None), None)
+            case exp.Round():
+                return round(inner[0], *inner[1:2] or [0])
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                return _OPERATORS[type(node)](*inner)
     return None
 
 

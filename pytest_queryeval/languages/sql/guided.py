@@ -20,7 +20,7 @@ from pytest_queryeval.comparison.ties import Collection, GuidedQuery
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.languages.sql import MAX_QUERIES, parse_query
-from pytest_queryeval.languages.sql.candidates import Candidates, aggregate_of
+from pytest_queryeval.languages.sql.candidates import Candidates, is_readable
 from pytest_queryeval.languages.sql.choices import (
     COLLECTIONS,
     WRAPPERS,
@@ -57,6 +57,7 @@ MAX_CHOICES = 20
 _SYNONYMS = (
     ("string_agg", "group_concat", "listagg"),
     ("array_agg", "list"),
+    ("json_agg", "jsonb_agg"),
     ("arg_max", "argmax", "max_by"),
     ("arg_min", "argmin", "min_by"),
 )
@@ -76,10 +77,18 @@ def _read(query: str, dialect: str) -> _Reading | None:
     None without a dialect, too: then nothing is known of how texts are quoted, and those of answers are not trusted.
     """
     tree = parse_query(query, dialect).whole_tree if dialect else None
+    if tree is not None and "jsonb_agg" in query.lower():
+        tree = tree.transform(_as_json_agg)
     if not isinstance(tree, exp.Query) or not 0 < len(choices := choices_in(tree, dialect)) <= MAX_CHOICES:
         return None
     names = tuple(dict.fromkeys(_as_written(choice.name, query) for choice in choices))
     return _Reading(tree, names, fixed_columns(tree, choices))
+
+
+def _as_json_agg(node: exp.Expr) -> exp.Expr:
+    """Return the call of json_agg() for that of jsonb_agg(), which has the same elements and which sqlglot lacks."""
+    is_call = isinstance(node, exp.Anonymous) and node.name.lower() == "jsonb_agg"
+    return exp.JSONArrayAgg(this=node.expressions[0]) if is_call and len(node.expressions) == 1 else node
 
 
 def _as_written(text: str, query: str) -> str:
@@ -378,14 +387,15 @@ class OpenSqlQuery:
         if not isinstance(top, exp.Select):
             return None
         items = [item for _, item in traces.columns.items(top) or ()]
-        is_read = all(aggregate_of(item) or item.find(exp.AggFunc, exp.Window) is None for item in items)
-        for number, it in enumerate(self._choices):
-            kind, query = it.choice.kind, it.choice.query
-            is_taking = kind in ("limit", "distinct on") or isinstance(call_within(it.choice.node), exp.RowNumber)
-            steps = traces.steps(top, query) if items and is_read and is_taking and it.first == 1 <= it.last else []
-            is_mixed = is_grouped(top) or any(step.args.get("joins") for step, _ in steps)
-            if steps and is_mixed and not any(is_grouped(step) for step, _ in steps[:-1]):
-                return number, Candidates(it.choice, items, it.others, steps, it.last)
+        is_read = items and all(map(is_readable, items))
+        for number, it in enumerate(self._choices if is_read else ()):
+            is_window = isinstance(call_within(it.choice.node), exp.RowNumber)
+            is_taking = it.choice.kind in ("limit", "distinct on") or (is_window and it.first == 1)
+            steps = traces.steps(top, it.choice.query) if is_taking and it.last else []
+            reads_others = any(step.args.get("joins") or isinstance(read, exp.Expr) for step, read in steps)
+            if (is_grouped(top) or reads_others) and steps and not any(is_grouped(step) for step, _ in steps[:-1]):
+                places = it.first, it.last
+                return number, Candidates(it.choice, items, it.others, steps, places, traces.separators)
         return None
 
     # Keys
@@ -418,6 +428,8 @@ class OpenSqlQuery:
         for preferred in preferences:
             key = answer.preference(preferred, by_place=way != "descending")
             keys += [ordered(key, is_descending=is_last_first)] if key is not None else []
+        condition = traces.condition_around(choice.query) if keys else None
+        keys += [] if condition is None else [ordered(condition, is_descending=way == "descending")]
         if way != "as predicted":
             return _Keys(keys, [ordered(column.copy(), is_descending=way == "descending") for column in it.others])
         cells = answer.cells(it.others, self._dialect)

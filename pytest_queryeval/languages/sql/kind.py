@@ -55,7 +55,7 @@ _MISSPELT_FROM = re.compile(r"\bFORM\b", re.IGNORECASE)
 # Words of which a query that leaves its answer open has one.
 _MAY_BE_OPEN = re.compile(
     r"\b(?:limit|offset|fetch|top|over|distinct\s+on|group|count|sum|avg|min|max|total|first|last|list|any_value"
-    r"|arbitrary|arg\w+|m(?:ax|in)_by|\w*concat\w*|\w+_agg)\b",
+    r"|arbitrary|arg\w+|m(?:ax|in)_by|\w*concat\w*|\w+_agg|\w+_array)\b",
     re.IGNORECASE,
 )
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from pytest_queryeval.comparison.ties import Collection
 from pytest_queryeval.core.db_schema import Column
+from pytest_queryeval.languages.sql.candidates import Step
 from pytest_queryeval.languages.sql.choices import (
     COLLECTIONS,
     Choice,
@@ -100,12 +101,11 @@ class Traces:
 
     def _trace_equal(self, select: exp.Select, value: exp.Column, output: int, use: Use) -> None:
         """Note what has the value of a column in queries whose value it has to equal."""
-        names, where = self.columns.names(select), select.args.get("where")
-        found = names.find(value.table.lower(), value.name.lower())
-        for term in where.find_all(exp.EQ, exp.In) if where is not None else ():
-            query, column = top_query(term.args.get("query") or term.args.get("expression")), term.this
+        found = self.columns.names(select).find(value.table.lower(), value.name.lower())
+        for term, query in _compared_queries(select):
+            column = term.this
             is_same = isinstance(column, exp.Column) and column.name.lower() == value.name.lower()
-            if is_same and isinstance(query, exp.Select) and self.columns.find(column) == found:
+            if is_same and self.columns.find(column) == found:
                 self._trace(query, query.expressions[0].unalias(), output, use)
 
     def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
@@ -177,14 +177,30 @@ class Traces:
                 if name == column.name.lower() and names.find(item.text("table").lower(), name) == found:
                     yield (inner[0] if inner else column).copy(), output
 
-    def steps(self, select: exp.Select, query: exp.Query) -> list[tuple[exp.Select, str]]:
-        """Return the SELECTs through which one reads a query, each with the alias that it reads."""
-        for alias, source in self.columns.names(select).sources.items():
-            if source.select is not None and alias != ROWS and self._is_read_once(source):
-                if source.select is query:
-                    return [(select, alias)]
-                if steps := self.steps(source.select, query):
-                    return [*steps, (select, alias)]
+    def condition_around(self, query: exp.Query) -> exp.Expr | None:
+        """Return the condition of HAVING, for one row of its group, where groups are made of the rows of a query."""
+        outer = query.find_ancestor(exp.Select)
+        if outer is None or (having := outer.args.get("having")) is None:
+            return None
+        value = value_of_row(having.this)
+        if (read := self._source_of(outer, value)) is None:
+            return None
+        source = self.columns.names(outer).sources[read[0]]
+        return _value_behind(source, value, read[1]) if source.select is query else None
+
+    def steps(self, select: exp.Select, query: exp.Query) -> list[Step]:
+        """Return the SELECTs through which one reads a query."""
+        sources = self.columns.names(select).sources.items()
+        reads: list[tuple[str | exp.Expr, exp.Select]] = [
+            (alias, it.select) for alias, it in sources if it.select and alias != ROWS and self._is_read_once(it)
+        ]
+        for term, inner in _compared_queries(select):
+            is_required = term.find_ancestor(exp.Not, exp.Or, exp.Select) is select
+            reads += [(term, inner)] if is_required and not inner.is_star else []
+        for read, inner in reads:
+            steps = self.steps(inner, query)
+            if inner is query or steps:
+                return [*steps, (select, read)]
         return []
 
     def _is_read_once(self, source: FromItem) -> bool:
@@ -294,6 +310,15 @@ def columns_of(names: Names) -> Iterator[exp.Column]:
             yield from (
                 exp.Column(this=exp.to_identifier(name), table=table.copy()) for name in source.columns or () if name
             )
+
+
+def _compared_queries(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Select]]:
+    """Yield the terms of WHERE that compare a value with a query, and the query."""
+    where = select.args.get("where")
+    for term in where.find_all(exp.EQ, exp.In) if where is not None else ():
+        query = top_query(term.args.get("query") or term.args.get("expression"))
+        if isinstance(query, exp.Select):
+            yield term, query
 
 
 def _value_of_rows(call: exp.Expr) -> exp.Expr:
