@@ -272,13 +272,14 @@ class Differences:
             gold_triples = (gold for gold in only_gold if isinstance(gold, Triple) and self._stands_for(element, gold))
             if (gold_triple := next(gold_triples, None)) is not None:
                 change = element, gold_triple
-                self._add("wrong-predicate", "WHERE", change, replace_step(element, gold_triple), dropped=1)
                 only_predicted.remove(element)
                 only_gold.remove(gold_triple)
+                dropped = int(bool(only_gold))
+                self._add("wrong-predicate", "WHERE", change, replace_step(element, gold_triple), dropped=dropped)
 
     def _stands_for(self, triple: Triple, gold: Triple) -> bool:
         """Return whether two triples say something of the same node, with an end that nothing else in a query names."""
-        if "a" in triple.path or "a" in gold.path:
+        if {triple.path[0][0], gold.path[0][0]} != {"<"}:
             return False
         return any(
             is_variable(end := getattr(triple, shared))
