@@ -77,7 +77,12 @@ def _of_aggregate(text: str, head: Sequence[Token]) -> Iterator[Mistake]:
 
 
 def _of_modifiers(query: QueryOutline) -> Iterator[Mistake]:
-    second = next((token for token in query.tokens[1:] if token.depth == 0 and token.is_word(*FORMS)), None)
+    seconds = (
+        token
+        for before, token in pairwise(query.tokens)
+        if token.depth == 0 and token.is_word(*FORMS) and before.kind != "word"  # as in a sentence
+    )
+    second = next(seconds, None)
     if query.form in FORMS and second is not None:
         problem = "a second query begins here: write one, or a list of right queries under `gold_any`"
         yield Mistake(second.start, problem)
