@@ -13,6 +13,7 @@ from pytest_queryeval.text.formatting import one_line
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _IRI_WITHOUT_BRACKETS = re.compile(r"\bPREFIX\s+(?P<name>[\w.-]*:)\s*(?P<iri>[^\s<>{}]+)", re.IGNORECASE)
 _PREFIX_WITHOUT_COLON = re.compile(r"\bPREFIX\s+(?P<name>[\w.-]+)\s*(?P<iri><[^\s<>{}]*>)", re.IGNORECASE)
+_LATE_WORDS = ("WHERE", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "VALUES")
 HASH_IN_NAME = re.compile(r"(?<![\w<:/.?$-])(?P<start>[\w.-]*:[\w.-]+)#(?=\w)")
 """A name with a prefix up to a `#`, which begins a comment there."""
 _SHOWN_CHARACTERS = 60
@@ -76,6 +77,18 @@ def _of_aggregate(text: str, head: Sequence[Token]) -> Iterator[Mistake]:
         yield Mistake(head[0].start, f"an aggregate in SELECT needs a name: write ({call} AS ?n)")
 
 
+def prose_after(tokens: Sequence[Token]) -> Token | None:
+    """Return the first token of sentences that follow a query; None if there are none."""
+    closing = next((at for at, token in enumerate(tokens) if token.text == "}" and token.depth == 0), len(tokens))
+    foreign = [
+        (at, token)
+        for at, token in enumerate(tokens[closing + 1 : -1], start=closing + 1)
+        if token.depth == 0 and token.kind in ("word", "name") and not token.is_word(*_LATE_WORDS, *FORMS)
+    ]
+    is_sentence = any(next_at == at + 1 for (at, _), (next_at, _) in pairwise(foreign))
+    return foreign[0][1] if is_sentence else None
+
+
 def _of_modifiers(query: QueryOutline) -> Iterator[Mistake]:
     seconds = (
         token
@@ -86,6 +99,8 @@ def _of_modifiers(query: QueryOutline) -> Iterator[Mistake]:
     if query.form in FORMS and second is not None:
         problem = "a second query begins here: write one, or a list of right queries under `gold_any`"
         yield Mistake(second.start, problem)
+    elif (prose := prose_after(query.tokens)) is not None:
+        yield Mistake(prose.start, "text that is not SPARQL follows the query: remove it")
     limit, order = query.modifier_index("LIMIT"), query.modifier_index("ORDER")
     if limit is not None and order is not None and limit < order:
         yield Mistake(query.tokens[limit].start, "LIMIT has to come after ORDER BY: move it there")

@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise
 
 from pytest_queryeval.core.errors import nearest
 from pytest_queryeval.features.causes import MAX_SPELLINGS, PLAIN_QUOTES, FailedQuery, Repair, in_order, repairs
-from pytest_queryeval.languages.sparql.mistakes import HASH_IN_NAME
+from pytest_queryeval.languages.sparql.mistakes import HASH_IN_NAME, prose_after
 from pytest_queryeval.languages.sparql.query import (
     BRACKETS,
     COMMON_PREFIXES,
@@ -51,8 +51,11 @@ _PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)|line (\d+), col
 def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
     """Yield queries that one change makes of a query that its engine refused."""
     prefixes = {} if query.source is None else declared_prefixes(query.source.settings)
-    undeclared = [name for name in read_query(query.text).undeclared_prefixes if name not in prefixes]
-    if undeclared:
+    outline = read_query(query.text)
+    undeclared = [name for name in outline.undeclared_prefixes if name not in prefixes]
+    if (prose := prose_after(outline.tokens)) is not None:
+        yield from repairs(query.text, [outline.text[: prose.start].rstrip()], _CLAUSES, "SELECT")
+    elif undeclared:
         yield from repairs(query.text, _with_prefixes(query, undeclared, prefixes), _CLAUSES, "PREFIX")
     else:
         spellings = dict.fromkeys(islice(chain(_grouped(query), _respelled(query)), MAX_SPELLINGS))
