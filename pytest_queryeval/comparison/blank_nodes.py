@@ -19,6 +19,7 @@ from itertools import chain, count, islice
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.graphs import component_representatives
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.table import BlankNode, TripleTerm, blank_nodes, replace_blank_nodes
 
 Cells: TypeAlias = tuple[Hashable, ...]
@@ -256,7 +257,7 @@ def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
         tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
         for row in part.rows
     ]
-    return _Component({node: colour for node, colour in part.colours.items() if node not in numbers}, rows)
+    return _Component(excluding(part.colours, numbers), rows)
 
 
 def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Component]:

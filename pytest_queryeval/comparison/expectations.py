@@ -28,7 +28,7 @@ from pytest_queryeval.core.expectation import Expectation, Rule
 from pytest_queryeval.core.metric import FindUnmatched
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.core.table import IRI, Cell, Literal, Policy, Row, Table
-from pytest_queryeval.text.formatting import pluralize, truncate
+from pytest_queryeval.text.formatting import and_more, pluralize, truncate
 
 CELL_CHARACTERS = 40  # of a cell in a message
 TEXT_CHARACTERS = 400  # of an expectation, and of what is wrong
@@ -191,8 +191,7 @@ def _label(column: str) -> str:
 
 
 def _listed(texts: Sequence[str], noun: str) -> str:
-    more = len(texts) - MAX_NAMED
-    return ", ".join(texts[:MAX_NAMED]) + (f" and {pluralize(more, f'more {noun}')}" if more > 0 else "")
+    return ", ".join(texts[:MAX_NAMED]) + and_more(len(texts) - MAX_NAMED, noun)
 
 
 def _rows(answer: _Answer, expectation: Expectation) -> str:

@@ -32,6 +32,7 @@ from pytest_queryeval.comparison.graphs import (
 )
 from pytest_queryeval.comparison.pairing import TablePair
 from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest_tolerance
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, FrozenMapping, Literal, Policy, Row
 
 Codes: TypeAlias = tuple[int, ...]
@@ -405,10 +406,8 @@ def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Token
     longest = sorted({cells for (cells,) in gold_keys.values() if cells}, key=len, reverse=True)
     same = _by_shared_keys(gold_keys, keys, longest)
     used_gold, used_predicted = {left for left, _ in same}, {right for _, right in same}
-    free_gold = {at: row for at, row in gold.items() if at not in used_gold}
-    return same + _by_shared_keys(
-        free_gold, {at: row for at, row in predicted.items() if at not in used_predicted}, frequent
-    )
+    free_gold = excluding(gold, used_gold)
+    return same + _by_shared_keys(free_gold, excluding(predicted, used_predicted), frequent)
 
 
 def _by_shared_keys(

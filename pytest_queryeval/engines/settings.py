@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import SourceError, nearest_file
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import STRING, SettingValidator, is_mapping, is_text, validate_settings
 from pytest_queryeval.engines import ENGINES, prefix_source_errors
@@ -36,7 +37,7 @@ TABLES = SettingValidator(
 
 def check_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting but VERSION that is unknown or does not pass its validator."""
-    validate_settings({name: value for name, value in settings.items() if name != VERSION}, validators)
+    validate_settings(excluding(settings, [VERSION]), validators)
 
 
 def absolute(folder: Path, name: str) -> Path:

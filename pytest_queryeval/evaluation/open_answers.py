@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +13,7 @@ from pytest_queryeval.comparison.alignment import Budget, BudgetSpentError
 from pytest_queryeval.comparison.equality import column_place, in_strict_order, project
 from pytest_queryeval.comparison.pairing import table_pair
 from pytest_queryeval.comparison.ties import Collection, GuidedQuery, OpenQuery, OrderPlan, ties_of, without_choice
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.table import (
     BETWEEN,
     XSD_STRING,
@@ -169,15 +170,13 @@ def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Tab
     none fits, or the search for it takes too long, its elements stay in their order.
     """
     alignment = guided.alignment
-    groups: dict[int, list[Collection]] = defaultdict(list)
-    for collection in guided.collections:
-        groups[collection.group].append(collection)
+    groups = grouped((collection.group, collection) for collection in guided.collections)
     columns = {collection.column for collection in guided.collections}
     others = [column for column in alignment if column not in columns]
     free = dict(enumerate(predicted.rows if columns <= alignment.keys() else ()))
-    by_others: dict[Row, list[int]] = defaultdict(list)
-    for position, row in free.items():
-        by_others[tuple([row[alignment[column]] for column in others])].append(position)
+    by_others = grouped(
+        (tuple([row[alignment[column]] for column in others]), position) for position, row in free.items()
+    )
     budget = Budget(MAX_STEPS)
     chosen: dict[object, dict[int, Cell]] = {}  # the cells of a group, which have one order wherever they are read
     rows = []
@@ -279,9 +278,7 @@ def _has_one_order(
         return False
     free = Counter(zip(*columns, strict=True))
     number = free.total()
-    by_first: dict[Cell, list[tuple[Cell, ...]]] = defaultdict(list)
-    for candidate in free:
-        by_first[candidate[0]].append(candidate)
+    by_first = grouped((candidate[0], candidate) for candidate in free)
     longest = max((len(str(text)) for text in by_first), default=0)
     taken: list[tuple[Cell, ...]] = []
     left = [cells]  # what follows the elements that were taken so far

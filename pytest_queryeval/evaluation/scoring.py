@@ -16,6 +16,7 @@ from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.features import feature
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.metric import LARGEST, FindBreaches, Metric, Rewrite, SchemaUse, Score, States
 from pytest_queryeval.core.model import (
     IN_SCOPE,
@@ -416,7 +417,7 @@ class Scoring:
         # Other notes on a failed prediction mean nothing.
         if score.value is None or self.predicted.error is None or name == IN_SCOPE:
             self._note(notes)
-        self.details |= {key: value for key, value in details.items() if key not in ("notes", "counts")}
+        self.details |= excluding(details, ("notes", "counts"))
         if "counts" in details:
             self._count(details["counts"])
 

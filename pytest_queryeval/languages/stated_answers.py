@@ -28,7 +28,7 @@ from pytest_queryeval.languages.extract_query import (
     reasoning_tags,
     span_after_reasoning,
 )
-from pytest_queryeval.text.formatting import one_line, pluralize
+from pytest_queryeval.text.formatting import first_of, one_line, pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 TABLE_KEYS = ("columns", "rows")
@@ -229,9 +229,7 @@ def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failur
 
 
 def _list(names: Iterable[str]) -> str:
-    """Return the first names, and how many more there are."""
-    first, more = [*islice(names := iter(names), MAX_VALUES_NAMED)], sum(1 for _ in names)
-    return ", ".join(first) + f" and {more:,} more" * bool(more)
+    return first_of([*names], MAX_VALUES_NAMED)
 
 
 def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_before: int) -> str:

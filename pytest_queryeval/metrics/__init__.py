@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import including
 from pytest_queryeval.core.metric import RUN_METRICS, Better, Metric, describe_metric
 from pytest_queryeval.core.model import ABSTENTION, EXPECTATIONS, Criterion, Threshold
 from pytest_queryeval.core.registry import Registry
@@ -182,7 +183,7 @@ def metric_of(settings: Settings, name: str) -> RequestedMetric:
     """
     metric = METRICS[name]
     kind_options = settings.options.get(settings.kind, {})
-    options = {key: value for key, value in kind_options.items() if key in metric.options}
+    options = including(kind_options, metric.options)
     options |= settings.options.get(name, {})
     metric.check(options)
     return RequestedMetric(metric, options)

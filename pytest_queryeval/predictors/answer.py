@@ -13,6 +13,7 @@ from types import UnionType
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Prediction, QueryOrAnswer, is_seconds
 from pytest_queryeval.core.process import is_interruption, running_task
 from pytest_queryeval.core.steps import read_steps
@@ -58,7 +59,7 @@ def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Predi
     """
     abstention = read_abstention(fields, by=by)
     read_names = {PREDICTED, ABSTAINED, STEPS, *([] if abstention is None else [REASON])}
-    metadata = {name: value for name, value in fields.items() if name not in read_names}
+    metadata = excluding(fields, read_names)
     content = abstention or read_answer(fields[PREDICTED], kind, by=by)
     return Prediction(content, steps=read_steps(fields.get(STEPS), by=by), metadata=metadata)
 

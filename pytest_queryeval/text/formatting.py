@@ -274,6 +274,24 @@ def pluralize(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
+def and_more(number: int, noun: str = "") -> str:
+    """Return how many more there are than those named before; empty for none.
+
+    >>> and_more(2), and_more(1, "case"), and_more(0)
+    (' and 2 more', ' and 1 more case', '')
+    """
+    return f" and {pluralize(number, f'more {noun}') if noun else f'{number:,} more'}" if number > 0 else ""
+
+
+def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return the first texts, and how many more there are.
+
+    >>> first_of(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return separator.join(texts[:most]) + and_more(len(texts) - most)
+
+
 class Part(NamedTuple):
     """The lines of a part of a table, header first, and how many columns it has next to the names."""
 

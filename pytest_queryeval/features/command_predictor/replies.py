@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import SECONDS_RULE, Prediction, is_seconds
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import DuplicateKeyError
@@ -118,7 +119,7 @@ def make_prediction(
             raise PredictorError(f"{by} printed `seconds` that are not {SECONDS_RULE}")
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
-    metadata = {key: value for key, value in prediction.metadata.items() if key not in reserved_names}
+    metadata = excluding(prediction.metadata, reserved_names)
     return replace(prediction, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 

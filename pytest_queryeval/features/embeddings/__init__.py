@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from operator import mul
 from pathlib import Path
 
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.features.embeddings.cache import Cache, Vectors
 from pytest_queryeval.features.embeddings.model import EmbeddingError, Model, identity
 from pytest_queryeval.text.formatting import one_line, utf8_safe
@@ -74,7 +75,7 @@ class Embedder:
         if len(vectors) < len(texts_by_key):
             with cache.turn():
                 vectors |= cache.vectors(texts_by_key.keys() - vectors.keys())
-                missing_texts = {key: text for key, text in texts_by_key.items() if key not in vectors}
+                missing_texts = excluding(texts_by_key, vectors)
                 vectors |= self._encode(missing_texts, cache) if missing_texts else {}
         return vectors
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.shapes import (
     TRUE_OR_FALSE,
@@ -201,7 +202,7 @@ class Selector:
         if isinstance(document, str):
             return document, {}
         if isinstance(document, dict) and PREDICTED in document:
-            metadata = {name: value for name, value in document.items() if name not in (PREDICTED, ABSTAINED, STEPS)}
+            metadata = excluding(document, (PREDICTED, ABSTAINED, STEPS))
             return document[PREDICTED], metadata
         raise self._problem(f"which part is the answer? `answer:` takes a JSONPath into {_shape(document)}")
 

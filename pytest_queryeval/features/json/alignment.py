@@ -16,6 +16,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.features.json.rules import Place, Rules, RuleSet, is_number
 
 if TYPE_CHECKING:
@@ -400,7 +401,7 @@ def _identifying(values: Sequence[Value]) -> dict[Hashable, int]:
     for place, value in enumerate(values):
         for token in chain([value.key], ((path, part.key) for path, part in _parts(value))):
             places[token] = place if places.get(token, place) == place else None
-    return {token: place for token, place in places.items() if place is not None}
+    return not_none(places)
 
 
 def _in_order(pairs: Pairs) -> Pairs:

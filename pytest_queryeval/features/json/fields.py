@@ -19,7 +19,7 @@ from pytest_queryeval.features.json.rules import rules_of
 from pytest_queryeval.reports.added_sections import ReportSection
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted
 from pytest_queryeval.reports.sections import CHANGE
-from pytest_queryeval.text.formatting import format_score, one_line, pluralize, signed
+from pytest_queryeval.text.formatting import first_of, format_score, one_line, pluralize, signed
 
 # The steps to values: a key, or None for all elements of a list.
 Field: TypeAlias = "tuple[str | None, ...]"
@@ -95,10 +95,7 @@ def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy 
     found = [figures for name, figures in counts.items() if _is_within(name, steps)]
     if not found:
         names = [path_text(name) for name in counts]
-        more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-        note = (
-            f"field[{one_line(path)}]: the gold answer has no value there, but at {', '.join(names[:MAX_NAMED])}{more}"
-        )
+        note = f"field[{one_line(path)}]: the gold answer has no value there, but at {first_of(names, MAX_NAMED)}"
         return Score(value=None, details={"notes": [note]})
     right, leaves = map(sum, zip(*found, strict=True))
     return right / leaves

@@ -20,6 +20,7 @@ from pytest_queryeval.core.answer_json import (
 )
 from pytest_queryeval.core.errors import PredictorError, SourceError
 from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.mappings import excluding, including
 from pytest_queryeval.core.model import (
     Abstention,
     Case,
@@ -119,7 +120,7 @@ class PredictionKeys:
         """Return the facts in the key of a call, except the schema; those of a case are fixed at the first call."""
         if spec.key not in self._settings:
             # Settings are left out by their names: a digest must not depend on which secrets this environment has.
-            settings = {name: setting for name, setting in spec.settings.items() if name not in _NOT_COUNTED}
+            settings = excluding(spec.settings, _NOT_COUNTED)
             folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, self._root)]
             place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, self._root)).as_posix()
             self._settings[spec.key] = digest([place, _portable(to_jsonable(settings), folders)])
@@ -148,7 +149,7 @@ def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
         "tags": [*case.tags],
         "difficulty": case.difficulty,
     }
-    visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
+    visible_facts = including(surroundings, sees)
     facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.settings.kind, "question": case.question}
     return {**facts, "seen": digest(visible_facts)} if visible_facts else facts
 

@@ -22,6 +22,7 @@ from pytest_queryeval.core.answer_json import Entry, JsonObject, encode_lines
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.text.formatting import UNSEEN, one_line
 from pytest_queryeval.text.redaction import redact
@@ -46,7 +47,7 @@ class EntryKey:
     @cached_property
     def name(self) -> str:
         """Return the name of the entry: 32 hexadecimal digits, whatever the order of the facts."""
-        return digest({name: value for name, value in self.facts.items() if name not in self.ignored})
+        return digest(excluding(self.facts, self.ignored))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +25,7 @@ from pytest_queryeval.cli.output import Result, notifier, wrap_write_errors
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
@@ -319,9 +320,7 @@ class _Search:
         It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives. A
         mutant that takes too long survives; a case with MAX_TIMEOUTS such queries is not tried again.
         """
-        mutants_by_case: dict[int, list[Mutant]] = defaultdict(list)
-        for at, mutant in mutants:
-            mutants_by_case[at].append(mutant)
+        mutants_by_case = grouped(mutants)
         killed = set()
         for at, case_mutants in mutants_by_case.items():
             try:

@@ -23,6 +23,7 @@ from pytest_queryeval.languages.sql.reads import (
     table_name,
     what_is_read,
 )
+from pytest_queryeval.text.formatting import first_of
 
 MAX_NAMED = 8  # names in a message
 _PART = re.compile(r'"((?:[^"]|"")*)"|`([^`]*)`|([^.]+)')
@@ -127,9 +128,7 @@ class ScopeRules:
     def _allowed_tables(self) -> str:
         if self.scope.tables is None:
             return "a table of the source"
-        names = ", ".join(self.scope.tables[:MAX_NAMED])
-        more = len(self.scope.tables) - MAX_NAMED
-        return f"among `tables`: {names or 'none'}{f' and {more} more' if more > 0 else ''}"
+        return f"among `tables`: {first_of(self.scope.tables, MAX_NAMED) or 'none'}"
 
     def _missing_conditions(self, read: Read) -> Iterator[tuple[str, Constant]]:
         for table, conditions in self._where.items():

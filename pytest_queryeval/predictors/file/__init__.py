@@ -49,7 +49,7 @@ from pytest_queryeval.predictors.file.predictions import (
     read_lines,
     split_marker,
 )
-from pytest_queryeval.text.formatting import escape_invisible, one_line, pluralize
+from pytest_queryeval.text.formatting import and_more, escape_invisible, first_of, one_line, pluralize
 
 NAMED_ENTRIES = 10
 NAMED_FIRST = 3
@@ -155,11 +155,9 @@ class PredictionsFile:
         """Return a sentence on unused entries by their keys, which may repeat; empty for none."""
         if not keys:
             return ""
-        names = [*dict.fromkeys(keys)]
-        first_entries = ", ".join(map(_key_text, names[:NAMED_ENTRIES]))
-        more = f" and {len(names) - NAMED_ENTRIES:,} more" if len(names) > NAMED_ENTRIES else ""
+        named = first_of([*map(_key_text, dict.fromkeys(keys))], NAMED_ENTRIES)
         noun, verb = ("prediction", "was") if len(keys) == 1 else ("predictions", "were")
-        return f"{self._file.shown}: {len(keys):,} {noun}{which} {verb} not used: {first_entries}{more}"
+        return f"{self._file.shown}: {len(keys):,} {noun}{which} {verb} not used: {named}"
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` if there is none, or it is for another case."""
@@ -249,11 +247,11 @@ class PredictionsFile:
             remedy = "" if self._missing_fails else f", or count such cases as failed, {self._short('missing=fail')}"
             return f": add it{others}{remedy}"
         first = ", ".join(f"'{_key_text(spare)}'" for spare in self._spare[:NAMED_FIRST])
-        more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
+        first += and_more(len(self._spare) - NAMED_FIRST)
         keys = f"the {self._key_name}s"
         if self._missing_count == self._case_count > 1:
-            return f": it has {first}{more}, which no case has: correct {keys}, or name another file"
-        return f": add it, or correct one of {keys} that no case has: {first}{more}"
+            return f": it has {first}, which no case has: correct {keys}, or name another file"
+        return f": add it, or correct one of {keys} that no case has: {first}"
 
     @cached_property
     def _spare_by_letters(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from pytest_queryeval.core.errors import Location, PredictorError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Prediction, StoredPrediction, is_seconds
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
@@ -195,7 +196,7 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
         raise file.problem(f"`{columns.name('trial')}` must be a whole number from 1 on", line)
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
     read_names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
-    metadata = {name: value for name, value in row.items() if name not in read_names}
+    metadata = excluding(row, read_names)
     database = ""
     if isinstance(content, str):
         content, database = split_marker(content)

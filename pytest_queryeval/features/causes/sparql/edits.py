@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, SharedPatterns
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.evaluation.session import Session
@@ -400,7 +401,7 @@ def sparql_edits(
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
     stated_prefixes = {**prefixes, **gold_query.prefixes, **query.prefixes}
-    common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in stated_prefixes}
+    common_prefixes = excluding(COMMON_PREFIXES, stated_prefixes)
     term_edits = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in replaced]
     return SparqlEdits(
         *trees,

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.features.causes import best_pairs, without_common
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
@@ -162,10 +163,10 @@ def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]
 
 
 def _aliases_by_table(select: exp.Expr) -> dict[str, list[str]]:
-    aliases: defaultdict[str, list[str]] = defaultdict(list)
-    for alias, source in sources(select).items():
-        aliases[source.name.lower() if isinstance(source, exp.Table) else ""].append(alias)
-    return aliases
+    return grouped(
+        (source.name.lower() if isinstance(source, exp.Table) else "", alias)
+        for alias, source in sources(select).items()
+    )
 
 
 def _uses(select: exp.Select) -> defaultdict[str, set[str]]:

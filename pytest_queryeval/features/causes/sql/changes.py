@@ -12,6 +12,7 @@ from typing import TypeAlias
 from sqlglot import Dialect, ErrorLevel, Generator, exp
 
 from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.features.causes.sql import parts
 from pytest_queryeval.features.causes.sql.parts import key, sources
 
@@ -116,7 +117,7 @@ def change_operation(query: exp.Expr, *, gold: exp.Expr) -> None:
 
 def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
     """Combine a query with the second one of gold; ORDER BY and LIMIT stand at the end, as in gold."""
-    arguments = {name: value for name, value in gold.copy().args.items() if name not in ("with_", "this")}
+    arguments = excluding(gold.copy().args, ("with_", "this"))
     for name in ("order", "limit", "offset"):
         query.set(name, None)
     _wrap(query, type(gold)(**arguments))

@@ -16,6 +16,7 @@ from sqlglot import exp
 from pytest_queryeval.core.db_schema import Column, ForeignKey, Tables
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import display_cell
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
@@ -127,7 +128,7 @@ class CandidateDatabases:
 
         Numbers may do so by chance, as 1 to 10 in many keys: columns of numbers count if a query compares both.
         """
-        known_figures = {name: of_table for name, of_table in figures.items() if of_table is not None}
+        known_figures = not_none(figures)
         pairs = [pair for query in self._compared for pair in query.pairs]
         for referred, of_referred in known_figures.items():
             keys = [key[0] for key in tables[referred].keys if len(key) == 1]

@@ -13,6 +13,7 @@ from sqlglot import ErrorLevel, exp
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, ForeignKey, TableDefinition, Tables
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.prediction_call import schema_script
@@ -217,7 +218,7 @@ def read_tables(ddl: str, dialect: str) -> Tables:
             definitions.setdefault(name, _table(statement, ddl if dialect == "sqlite" else ""))
             if spellings.setdefault(name, spelling.encode().lower()) != spelling.encode().lower():
                 definitions[name] = None
-    tables = {name: table for name, table in definitions.items() if table is not None}
+    tables = not_none(definitions)
     for name, columns in filter(None, map(_unique_index, created)):
         if name in tables:
             tables[name] = tables[name]._replace(unique=(*tables[name].unique, columns))

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.db_schema import Column
+from pytest_queryeval.core.mappings import excluding
 
 Term: TypeAlias = tuple[Any, ...]
 
@@ -102,7 +103,7 @@ class Block:
         """Return the SELECT without a table of FROM, and without its LEFT JOIN."""
         return replace(
             self,
-            tables={name: source for name, source in self.tables.items() if name != alias},
+            tables=excluding(self.tables, [alias]),
             outer_joins=tuple(join for join in self.outer_joins if join.alias != alias),
         )
 
