@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
+from operator import ge, gt, le, lt
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,6 +30,7 @@ from pytest_queryeval.text.formatting import one_line
 S = TypeVar("S")
 T = TypeVar("T")
 Reader: TypeAlias = Callable[[Node], T]
+Readers: TypeAlias = Mapping[str, Reader[Any]]
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
@@ -112,24 +114,31 @@ def number(node: Node, expected: str = "a number", hint: str = "") -> float:
         raise node.problem(f"a number of {len(text(node))} characters is too large") from error
 
 
-@shape({"type": "number", "exclusiveMinimum": 0})
-def positive_number(node: Node) -> float:
-    """Read a number above 0."""
-    expected, hint = "a number above 0", ": write a number, such as 60"
-    value = number(node, expected, hint)
-    if value <= 0:
-        raise unexpected(node, expected, hint)
-    return value
+_LIMITS: Mapping[str, Callable[[float, float], bool]] = {
+    "minimum": ge,
+    "exclusiveMinimum": gt,
+    "maximum": le,
+    "exclusiveMaximum": lt,
+}
 
 
-@shape({"type": "number", "minimum": 0})
-def number_from_zero(node: Node) -> float:
-    """Read a number that is not negative."""
-    expected = "a number from 0 on"
-    value = number(node, expected)
-    if value < 0:
-        raise unexpected(node, expected)
-    return value
+def number_within(expected: str, hint: Callable[[float], str] = lambda _: "", **limits: float) -> Reader[float]:
+    """Return a reader of numbers within limits of JSON Schema; `hint` returns how to write another number."""
+
+    @shape({"type": "number", **limits})
+    def read(node: Node) -> float:
+        value = number(node, expected, hint(math.nan))
+        if not all(_LIMITS[name](value, limit) for name, limit in limits.items()):
+            raise unexpected(node, expected, hint(value))
+        return value
+
+    return read
+
+
+positive_number = number_within("a number above 0", lambda _: ": write a number, such as 60", exclusiveMinimum=0)
+
+
+number_from_zero = number_within("a number from 0 on", minimum=0)
 
 
 def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
@@ -292,7 +301,7 @@ def each_entry(node: Node, read: Callable[[str, Node], T], keys: Collection[str]
     return dict(zip(nodes, read_each(nodes.items(), lambda entry: read(*entry)), strict=True))
 
 
-def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
+def known_entries(node: Node, readers: Readers) -> dict[str, Any]:
     """Read a mapping that may only have these keys, each by its own reader."""
 
     def read(name: str, value: Node) -> Any:
@@ -303,9 +312,7 @@ def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, A
     return each_entry(node, read, readers)
 
 
-def mapping_of(
-    readers: Mapping[str, Reader[Any]], descriptions: Mapping[str, str] = MappingProxyType({})
-) -> Reader[dict[str, Any]]:
+def mapping_of(readers: Readers, descriptions: Mapping[str, str] = MappingProxyType({})) -> Reader[dict[str, Any]]:
     """Return a reader of mappings that may only have these keys, each read by its own reader.
 
     Editors show the `descriptions` of keys.
@@ -316,6 +323,18 @@ def mapping_of(
         return known_entries(node, readers)
 
     return read_mapping
+
+
+def entries_of(read: Reader[T], example: str = "") -> Reader[dict[str, T]]:
+    """Return a reader of mappings whose values are all read by `read`; with an example, an empty one is refused."""
+
+    @shape(
+        lambda: {"type": "object", "additionalProperties": shape_of(read)} | ({"minProperties": 1} if example else {})
+    )
+    def read_entries(node: Node) -> dict[str, T]:
+        return each_entry(not_empty(node, example) if example else node, lambda _, value: read(value))
+
+    return read_entries
 
 
 def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:

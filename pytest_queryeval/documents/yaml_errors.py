@@ -72,7 +72,8 @@ class _Column(NamedTuple):
         return self.text.startswith("- ")
 
 
-_Rule: TypeAlias = Callable[[_Failure], tuple[Place, str] | None]
+_Found: TypeAlias = tuple[Place, str] | None
+_Rule: TypeAlias = Callable[[_Failure], _Found]
 
 
 def explained(error: Exception, text: str, file: File) -> CaseError:
@@ -99,7 +100,7 @@ def _character_error(text: str, file: File) -> CaseError:
     return file.problem(problem, before.count("\n") + 1, character.start() - before.rfind("\n"))
 
 
-def _end_of_text(failure: _Failure) -> tuple[Place, str] | None:
+def _end_of_text(failure: _Failure) -> _Found:
     """Find a list or a mapping in brackets that is open at the end of the text, where parsers differ in the place."""
     rest = [failure.lines[failure.place.line][failure.place.column :], *failure.lines[failure.place.line + 1 :]]
     if "flow" not in failure.context or any(line.strip() for line in rest):
@@ -112,7 +113,7 @@ def _end_of_text(failure: _Failure) -> tuple[Place, str] | None:
     return Place(last, len(failure.lines[last].rstrip())), "the text ends too early: a value is missing, and a } or a ]"
 
 
-def _special_beginning(failure: _Failure) -> tuple[Place, str] | None:
+def _special_beginning(failure: _Failure) -> _Found:
     """Find a line that begins like a directive, a value that begins like a tag, and text behind the whole value."""
     line, problem = failure.place.line, ""
     if "directive" in failure.context:
@@ -126,7 +127,7 @@ def _special_beginning(failure: _Failure) -> tuple[Place, str] | None:
     return (Place(line, failure.place.column), problem) if problem else None
 
 
-def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
+def _foreign_line(failure: _Failure) -> _Found:
     if failure.character == "\t":
         return failure.place, "YAML allows no tab here: replace it with spaces"
     if failure.lines[failure.place.line].startswith("```"):
@@ -134,7 +135,7 @@ def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
     return None
 
 
-def _prefix_behind_block(failure: _Failure) -> tuple[Place, str] | None:
+def _prefix_behind_block(failure: _Failure) -> _Found:
     """Find a line of SPARQL that ends the block it belongs to: `PREFIX ex: <…>` reads as a key and its value."""
     lines = failure.lines
     number = failure.start.line if "simple key" in failure.context else failure.place.line
@@ -143,7 +144,7 @@ def _prefix_behind_block(failure: _Failure) -> tuple[Place, str] | None:
     return _ended_block(lines, number) if _PREFIX.match(lines[number]) else None
 
 
-def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
+def _quoted_scalar(failure: _Failure) -> _Found:
     if "quoted scalar" not in failure.context:
         return None
     line, column = failure.start
@@ -166,14 +167,14 @@ def _escape_at(failure: _Failure) -> Place:
     return failure.place if near is None else Place(line, near.start())
 
 
-def _text_behind_block_mark(failure: _Failure) -> tuple[Place, str] | None:
+def _text_behind_block_mark(failure: _Failure) -> _Found:
     if "block scalar" not in failure.context:
         return None
     mark = failure.lines[failure.start.line][failure.start.column : failure.start.column + 1]
     return failure.start, f"text follows `{mark}`: begin the block on the next line, or quote the text"
 
 
-def _first_character(failure: _Failure) -> tuple[Place, str] | None:
+def _first_character(failure: _Failure) -> _Found:
     """Find a plain value that begins with a character of another meaning in YAML."""
     if "anchor" in failure.context or "alias" in failure.context:
         place = failure.start
@@ -192,7 +193,7 @@ def _first_character(failure: _Failure) -> tuple[Place, str] | None:
     return place, f"a plain value cannot begin with {first}: {hint}"
 
 
-def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
+def _open_bracket(failure: _Failure) -> _Found:
     """Find a list or a mapping in brackets that does not go on with a comma or its end."""
     (line, column), start = failure.place, failure.start
     opening = failure.lines[start.line][start.column : start.column + 1]
@@ -204,7 +205,7 @@ def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
     return start, f"the {opening} that opens here is not closed by line {line + 1}, column {column + 1}: {hint}"
 
 
-def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
+def _second_colon(failure: _Failure) -> _Found:
     """Find a `: ` within a plain value, which may begin in a line above, or be a key that lacks its colon."""
     if "mapping values" not in failure.problem:
         return None
@@ -221,11 +222,11 @@ def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
     return colon if first < place.line else _misindented(lines, place.line)
 
 
-def _line_without_colon(failure: _Failure) -> tuple[Place, str] | None:
+def _line_without_colon(failure: _Failure) -> _Found:
     return _no_colon(failure.lines, failure.start.line) if "simple key" in failure.context else None
 
 
-def _behind_the_end(failure: _Failure) -> tuple[Place, str] | None:
+def _behind_the_end(failure: _Failure) -> _Found:
     end = failure.before.rstrip()[-1:]
     if end not in ("'", '"', "]", "}"):
         return None
@@ -233,7 +234,7 @@ def _behind_the_end(failure: _Failure) -> tuple[Place, str] | None:
     return failure.place, f"text follows the closing {end}: {hint}"
 
 
-def _indentation(failure: _Failure) -> tuple[Place, str] | None:
+def _indentation(failure: _Failure) -> _Found:
     """Find a line that starts at a column where it is part of nothing that is open."""
     lines, place = failure.lines, failure.place
     if "block" not in failure.context or failure.before.strip():
@@ -251,7 +252,7 @@ def _indentation(failure: _Failure) -> tuple[Place, str] | None:
     return place, f"{problem}: indent it by {keys} spaces, or begin another item with `- `"
 
 
-def _indented_start(failure: _Failure) -> tuple[Place, str] | None:
+def _indented_start(failure: _Failure) -> _Found:
     first = next((number for number, line in enumerate(failure.lines) if line.strip()), 0)
     indent = _indent(failure.lines[first])
     if not indent or failure.before:
@@ -293,7 +294,7 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
     return place, f"'{one_line(line.strip(), _MAX_SHOWN)}' is not `key: value`: {_quote_hint(lines, number, hint)}"
 
 
-def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
+def _ended_block(lines: Sequence[str], number: int) -> _Found:
     """Return the problem of a line that is indented less than the block before it; None for any other line."""
     columns = _open_columns(lines[:number])
     if not columns or not _BLOCK.match(lines[columns[-1].line]):
@@ -307,7 +308,7 @@ def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
     return place, f"indented by {_spaces(place.column)}: if it belongs to {text}, indent it by {_spaces(indent)}"
 
 
-def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
+def _misindented(lines: Sequence[str], number: int) -> _Found:
     indent = _indent(lines[number])
     columns = _open_columns(lines[:number])
     if not columns:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import UNANSWERABLE_CRITERIA, Case
 from pytest_queryeval.documents.document import File, Node, Problems, file_at, read_jsonl
 from pytest_queryeval.documents.tables import is_table
@@ -79,10 +79,7 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
 
 def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Location]]:
     """Yield a message on the first finding of each rule that is not ignored, with the number of the others."""
-    by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        if not finding.silenced:
-            by_rule[finding.rule].append(finding)
+    by_rule = grouped((finding.rule, finding) for finding in findings if not finding.silenced)
     for rule, (first, *others) in by_rule.items():
         more = f" (and {len(others):,} more: `queryeval check` lists them)" if others else ""
         about = "" if first.case is None else f"case '{first.case}': "

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pytest_queryeval.core.errors import nearest
 from pytest_queryeval.core.groups import as_marker
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Abstention, Criterion, GoldTranslation, Message, QueryOrAnswer
 from pytest_queryeval.core.shapes import (
     ANYTHING,
@@ -243,7 +244,7 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
 def _shared(case: Node) -> dict[str, Node]:
     """Return the keys that all turns share: those of the case, the descriptive ones as metadata."""
     case_entries = entries(case)
-    shared = {name: value for name, value in case_entries.items() if name not in (*DESCRIPTIVE, CONVERSATION)}
+    shared = excluding(case_entries, (*DESCRIPTIVE, CONVERSATION))
     described = {name: case_entries[name] for name in DESCRIPTIVE if name in case_entries}
     if described:
         metadata = shared.get("metadata")

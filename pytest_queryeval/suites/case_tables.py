@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_queryeval.core.errors import did_you_mean, names_beside
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.shapes import (
     NULL,
     TEXT,
@@ -32,7 +33,7 @@ from pytest_queryeval.documents.tables import (
 )
 from pytest_queryeval.documents.values import (
     MAX_SHOWN,
-    Reader,
+    Readers,
     each_entry,
     entries,
     items,
@@ -126,7 +127,7 @@ def _metadata(node: Node) -> tuple[str, ...] | Literal["rest"]:
     return REST if node.value == REST else list_of(required_text)(node)
 
 
-CASE_TABLE_KEYS: Mapping[str, Reader[Any]] = {
+CASE_TABLE_KEYS: Readers = {
     "file": required_text,
     "sheet": text,
     "delimiter": _delimiter,
@@ -181,7 +182,7 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
     headers_by_key = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
-    headers = {key: header for key, header in headers_by_key.items() if header is not None}
+    headers = not_none(headers_by_key)
     missing_headers = [
         (f"columns: {key}", header, entries(table.nodes["columns"])[key])
         for key, header in headers.items()

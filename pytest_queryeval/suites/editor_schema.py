@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.shapes import Shape, described_shapes, either, mapping_shape
 from pytest_queryeval.suites.answers import ACCEPTED, CONVERSATION, GOLD_FORMS, PREDICTED_FORMS, REFUSED
 from pytest_queryeval.suites.expectations import EXPECT
@@ -63,8 +64,8 @@ def _case() -> Shape:
     With parameters, a value of any type may be `{name}`.
     """
     keys = _references("case")
-    single = {name: of for name, of in keys.items() if name != CONVERSATION}
-    conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
+    single = excluding(keys, [CONVERSATION])
+    conversation = {**excluding(keys, REFUSED), **ACCEPTED}
     only_one = {
         form: {"properties": {other_form: False for other_form in forms if other_form != form}}
         for forms in (GOLD_FORMS, PREDICTED_FORMS)

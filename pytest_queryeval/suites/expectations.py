@@ -14,6 +14,7 @@ from pytest_queryeval.core.table import Cell, Policy
 from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import (
     Reader,
+    Readers,
     choice,
     entries,
     items,
@@ -148,7 +149,7 @@ def _read_values(node: Node, kind: Kind) -> list[Expectation]:
     by_column = entries(node)
     if not by_column:
         raise node.problem("values is empty: write {COLUMN: {min: 0}}")
-    readers: Mapping[str, Reader[Any]] = {
+    readers: Readers = {
         "min": lambda value: _read_limit(value, kind),
         "max": lambda value: _read_limit(value, kind),
         "in": lambda value: tuple(read_each(_some(value, "VALUE"), lambda item: _read_limit(item, kind))),

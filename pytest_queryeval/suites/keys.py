@@ -14,6 +14,7 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.groups import PYTEST_MARKERS, as_marker
 from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import MAX_TRIALS, Case, TrialsRule
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import (
@@ -31,17 +32,19 @@ from pytest_queryeval.core.table import FrozenMapping, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
     Reader,
+    Readers,
     choice,
     each_entry,
     entries,
+    entries_of,
     flag,
     flag_hint,
     json_mapping,
     known_entries,
     list_of,
     mapping_of,
-    number,
     number_from_zero,
+    number_within,
     or_else,
     positive_number,
     reason,
@@ -84,7 +87,7 @@ _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Excludes only ASCII characters: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
 _RATE = re.compile(r"0?\.\d+|1(\.0*)?")
-_RATE_SHAPE: Shape = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+
 _MARKER_SHAPE: Shape = {
     "type": ["string", "integer", "boolean", "null"],
     "pattern": r"^(?!_)[^\s!-,./:-@\[-^`{-~]+$",
@@ -200,21 +203,16 @@ def read_compare(node: Node) -> dict[str, Any]:
     return {**numbers, **fields}
 
 
-@shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(TOLERANCE))})
-def _tolerances(node: Node) -> dict[str, dict[str, float]]:
-    return each_entry(node, lambda _, value: _limits(value, TOLERANCE))
+def _limits(readers: Readers) -> Reader[dict[str, Any]]:
+    """Return a reader of tolerances, which refuses a number alone, which could be absolute or relative."""
 
+    @shape(lambda: shape_of(mapping_of(readers)))
+    def read(node: Node) -> dict[str, Any]:
+        if isinstance(node.value, str) and not node.empty:
+            raise unexpected(node, "a mapping", f": write {{abs: {node.value}}} or {{rel: {node.value}}}")
+        return known_entries(node, readers)
 
-@shape(lambda: shape_of(mapping_of(NUMBERS)))
-def _numbers(node: Node) -> dict[str, Any]:
-    return _limits(node, NUMBERS)
-
-
-def _limits(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
-    """Read tolerances; raise `CaseError` for a number alone, which could be absolute or relative."""
-    if isinstance(node.value, str) and not node.empty:
-        raise unexpected(node, "a mapping", f": write {{abs: {node.value}}} or {{rel: {node.value}}}")
-    return known_entries(node, readers)
+    return read
 
 
 @shape(either({"type": "integer", "minimum": 0}, {"type": "string", "pattern": NON_BLANK}))
@@ -253,7 +251,7 @@ class Trials(NamedTuple):
     """Whether fewer trials are enough once they decide on the case."""
 
 
-TRIALS: Mapping[str, Reader[Any]] = {"max": whole_number(2, MAX_TRIALS), "stop": choice("decided")}
+TRIALS: Readers = {"max": whole_number(2, MAX_TRIALS), "stop": choice("decided")}
 
 
 @shape(either(shape_of(whole_number(1, MAX_TRIALS)), {**shape_of(mapping_of(TRIALS)), "required": [*TRIALS]}))
@@ -267,16 +265,15 @@ def read_trials(node: Node) -> Trials:
     return Trials(settings["max"], stops=True)
 
 
-@shape(_RATE_SHAPE)
-def _rate(node: Node) -> float:
-    expectation = "a number above 0 and at most 1"
-    rate = number(node, expectation)
-    if not 0 < rate <= 1:
-        raise unexpected(node, expectation, f": write {rate / 100:g}" if 10 <= rate <= 100 else "")
-    return rate
+_rate = number_within(
+    "a number above 0 and at most 1",
+    lambda rate: f": write {rate / 100:g}" if 10 <= rate <= 100 else "",
+    exclusiveMinimum=0,
+    maximum=1,
+)
 
 
-@shape(either(enum_shape(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
+@shape(either(enum_shape(("mean", "all", "any")), mapping_shape({"rate": shape_of(_rate)}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
     if node.value in ("mean", "all", "any"):
@@ -289,18 +286,17 @@ def read_trials_rule(node: Node) -> TrialsRule:
     return float(rate)
 
 
-@shape({"type": "number", "minimum": 0, "exclusiveMaximum": 1})
-def _relative_tolerance(node: Node) -> float:
-    """Read a share below 1: at 1, any two numbers of one sign are equal."""
-    expectation = "a number from 0 to below 1"
-    tolerance = number(node, expectation)
-    if not 0 <= tolerance < 1:
-        raise unexpected(node, expectation, f": write {tolerance / 100:g}" if 1 <= tolerance < 100 else "")
-    return tolerance
+# A share below 1: at 1, any two numbers of one sign are equal.
+_relative_tolerance = number_within(
+    "a number from 0 to below 1",
+    lambda tolerance: f": write {tolerance / 100:g}" if 1 <= tolerance < 100 else "",
+    minimum=0,
+    exclusiveMaximum=1,
+)
 
 
 TOLERANCE: Mapping[str, Reader[float]] = {"rel": _relative_tolerance, "abs": number_from_zero}
-NUMBERS: Mapping[str, Reader[Any]] = {**TOLERANCE, "columns": _tolerances}
+NUMBERS: Readers = {**TOLERANCE, "columns": entries_of(_limits(TOLERANCE))}
 
 
 def has_tables(kind: Kind) -> bool:
@@ -331,11 +327,6 @@ class CompareKey(NamedTuple):
     read: Reader[Any]
     used_by: Callable[[Kind], bool] = has_tables
     """As of a `Key`."""
-
-
-@shape(lambda: shape_of(mapping_of(TOLERANCE)))
-def _document_numbers(node: Node) -> dict[str, Any]:
-    return _limits(node, TOLERANCE)
 
 
 @shape(either(enum_shape(("ordered", "any")), mapping_shape({"by": TEXT}, required=["by"])))
@@ -379,7 +370,7 @@ _WHITESPACE = CompareKey(
 )
 # What values of JSON answers may have of their own, below a path.
 _OF_VALUES: Mapping[str, CompareKey] = {
-    "numbers": CompareKey("the tolerance of numbers; default: none", _document_numbers, has_documents),
+    "numbers": CompareKey("the tolerance of numbers; default: none", _limits(TOLERANCE), has_documents),
     "case": _CASE,
     "whitespace": _WHITESPACE,
     "lists": CompareKey(
@@ -393,7 +384,7 @@ _OF_VALUES: Mapping[str, CompareKey] = {
         has_documents,
     ),
 }
-_VALUE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in _OF_VALUES.items()}
+_VALUE_READERS: Readers = {name: key.read for name, key in _OF_VALUES.items()}
 
 
 @shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(_VALUE_READERS))})
@@ -416,7 +407,7 @@ _OF_DOCUMENTS: Mapping[str, CompareKey] = {
     "ignore": CompareKey("the JSONPaths of what does not count", or_else((), list_of(_path)), has_documents),
     "paths": CompareKey("by JSONPath, other settings for a value and all below it", _paths, has_documents),
 }
-_DOCUMENT_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in _OF_DOCUMENTS.items()}
+_DOCUMENT_READERS: Readers = {name: key.read for name, key in _OF_DOCUMENTS.items()}
 
 
 @shape(lambda: shape_of(mapping_of(_DOCUMENT_READERS, {name: key.description for name, key in _OF_DOCUMENTS.items()})))
@@ -428,7 +419,7 @@ def _json_compare(node: Node) -> dict[str, Any]:
 COMPARE: Mapping[str, CompareKey] = {
     "numbers": CompareKey(
         "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
-        _numbers,
+        _limits(NUMBERS),
         is_compared,
     ),
     "text_numbers": CompareKey('true: the text "5" equals the number 5; default: false, for sparql true', flag),
@@ -465,10 +456,10 @@ COMPARE: Mapping[str, CompareKey] = {
         choice("value", "strict"),
         used_by=lambda kind: has_tables(kind) and kind.name != "sql",
     ),
-    **{name: key for name, key in _OF_DOCUMENTS.items() if name not in ("numbers", "case", "whitespace")},
+    **excluding(_OF_DOCUMENTS, ("numbers", "case", "whitespace")),
     "json": CompareKey("settings for cases of kind json, such as those below a folder", _json_compare, has_documents),
 }
-_COMPARE_READERS: Mapping[str, Reader[Any]] = {name: key.read for name, key in COMPARE.items()}
+_COMPARE_READERS: Readers = {name: key.read for name, key in COMPARE.items()}
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.shapes import SCALAR, list_shape, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
@@ -37,7 +38,7 @@ def parametrized(case: Node) -> list[Node]:
         return [case]
     at = case.value[PARAMETRIZE]
     parameters = _read_parameters(at)
-    stated = {key: node for key, node in case.value.items() if key not in ("id", PARAMETRIZE)}
+    stated = excluding(case.value, ("id", PARAMETRIZE))
     found = {key: set(_placeholders(node, parameters)) for key, node in stated.items()}
     placeholders = set[str]().union(*found.values())
     for name in parameters:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
@@ -14,7 +13,7 @@ from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.core.shapes import NON_BLANK, TEXT, Shape, either, mapping_shape, shape, shape_of
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import (
-    Reader,
+    Readers,
     entries,
     flag,
     known_entries,
@@ -47,7 +46,7 @@ def read_abstain(node: Node) -> str:
 
 
 # Settings of every predictor, written next to its name.
-CALL_SETTINGS: Mapping[str, Reader[Any]] = {
+CALL_SETTINGS: Readers = {
     "concurrency": whole_number(1),
     "timeout": positive_number,
     "retries": whole_number(0),

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, nearest
 from pytest_queryeval.core.expectation import Expectation
 from pytest_queryeval.core.gates import Gate
+from pytest_queryeval.core.mappings import excluding, not_none
 from pytest_queryeval.core.model import GOLD_CRITERIA, OWN_METRICS, Criterion, Settings, Threshold
 from pytest_queryeval.core.table import ColumnTolerance, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
@@ -255,7 +256,7 @@ def inherit_values(above: Values, level_values: Values, *, is_folder: bool = Fal
         if name == "compare":
             of_kind = {} if is_folder or level_values.get("kind", above.get("kind")) != "json" else value
             of_json = {**values.get(name, {}).get("json", {}), **of_kind, **value.get("json", {})}
-            value = {**value, "json": {key: setting for key, setting in of_json.items() if key != "json"}}
+            value = {**value, "json": excluding(of_json, ["json"])}
         inheritance = KEYS[name].inheritance
         if inheritance == "merged":
             values[name] = {**values.get(name, {}), **value}
@@ -288,14 +289,14 @@ def applicable_thresholds(
     thresholds = {name: Threshold(minimum=least) for name, least in defaults.items()}
     for level in levels:
         limits = {name: limit for name, limit in level.items() if applies_to(name, kind.name, criteria=criteria)}
-        stated = {name: limit for name, limit in limits.items() if limit is not None}
+        stated = not_none(limits)
         replaced_groups = {METRICS[name].group for name in stated if name not in own}
         kept = {
             name: limit
             for name, limit in thresholds.items()
             if level and (METRICS[name].group not in replaced_groups or name in own)
         }
-        thresholds = {name: limit for name, limit in kept.items() if name not in limits} | stated
+        thresholds = excluding(kept, limits) | stated
     return thresholds
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import CaseError, SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import TEXT, SettingValidator, Shape, either, mapping_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, modification_time
@@ -49,8 +50,7 @@ DATABASE = "db_id"
 _JSON = StrictJson(read_object=None, allow_nan=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(NamedTuple):
     """A `source` that is a text: a name in `sources`, perhaps of another level, or a path or URL."""
 
     text: str
@@ -67,7 +67,7 @@ def _engine_shape(name: str) -> Shape:
     if engine.settings is None:
         return {"type": "object", "required": [name]}
     settings = {**engine.settings, VERSION: SettingValidator(lambda _: True, "the state of a source that may change")}
-    beside = {setting: of for setting, of in setting_shapes(settings).items() if setting != engine.text_setting}
+    beside = excluding(setting_shapes(settings), [engine.text_setting])
     return mapping_shape({name: settings_shape(settings, engine.text_setting), **beside}, required=[name])
 
 
@@ -91,7 +91,7 @@ def read_source(node: Node) -> Source | SourceText:
     engine = engines[0]
     engine_settings = source_entries[engine].value
     nodes = {
-        **{name: at for name, at in source_entries.items() if name != engine},
+        **excluding(source_entries, [engine]),
         **(engine_settings if isinstance(engine_settings, dict) else {}),
     }
     settings = expanded_settings(source_entries[engine], ENGINES[engine].text_setting)
@@ -206,8 +206,7 @@ def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
     return mask_credentials(first) if isinstance(first, str) else engine
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFile:
+class SchemaFile(NamedTuple):
     """A file in the form of Spider's tables.json."""
 
     file: File

@@ -10,15 +10,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.shapes import (
     ANYTHING,
     TEXT,
@@ -45,8 +45,7 @@ REQUIRES = "requires"
 _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\w.-]+)""")
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFile:
+class EnvFile(NamedTuple):
     """The name of a file with variables."""
 
     path: str
@@ -84,7 +83,7 @@ def load_env_file(top: Node) -> None:
     text = file.text(MAX_BYTES)
     if faulty_line := next((line for line in parse_stream(StringIO(text)) if line.error), None):
         raise file.problem("not a line such as NAME=value", faulty_line.original.line)
-    file_variables = {name: value for name, value in dotenv_values(stream=StringIO(text)).items() if value is not None}
+    file_variables = not_none(dotenv_values(stream=StringIO(text)))
     _variables[folder] = file_variables
     register_secrets(file_variables)
     if env_file.export:

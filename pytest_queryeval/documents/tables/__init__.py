@@ -66,12 +66,13 @@ def open_table(
     if suffix not in TABLE_SUFFIXES:
         remedy = "save it as .xlsx" if suffix in _OTHER_SPREADSHEETS else f"expected {', '.join(TABLE_SUFFIXES)}"
         raise file.problem(f"'{suffix}' files are not read: {remedy}")
-    if sheet is not None and suffix != ".xlsx":
-        raise TableSettingError("sheet", file.location(), "has no sheets: remove `sheet`")
-    if delimiter is not None and suffix not in (".csv", ".tsv"):
-        raise TableSettingError("delimiter", file.location(), "has no delimiter: remove `delimiter`")
-    if header_row is not None and suffix == ".parquet":
-        raise TableSettingError("header_row", file.location(), "has no rows above its header: remove `header_row`")
+    for setting, value, has_use, what in (
+        ("sheet", sheet, suffix == ".xlsx", "sheets"),
+        ("delimiter", delimiter, suffix in _DELIMITERS, "delimiter"),
+        ("header_row", header_row, suffix != ".parquet", "rows above its header"),
+    ):
+        if value is not None and not has_use:
+            raise TableSettingError(setting, file.location(), f"has no {what}: remove `{setting}`")
     try:
         if suffix == ".xlsx":
             from pytest_queryeval.documents.tables.xlsx import open_xlsx

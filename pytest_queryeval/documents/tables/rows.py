@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean, nearest
 from pytest_queryeval.documents.document import MEBIBYTE, File
@@ -26,8 +26,7 @@ MAX_HEADER_CHARACTERS = 80  # in messages
 ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
+class BadRow(NamedTuple):
     """A row that cannot be split into cells: the problem, and the column that has it, from 1 on."""
 
     problem: str
