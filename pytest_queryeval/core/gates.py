@@ -20,6 +20,8 @@ from pytest_queryeval.text.formatting import format_score, limits_text, pluraliz
 
 # A name and numbers. Greater numbers are stricter, so a maximum is negated: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
+# What cases add to the measure of a gate, by names of its rule.
+Numbers: TypeAlias = Mapping[str, MutableSequence[float]]
 Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
 
 
@@ -89,7 +91,7 @@ class GateRule(ABC):
         """
 
     @abstractmethod
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         """Return the value over the numbers of all cases by their names, none for other names; None without numbers."""
 
     def is_met(self, gate: PendingGate, measured: Measured) -> bool:

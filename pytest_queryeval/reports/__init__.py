@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.files import write_atomically
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import CasesFile, Report
 from pytest_queryeval.results.case_store import case_lines, fit_in_memory
@@ -252,7 +253,7 @@ def _has_cases_in(path: Path, name: str) -> bool:
 
 
 def _document(report: Report, cases: bytes) -> bytes:
-    head = {name: value for name, value in report.items() if name != "cases"}
+    head = excluding(report, ["cases"])
     opening = json.dumps(head, ensure_ascii=False, allow_nan=False, indent=1).removesuffix("\n}")
     # A lone surrogate, as in a path that is not UTF-8, is written as the escape that JSON has for it.
     return opening.encode(errors="backslashreplace") + b',\n "cases": ' + cases + b"}\n"

@@ -13,6 +13,8 @@ from textwrap import wrap
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.groups import Surface, group_values, groups_shown
+from pytest_queryeval.core.mappings import including
 from pytest_queryeval.core.steps import STEP_MEASURES, count_steps
 from pytest_queryeval.text.formatting import escape_invisible, one_line, one_line_with_end, split_table
 
@@ -168,7 +170,7 @@ ABSTENTION: Mapping[str, Callable[[CaseReport], str | None]] = {
 def abstention_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], str | None]]:
     """Return the columns of ABSTENTION in which some case has a value."""
     used_names = {name for case in cases for name, read in ABSTENTION.items() if read(case) is not None}
-    return {name: read for name, read in ABSTENTION.items() if name in used_names}
+    return including(ABSTENTION, used_names)
 
 
 def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], int | None]]:
@@ -183,3 +185,12 @@ def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport]
 
     has_steps = any(nested_value(case, "prediction", "steps") is not None for case in cases)
     return {measure: count(measure) for measure in STEP_MEASURES} if has_steps else {}
+
+
+def group_columns(place: Surface, separator: str) -> dict[str, Callable[[CaseReport], str | None]]:
+    """Return a column for each group that is shown at a place: its values of a case, None if there are none."""
+
+    def values(name: str) -> Callable[[CaseReport], str | None]:
+        return lambda case: separator.join(group_values(case, name)) or None
+
+    return {group.heading: values(name) for name, group in groups_shown(place).items()}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import groups_shown, in_order_of_words
@@ -23,7 +22,15 @@ from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
 from pytest_queryeval.results.baseline import GOLD_DRIFT, NO_COMMON_CASE, is_foreign
 from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_value
-from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, p_text, pluralize, signed
+from pytest_queryeval.text.formatting import (
+    and_more,
+    format_amount,
+    format_interval,
+    format_score,
+    p_text,
+    pluralize,
+    signed,
+)
 
 CHANGE = "change in cases of both"
 MAX_MEMBERS = 50  # values of a group that a table shows
@@ -159,8 +166,7 @@ def points(change: float) -> str:
     return f"{100 * change:+.1f}".replace("-", "\N{MINUS SIGN}") if abs(change) >= 0.0005 else "0.0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRow:
+class GateRow(NamedTuple):
     """A gate in few words."""
 
     word: str
@@ -186,8 +192,7 @@ def gate_rows(report: Report) -> list[GateRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weakness:
+class Weakness(NamedTuple):
     """Wrong answers that have a cause, or a value of a group, in common."""
 
     group: Literal["cause", "difficulty", "kind"]
@@ -453,5 +458,4 @@ def leading_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]
     """Yield the first of the names as parts of a sentence, and how many more there are."""
     for number, name in enumerate(names[:limit]):
         yield from (", ", Untrusted(name)) if number else (Untrusted(name),)
-    if len(names) > limit:
-        yield f" and {len(names) - limit:,} more"
+    yield from filter(None, [and_more(len(names) - limit)])

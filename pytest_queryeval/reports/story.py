@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.difference_texts import column_lines, shown_columns
 from pytest_queryeval.core.case_report import (
@@ -47,8 +46,7 @@ CAUSE_DIRECTION, DIFFERENCE_DIRECTION = (
 VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "failed", None: "no threshold"}  # of a trial
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     """How a case ended."""
 
     outcome: str
@@ -56,16 +54,14 @@ class Ending:
     """Why, in one line; empty if nothing is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """What the suite says of a case, and where it does."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableExcerpt:
+class TableExcerpt(NamedTuple):
     """The first rows of a table."""
 
     shape: str
@@ -78,8 +74,7 @@ class TableExcerpt:
     """How many more rows the table has; empty for none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryQuery:
+class StoryQuery(NamedTuple):
     """Gold or what was predicted."""
 
     name: Literal["gold", "predicted"]
@@ -92,24 +87,21 @@ class StoryQuery:
     """Why there is no answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryCause:
+class StoryCause(NamedTuple):
     """Which edits make a wrong prediction right, and the query after them."""
 
     cause: CauseReport
     """With the `causing_edits`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryChallenge:
+class StoryChallenge(NamedTuple):
     """Whether other data tells a right predicted query from gold."""
 
     summary: str
     counterexample: RefutationReport | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferingRow(Generic[AnyRow]):
+class DifferingRow(NamedTuple, Generic[AnyRow]):
     """A row in which the two answers differ."""
 
     label: Literal["missing", "extra", "gold", "instead", "repeated"]
@@ -119,8 +111,7 @@ class DifferingRow(Generic[AnyRow]):
     """Of a repeated row, how often each answer has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
+class Differences(NamedTuple):
     """How the answers differ, in a sentence and in rows."""
 
     summary: str
@@ -133,16 +124,14 @@ class Differences:
     """Of which kinds of rows not all are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What is said besides scores: a sentence, a hint, what does not hold, or where the texts of queries differ."""
 
     name: Literal["hint", "expected", "violation", "texts", "note"]
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryScore:
+class StoryScore(NamedTuple):
     """The score of a metric, and what its threshold needs."""
 
     metric: str
@@ -150,31 +139,27 @@ class StoryScore:
     needs: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryTrial:
+class StoryTrial(NamedTuple):
     """One of several trials."""
 
     verdict: str
     scores: Mapping[str, float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorySteps:
+class StorySteps(NamedTuple):
     """What the system did until it answered."""
 
     summary: str
     steps: Sequence[StepReport]
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(NamedTuple):
     """All notes of metrics, at least one."""
 
     notes: Sequence[Note]
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """All scores, at least one."""
 
     scores: Sequence[StoryScore]
@@ -182,8 +167,7 @@ class Scores:
     """The settings of the comparison that are not the default and that a score follows; empty without any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
+class Trials(NamedTuple):
     """All trials, at least one."""
 
     trials: Sequence[StoryTrial]
@@ -386,11 +370,8 @@ def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRo
 
 def shares_shown(whole: DifferenceReport[AnyRow], shown: DifferenceReport[AnyRow]) -> dict[str, str]:
     """Return how many missing, extra and repeated rows of a difference are shown, of those of which not all are."""
-    lists: dict[str, tuple[int, int]] = {
-        "missing": (len(shown["missing"]), len(whole["missing"])),
-        "extra": (len(shown["extra"]), len(whole["extra"])),
-        "repeated": (len(shown["repeated"]), len(whole["repeated"])),
-    }
+    names: tuple[Literal["missing", "extra", "repeated"], ...] = "missing", "extra", "repeated"
+    lists = {name: (len(shown[name]), len(whole[name])) for name in names}
     totals: Mapping[str, Any] = whole.get("totals", {})
     shares = {name: (few, totals.get(name, listed)) for name, (few, listed) in lists.items()}
     return {name: f"{few:,} of {total:,} shown" for name, (few, total) in shares.items() if 0 < few < total}

@@ -10,11 +10,12 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from itertools import chain
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.groups import GROUPS, groups_of
-from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.metric import RUN_METRICS, Better, RunMetric, reported_run_metrics
 from pytest_queryeval.core.model import PASS_RATE, TRIALS_SCORES, Outcome
 from pytest_queryeval.core.model import ReviewDecision as ReviewDecision
@@ -68,6 +69,7 @@ MAX_SIZE = 1e15
 P95 = 0.95
 MIN_SOURCES = 5
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
+T_TERMS = (Z95, 2.372271230298562, 2.8224986157396112, 2.555849679507722, 1.5895340533938225)  # of the t distribution
 ROUNDING = 1e-12  # a standard error up to this share of the largest score counts as 0
 
 
@@ -86,26 +88,18 @@ def aggregate(
     counts = CaseCounts(ordered_cases)
     overall_report = counts.report()
     known_better = better or {}
-    tables: ReportTables = {}
-    if counts.has_spider and (spider_table := _spider_table(ordered_cases)):
-        tables["spider_table"] = spider_table
-    if dimensions := counts.dimension_statistics():
-        tables["dimensions"] = dimensions
-    fields, left_out = counts.field_statistics()
-    if fields:
-        tables["fields"] = fields
-    if left_out:
-        tables["fields_left_out"] = left_out
-    if counts.has_review and (errata := errata_of(ordered_cases)):
-        tables["errata"] = errata
-    if trials := counts.trials_report():
-        tables["trials"] = trials
-    if counts.decided_trials["of"]:
-        tables["decided_trials"] = counts.decided_trials
-    if counts.recorded["answers"]:
-        tables["recorded"] = counts.recorded
-    if counts.rerun_cases:
-        tables["rerun_cases"] = counts.rerun_cases
+    fields, fields_left_out = counts.field_statistics()
+    tables = {
+        "spider_table": counts.has_spider and _spider_table(ordered_cases),
+        "dimensions": counts.dimension_statistics(),
+        "fields": fields,
+        "fields_left_out": fields_left_out,
+        "errata": counts.has_review and errata_of(ordered_cases),
+        "trials": counts.trials_report(),
+        "decided_trials": counts.decided_trials["of"] and counts.decided_trials,
+        "recorded": counts.recorded["answers"] and counts.recorded,
+        "rerun_cases": counts.rerun_cases,
+    }
     return {
         "schema": SCHEMA,
         **about,
@@ -119,7 +113,7 @@ def aggregate(
         "accidental": counts.accidental,
         "causes": overall_report["causes"],
         "groups": {group: counts.group_reports(group, overall_report) for group in counts.groups},
-        **tables,
+        **cast("ReportTables", {name: table for name, table in tables.items() if table}),
         "gates": list(gates),
         "cases": ordered_cases,
     }
@@ -162,17 +156,7 @@ def reached_count(totals: Totals) -> int:
 
 
 def _totals(counts: Counter[TotalName]) -> Totals:
-    return {
-        "cases": counts.total(),
-        "passed": counts["passed"],
-        "failed": counts["failed"],
-        "missed": counts["missed"],
-        "errors": counts["errors"],
-        "skipped": counts["skipped"],
-        "xfailed": counts["xfailed"],
-        "xpassed": counts["xpassed"],
-        "not_run": counts["not_run"],
-    }
+    return cast("Totals", {"cases": counts.total(), **{name: counts[name] for name in TOTAL_OF.values()}})
 
 
 def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
@@ -238,7 +222,10 @@ class CaseCounts:
                 self.decided_trials["of"] += fingerprint["trials"]["max"]
             elif verdicts and None not in verdicts:
                 self._trials[len(verdicts), verdicts.count(True)] += 1
-            self._count_recorded(case)
+            answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
+            predictions = [answer["prediction"] for answer in answers if answer["prediction"] is not None]
+            self.recorded["answers"] += sum("recorded" in prediction for prediction in predictions)
+            self.recorded["of"] += len(predictions)
             self.rerun_cases += "reruns" in case
             self.ties += case["depends_on_tie"]
             self.accidental += is_accidental(case)
@@ -255,12 +242,6 @@ class CaseCounts:
                 has_other_fields |= kind == "fields"
         if has_other_fields:
             self._with_other_fields.add(place)
-
-    def _count_recorded(self, case: CaseReport) -> None:
-        answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
-        predictions = [answer["prediction"] for answer in answers if answer["prediction"] is not None]
-        self.recorded["answers"] += sum("recorded" in prediction for prediction in predictions)
-        self.recorded["of"] += len(predictions)
 
     def report(self) -> GroupReport:
         """Return what is counted of all cases."""
@@ -300,7 +281,8 @@ class CaseCounts:
             Counter({(value, name): len(column.values) for value, name, column in self._split(kind, members)})
             for kind in ("errors", "missed")
         )
-        for value, name, column in self._split("scores", members):
+        concerned_runs = (run for run in self._split("run_metrics", members) if run[1] in self._columns["concerned"])
+        for value, name, column in chain(self._split("scores", members), concerned_runs):
             n = len(column.values) + errors[value, name]
             is_share = name in TRIALS_SCORES or (
                 name in METRICS and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
@@ -311,14 +293,6 @@ class CaseCounts:
                 "n_with_errors": n if is_share else None,
                 "missed": missed[value, name],
             }
-        for value, name, column in self._split("run_metrics", members):
-            if name in self._columns["concerned"]:
-                reports[value]["metrics"][name] = {
-                    **statistics(column.values, self._sources(column)),
-                    "mean_with_errors": None,
-                    "n_with_errors": None,
-                    "missed": 0,
-                }
         for value, name, column in self._split("measures", members):
             reports[value]["measures"][name] = measure_statistics(column.values)
         for value, name, column in self._split("causes", members):
@@ -342,29 +316,25 @@ class CaseCounts:
 
     def dimension_statistics(self) -> dict[str, DimensionStatistics]:
         """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
-        precision, recall = self._columns["precision"], self._columns["recall"]
-        by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
-        for name, dimension in by_dimension.items():
-            if name in precision:
-                dimension["precision"] = statistics(precision[name].values, self._sources(precision[name]))
-            if name in recall:
-                dimension["recall"] = statistics(recall[name].values, self._sources(recall[name]))
+        shares: tuple[Literal["precision", "recall"], ...] = "precision", "recall"
+        names = sorted({name for share in shares for name in self._columns[share]})
+        by_dimension: dict[str, DimensionStatistics] = {name: {} for name in names}
+        for share in shares:
+            for name, column in self._columns[share].items():
+                by_dimension[name][share] = statistics(column.values, self._sources(column))
         return by_dimension
 
     def field_statistics(self) -> tuple[dict[str, FieldStatistics], int]:
         """Return the fields of JSON answers, those that cost most first, and how many cases have others as well."""
         columns = self._columns["fields"]
-
-        def gain(name: str) -> tuple[float, int]:
-            values = columns[name].values
-            return math.fsum(values) - len(values), -len(values)
-
-        names = sorted(columns, key=gain)
+        sums = {name: (math.fsum(column.values), len(column.values)) for name, column in columns.items()}
+        names = sorted(columns, key=lambda name: (sums[name][0] - sums[name][1], -sums[name][1]))
         others = self._with_other_fields.union(*(columns[name].cases for name in names[MAX_FIELDS:]))
-        return {
-            name: {"n": len(columns[name].values), "mean": math.fsum(columns[name].values) / len(columns[name].values)}
-            for name in names[:MAX_FIELDS]
-        }, len(others)
+        fields: dict[str, FieldStatistics] = {}
+        for name in names[:MAX_FIELDS]:
+            total, n = sums[name]
+            fields[name] = {"n": n, "mean": total / n}
+        return fields, len(others)
 
     def trials_report(self) -> TrialsReport | None:
         """Return how likely one of k trials passes, and all of them: means over cases with several trials, for each k.
@@ -405,10 +375,9 @@ def _numbers(case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> Iterator
     yield from (("causes", label, 1) for label in cause_labels(case))
     dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
     for name, dimension in dimensions.items() if isinstance(dimensions, dict) else ():
-        if isinstance(dimension, dict):
-            shares: tuple[tuple[Counted, JsonValue], ...]
-            shares = ("precision", dimension.get("precision")), ("recall", dimension.get("recall"))
-            yield from ((kind, name, share) for kind, share in shares if isinstance(share, float))
+        kinds: tuple[Counted, ...] = "precision", "recall"
+        shares = dimension if isinstance(dimension, dict) else {}
+        yield from ((kind, name, share) for kind in kinds if isinstance(share := shares.get(kind), float))
 
 
 def statistics_of(metric: str, scores: Sequence[float], sources: Sequence[Hashable]) -> ScoreStatistics:
@@ -473,8 +442,7 @@ def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
 def errata_of(cases: Iterable[CaseReport]) -> ErrataReport | None:
     """Return how many cases have a decision, and the means with and without them; None if no decision applies."""
     decisions: Counter[ReviewDecision] = Counter()
-    unreviewed_scores: defaultdict[str, list[float]] = defaultdict(list)
-    reviewed_scores: defaultdict[str, list[float]] = defaultdict(list)
+    unreviewed_scores, reviewed_scores = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for case in cases:
         if "review" in case and case["review"]["decision"] != "unsure":
             decisions[case["review"]["decision"]] += 1
@@ -500,11 +468,9 @@ def _means(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def measure_statistics(values: Sequence[float]) -> MeasureStatistics:
     """Return what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation."""
     ordered_values = sorted(values)
-    place = P95 * (len(ordered_values) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered_values) - 1)
-    p95 = ordered_values[below] + (ordered_values[above] - ordered_values[below]) * (place - below)
-    return {**describe(ordered_values), "sum": math.fsum(ordered_values), "p95": p95}
+    rest, below = math.modf(P95 * (len(ordered_values) - 1))
+    low, high = (ordered_values[int(below)], ordered_values[math.ceil(below + rest)])
+    return {**describe(ordered_values), "sum": math.fsum(ordered_values), "p95": low + (high - low) * rest}
 
 
 def describe(values: Sequence[float]) -> Spread:
@@ -554,18 +520,12 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
         return None
     n = len(scores)
     mean = math.fsum(scores) / n
-    clusters: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for place, (score, source) in enumerate(zip(scores, sources, strict=True)):
-        clusters[source or (place,)].append(score - mean)
-    cluster_count = len(clusters)
-    error = (
-        math.sqrt(
-            math.fsum(math.fsum(deviations) ** 2 for deviations in clusters.values())
-            * cluster_count
-            / (cluster_count - 1)
-        )
-        / n
+    clusters = grouped(
+        (source or (place,), score - mean) for place, (score, source) in enumerate(zip(scores, sources, strict=True))
     )
+    cluster_count = len(clusters)
+    squares = math.fsum(math.fsum(deviations) ** 2 for deviations in clusters.values())
+    error = math.sqrt(squares * cluster_count / (cluster_count - 1)) / n
     if cluster_count == n or error <= ROUNDING * max(map(abs, scores)):
         return None
     half = t_quantile(t_freedom([len(deviations) for deviations in clusters.values()])) * error
@@ -582,32 +542,24 @@ def t_freedom(sizes: Sequence[int]) -> float:
     (19.0, 1.89)
     """
     n = sum(sizes)
-    shares = [size / n for size in sizes]
-    # Sums of deviations have the covariances n_g n_h ((1 if g is h, else 0) - s_g - s_h + s), with s the sum of s_g².
-    s = math.fsum(share * share for share in shares)
-    zero, first, second = (
-        math.fsum(size**2 * share**power for size, share in zip(sizes, shares, strict=True)) for power in range(3)
+    # Sums of deviations have the covariances n_g n_h ((1 if g is h, else 0) - s_g - s_h + s), with shares s_g = n_g / n
+    # and s the sum of s_g².
+    zero, first, second, third = (
+        sum(math.pow(size, power) for size in sizes) / math.pow(n, power - 2) for power in range(2, 6)
     )
-    variances = [size**2 * (1 - 2 * share + s) for size, share in zip(sizes, shares, strict=True)]
-    same = math.fsum(size**4 * (1 + 2 * (s - 2 * share)) for size, share in zip(sizes, shares, strict=True))
+    s = zero / n**2
+    same = n**2 * (second * (1 + 2 * s) - 4 * third)
     squares = (s * zero) ** 2 + 2 * zero * second - 4 * s * zero * first + 2 * first**2 + same
-    return math.fsum(variances) ** 2 / squares
+    return (zero * (1 + s) - 2 * first) ** 2 / squares
 
 
 def t_quantile(freedom: float) -> float:
     """Return the 97.5 % point of Student's t, within 1 % from 2 degrees of freedom on.
 
-    By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), since scipy.special takes long to import.
+    By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5) around Z95, since scipy.special takes long to
+    import.
 
     >>> round(t_quantile(19), 4)
     2.093
     """
-    z = Z95
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return sum(term / freedom**power for power, term in enumerate(terms))
+    return sum(term / freedom**power for power, term in enumerate(T_TERMS))

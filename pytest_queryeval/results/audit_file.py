@@ -19,7 +19,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
@@ -27,13 +26,13 @@ from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
-    Reader,
+    Readers,
     choice,
     entries,
     json_text,
     json_value,
     known_entries,
-    number,
+    number_within,
     time_with_zone,
     unexpected,
     whole_number,
@@ -67,8 +66,7 @@ class AnswerName(NamedTuple):
     prediction: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnCase:
+class DrawnCase(NamedTuple):
     """A case that was drawn to be judged."""
 
     id: str
@@ -78,16 +76,6 @@ class DrawnCase:
     """With which the case was drawn, which is the same in its whole stratum."""
     predictions: Mapping[str, DrawnPrediction]
     """The different predictions of the systems, by their digests."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerJudgement:
-    """What a reviewer judged of an answer."""
-
-    answer: AnswerName
-    judgement: Judgement
-    reviewer: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,45 +133,31 @@ def read_audit(path: Path) -> Audit:
         cases[drawn_case.nodeid] = drawn_case
     judgements: defaultdict[AnswerName, dict[str, Judgement]] = defaultdict(dict)
     undrawn = 0
-    for judgement in sorted((_judgement(line, cases) for line in judgement_lines), key=lambda judgement: judgement.at):
-        case = cases.get(judgement.answer.nodeid)
-        if case is None or judgement.answer.prediction not in case.predictions:
+    for answer, values in sorted((_judgement(line, cases) for line in judgement_lines), key=lambda read: read[1]["at"]):
+        case = cases.get(answer.nodeid)
+        if case is None or answer.prediction not in case.predictions:
             undrawn += 1
         else:
-            judgements[judgement.answer][judgement.reviewer] = judgement.judgement
+            judgements[answer][values["reviewer"].strip(" ")] = values["judgement"]
     return Audit(cases=cases, judgements=judgements, undrawn=undrawn)
 
 
-def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> AnswerJudgement:
-    """Read a judgement; without `prediction` it is about the only one of the case."""
+def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> tuple[AnswerName, dict[str, Any]]:
+    """Read a judgement, and the answer that it is about; without `prediction` that is the only one of the case."""
     values = _required_entries(line, _JUDGEMENT_READERS, optional="prediction")
-    nodeid, prediction = values["nodeid"], values.get("prediction")
-    if prediction is None:
-        predictions = cases[nodeid].predictions if nodeid in cases else {}
-        if len(predictions) > 1:
-            raise line.problem(f"'{nodeid}' has several predictions: add `prediction`: {' or '.join(predictions)}")
-        prediction = next(iter(predictions), "")
-    return AnswerJudgement(
-        answer=AnswerName(nodeid, prediction),
-        judgement=values["judgement"],
-        reviewer=values["reviewer"].strip(" "),
-        at=values["at"],
-    )
+    nodeid = values["nodeid"]
+    predictions = cases[nodeid].predictions if nodeid in cases else {}
+    if "prediction" not in values and len(predictions) > 1:
+        raise line.problem(f"'{nodeid}' has several predictions: add `prediction`: {' or '.join(predictions)}")
+    return AnswerName(nodeid, values.get("prediction", next(iter(predictions), ""))), values
 
 
-def _required_entries(line: Node, readers: Mapping[str, Reader[Any]], optional: str = "") -> dict[str, Any]:
+def _required_entries(line: Node, readers: Readers, optional: str = "") -> dict[str, Any]:
     values = known_entries(line, readers)
     if missing_keys := [name for name in readers if name not in values and name != optional]:
         noun = "a judgement" if "judgement" in readers else "a drawn case"
         raise line.problem(f"{noun} needs {', '.join(f'`{name}`' for name in missing_keys)}")
     return values
-
-
-def _probability(node: Node) -> float:
-    probability = number(node)
-    if not 0 < probability <= 1:
-        raise unexpected(node, "a number above 0, up to 1")
-    return probability
 
 
 def _predictions(node: Node) -> dict[str, Any]:
@@ -195,19 +169,19 @@ def _predictions(node: Node) -> dict[str, Any]:
     return predictions
 
 
-_TABLE_READERS: Mapping[str, Reader[Any]] = {"columns": json_value, "rows": json_value, "row_count": whole_number(0)}
-_PREDICTION_READERS: Mapping[str, Reader[Any]] = {
+_TABLE_READERS: Readers = {"columns": json_value, "rows": json_value, "row_count": whole_number(0)}
+_PREDICTION_READERS: Readers = {
     "query": json_text,
     "table": lambda node: known_entries(node, _TABLE_READERS),
 }
-_CASE_READERS: Mapping[str, Reader[Any]] = {
+_CASE_READERS: Readers = {
     "case": json_text,
     "nodeid": json_text,
     "stratum": json_text,
-    "probability": _probability,
+    "probability": number_within("a number above 0, up to 1", exclusiveMinimum=0, maximum=1),
     "predictions": _predictions,
 }
-_JUDGEMENT_READERS: Mapping[str, Reader[Any]] = {
+_JUDGEMENT_READERS: Readers = {
     "case": json_text,
     "nodeid": json_text,
     "prediction": json_text,

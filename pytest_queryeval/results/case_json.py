@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 from math import fsum
@@ -16,7 +15,6 @@ from pytest_queryeval.core.case_report import (
     CaseFingerprint,
     CaseReport,
     CauseReport,
-    ChallengeReport,
     ChangedCell,
     DifferenceReport,
     FailureReport,
@@ -27,6 +25,7 @@ from pytest_queryeval.core.case_report import (
 )
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import report_cell, to_jsonable
+from pytest_queryeval.core.mappings import excluding, grouped
 from pytest_queryeval.core.model import (
     TEXTLESS_FAILURES,
     Abstention,
@@ -233,7 +232,13 @@ def result_json(
         if (left_out := len(field_scores) - MAX_FIELDS) > 0:
             case_report["fields_left_out"] = left_out
     if (challenge := result.shown.challenge) is not None:
-        case_report["challenge"] = _challenge(challenge, case.settings.report_rows)
+        limit = case.settings.report_rows
+        counterexample, unlike = challenge["counterexample"], challenge["unlike"]
+        case_report["challenge"] = {
+            **challenge,
+            "counterexample": counterexample and _shortened(counterexample, limit),
+            "unlike": unlike if isinstance(unlike, bool) else unlike and _shortened(unlike, limit),
+        }
     if result.unreviewed is not None:
         case_report["unreviewed"] = result.unreviewed
     return _redacted(case_report)
@@ -241,10 +246,7 @@ def result_json(
 
 def _field_scores(trials: Sequence[Trial]) -> dict[str, float]:
     """Return the mean scores of fields over the trials; of one that not all have, over those."""
-    scores: defaultdict[str, list[float]] = defaultdict(list)
-    for trial in trials:
-        for name, score in trial.field_scores.items():
-            scores[name].append(score)
+    scores = grouped((name, score) for trial in trials for name, score in trial.field_scores.items())
     return {name: fsum(values) / len(values) for name, values in scores.items()}
 
 
@@ -384,7 +386,7 @@ def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> Diffe
                 return {name: shown(item) for name, item in value.items()}
         return value
 
-    rows: Any = shown({name: value for name, value in difference.items() if name != "by_column"})
+    rows: Any = shown(excluding(difference, ["by_column"]))
     if "by_column" in difference:
         rows["by_column"] = [
             {**column, "examples": [*map(changed_cell, column["examples"])]} for column in difference["by_column"]
@@ -403,16 +405,6 @@ def _cause(result: CaseResult) -> CauseReport | None:
         ],
         "repaired_query": None if cause.repaired_query is None else truncate(cause.repaired_query, QUERY_CHARACTERS),
         "tested": cause.is_tested,
-    }
-
-
-def _challenge(challenge: ChallengeReport, limit: int) -> ChallengeReport:
-    """Return a challenge with at most so many rows of each answer."""
-    counterexample, unlike = challenge["counterexample"], challenge["unlike"]
-    return {
-        **challenge,
-        "counterexample": counterexample and _shortened(counterexample, limit),
-        "unlike": unlike if isinstance(unlike, bool) else unlike and _shortened(unlike, limit),
     }
 
 

@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
@@ -22,7 +21,7 @@ from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reac
 from pytest_queryeval.results.baseline import NO_COMMON_CASE, ON_MISS, is_foreign
 from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_summary
-from pytest_queryeval.text.formatting import format_score, limits_text, one_line, pluralize
+from pytest_queryeval.text.formatting import and_more, format_score, limits_text, one_line, pluralize
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
@@ -40,8 +39,7 @@ REMEDIES = {
 WITHOUT_EXPLAIN = ": the system has to return the query without EXPLAIN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The verdict of a run, and what led to it."""
 
     state: str
@@ -113,8 +111,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
-    more = f" and {pluralize(len(gates) - 1, 'more gate')}" if gates[1:] else ""
-    return f"{quoted(gate_summary(gates[0]))}{more}"
+    return quoted(gate_summary(gates[0])) + and_more(len(gates) - 1, "gate")
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:
@@ -328,16 +325,14 @@ def changes_text(report: Report, quoted: Quote) -> str:
     names = [
         quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in shown_changes
     ]
-    more = f" and {len(changes) - MAX_CHANGES:,} more" if changes[MAX_CHANGES:] else ""
-    return f"changed besides the system: {', '.join(names)}{more}"
+    return f"changed besides the system: {', '.join(names)}{and_more(len(changes) - MAX_CHANGES)}"
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """Yield what makes the run fail, the most serious first."""
     totals = report["totals"]
     if unreadable := report["unreadable_files"]:
-        more = f" and {len(unreadable) - 1:,} more" if unreadable[1:] else ""
-        yield f"{quoted(unreadable[0])}{more} could not be read"
+        yield f"{quoted(unreadable[0])}{and_more(len(unreadable) - 1)} could not be read"
     if totals["errors"]:
         yield f"{pluralize(totals['errors'], 'case')} in error"
     if totals["failed"]:

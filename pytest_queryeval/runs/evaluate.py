@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, capture_error
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.model import Answer, Case, Failure, Outcome, Prediction, QueryOrAnswer, StoredPrediction
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.core.table import Table
@@ -273,7 +274,7 @@ def score_pairs(
     for settings that cannot be right, and while scores are read `ExecutorBroken` if the executor breaks.
     """
     suite_keys: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
-    case = case_of_settings({name: setting for name, setting in suite_keys.items() if setting is not None}, Path.cwd())
+    case = case_of_settings(not_none(suite_keys), Path.cwd())
     if executor is not None and (conflict := timing_conflict([case], "executor")):
         raise QueryEvalError(conflict)
     return _score_here(pairs, case) if executor is None else _score_on(executor, pairs, case)

@@ -214,10 +214,8 @@ class RunOptions(OptionValues):
         """How many cases are chosen at random, and the seed; None for all."""
         if self.sample is None:
             return None
-        match = SAMPLE.fullmatch(self.sample)
-        if match is None:
-            expected = "expected a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
-            raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{one_line(self.sample, MAX_QUOTED)}'")
+        expected = "a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
+        match = self._parsed("sample", self.sample, SAMPLE, expected)
         return int(match["number"]), int(match["seed"] or 0)
 
     @cached_property
@@ -225,11 +223,14 @@ class RunOptions(OptionValues):
         """The seed of the order of cases in a run that stops once its gates are decided; None for other runs."""
         if self.stop is None or self.stop == "off":
             return None
-        match = STOP.fullmatch(self.stop)
-        if match is None:
-            expected = "expected decided, decided:SEED with a whole number of at most 15 digits, or off"
-            raise QueryEvalError(f"{self.prefix}stop: {expected}, found '{one_line(self.stop, MAX_QUOTED)}'")
-        return int(match["seed"] or 0)
+        expected = "decided, decided:SEED with a whole number of at most 15 digits, or off"
+        return int(self._parsed("stop", self.stop, STOP, expected)["seed"] or 0)
+
+    def _parsed(self, option: str, text: str, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
+        """Return the match of the text of an option; raise `QueryEvalError` if it is not as expected."""
+        if match := pattern.fullmatch(text):
+            return match
+        raise QueryEvalError(f"{self.prefix}{option}: expected {expected}, found '{one_line(text, MAX_QUOTED)}'")
 
     @cached_property
     def spend_name_and_limit(self) -> tuple[str, float] | None:

@@ -28,6 +28,7 @@ from pytest_queryeval.results.gates import (
 from pytest_queryeval.results.gates.rules import score_with_errors, why_all
 from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.suites import RunSuites, with_case_counts
+from pytest_queryeval.text.formatting import first_of
 
 MAX_NAMED = 3  # gates in a message
 
@@ -110,8 +111,7 @@ class EarlyStop:
         self._scopes = scopes_of(test.gate for test in self._tests)
         self._tests_by_key = {gate_key(test.gate): test for test in self._tests}
         why_none = [*reasons, *self.needs_all]
-        remainder = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
-        self.problem = "" if fitting else "; ".join(why_none[:MAX_NAMED]) + remainder or "there is no gate"
+        self.problem = "" if fitting else first_of(why_none, MAX_NAMED, "; ") or "there is no gate"
 
     @property
     def is_decided(self) -> bool:

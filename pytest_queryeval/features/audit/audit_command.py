@@ -10,8 +10,8 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.errors import ReportError
@@ -27,8 +27,7 @@ OK = 0
 MAX_SYSTEMS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class DrawSize:
+class DrawSize(NamedTuple):
     """How many cases to draw, and the seed of the random numbers."""
 
     number: int

@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.audit.intervals import (
@@ -97,8 +96,7 @@ class AuditReport(VerdictsReport):
     """Present if there are two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """The judged part of a sum over all cases: of one property, or of the difference of two in the same cases."""
 
     counts: Mapping[str, tuple[Count, ...]]
@@ -137,8 +135,7 @@ class Tally:
         return Tally(counts, self.constant)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCases:
+class JudgedCases(NamedTuple):
     """The cases of an audit, and what all reviewers together judge of the answers to those that were drawn."""
 
     cases: Mapping[str, AnsweredCase]

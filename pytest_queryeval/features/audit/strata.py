@@ -8,10 +8,11 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport, by_data
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.audit_file import DrawnCase, DrawnPrediction, prediction_digest, prediction_of
@@ -35,8 +36,7 @@ MINIMUM = 5  # cases of a stratum
 POWER = 0.75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """What a system answered to a case, in the first of several trials."""
 
     passed: bool
@@ -50,8 +50,7 @@ class Answer:
     """The name of the prediction in audit files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredCase:
+class AnsweredCase(NamedTuple):
     """A case with the answer of each audited system."""
 
     id: str
@@ -127,10 +126,7 @@ def _answer(case: CaseReport, trial: CaseReport | TrialReport, *, passed: bool) 
 
 def strata_of(cases: Mapping[str, AnsweredCase]) -> dict[str, list[str]]:
     """Return the node ids of the cases that have an answer to be judged, by stratum; both are sorted by name."""
-    strata: defaultdict[str, list[str]] = defaultdict(list)
-    for nodeid in sorted(cases):
-        if cases[nodeid].predictions:
-            strata[cases[nodeid].stratum].append(nodeid)
+    strata = grouped((cases[nodeid].stratum, nodeid) for nodeid in sorted(cases) if cases[nodeid].predictions)
     return {stratum: strata[stratum] for stratum in sorted(strata)}
 
 

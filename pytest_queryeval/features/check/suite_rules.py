@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
 from pytest_queryeval.core.gates import Gate
@@ -41,8 +41,7 @@ from pytest_queryeval.suites.settings import FOLDER_FILE
 from pytest_queryeval.text.formatting import pluralize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(NamedTuple):
     """A mapping with settings."""
 
     node: Node
@@ -66,8 +65,7 @@ class Level:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suites:
+class Suites(NamedTuple):
     """The suites that are checked."""
 
     root: Path

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.groups import group_values, groups_shown
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.sheet import value_at
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.blocks import (
     TIMES,
     abstention_columns,
+    group_columns,
     guard_cell,
     metric_names,
     nested_value,
@@ -55,13 +55,10 @@ def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
     fields = {f"field[{path}]": path for path in report.get("fields", {})}
-    fields = {name: path for name, path in fields.items() if name not in metrics}
+    fields = excluding(fields, metrics)
     optional_columns = {**abstention_columns(report["cases"]), **step_columns(report["cases"])}
 
-    def values_in(group: str) -> Callable[[CaseReport], str]:
-        return lambda case: " ".join(group_values(case, group))
-
-    groups = {group.heading: values_in(name) for name, group in groups_shown("csv").items()}
+    groups = group_columns("csv", " ")
     place, answers = ({name: value_at(*path.split()) for name, path in columns.items()} for columns in (PLACE, ANSWERS))
     answers["cause"] = lambda case: " ".join(edit["label"] for edit in nested_value(case, "cause", "edits") or ())
     columns = {**place, **groups, **answers, **optional_columns}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.report import GroupReport, MetricStatistics, Report, TotalName
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """The header of a column."""
 
     text: str
@@ -147,33 +146,23 @@ def time_note(report: Report) -> str:
 
 SDMX = "sdmx"
 COLUMNS = (
-    Column(header="id", read=value_at("id"), width=28),
-    Column(header="question", read=value_at("question"), width=44),
+    Column("id", "id", width=28),
+    Column("question", "question", width=44),
+    Column("macro recall", "scores macro_recall", style="score", note="macro recall: macro_recall."),
+    Column("macro precision", "scores macro_precision", style="score", note="macro precision: macro_precision."),
     Column(
-        header="macro recall",
-        read=value_at("scores", "macro_recall"),
-        style="score",
-        note="macro recall: macro_recall.",
-    ),
-    Column(
-        header="macro precision",
-        read=value_at("scores", "macro_precision"),
-        style="score",
-        note="macro precision: macro_precision.",
-    ),
-    Column(
-        header="indicator selection details",
-        read=value_at("details", "indicator_selection"),
+        "indicator selection details",
+        "details indicator_selection",
         width=64,
         style="query",
         lines=20,
         note="indicator selection details: per dimension its recall and precision, and the terms that were found, "
         "not found, and selected though they are not targets.",
     ),
-    Column(header="dataset recall", read=value_at("scores", "dataset_recall"), style="score"),
-    Column(header="dataset precision", read=value_at("scores", "dataset_precision"), style="score"),
-    Column(header="Outcome", read=value_at("outcome"), style="outcome"),
-    Column(header="Message", read=value_at("message"), width=50),
+    Column("dataset recall", "scores dataset_recall", style="score"),
+    Column("dataset precision", "scores dataset_precision", style="score"),
+    Column("Outcome", "outcome", style="outcome"),
+    Column("Message", "message", width=50),
 )
 
 
@@ -186,20 +175,20 @@ def write_overview(sheet: Sheet, report: Report) -> int:
 def write_details(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     columns = [
-        Column(header="Question ID", read=value_at("id"), width=28),
-        Column(header="Difficulty", read=value_at("difficulty")),
-        Column(header="VQL Generated", read=value_at("predicted", "query"), width=46, style="query", note=GENERATED),
-        Column(header="Ground Truth VQL", read=value_at("gold", "query"), width=46, style="query", note=GROUND_TRUTH),
+        Column("Question ID", "id", width=28),
+        Column("Difficulty", "difficulty"),
+        Column("VQL Generated", "predicted query", width=46, style="query", note=GENERATED),
+        Column("Ground Truth VQL", "gold query", width=46, style="query", note=GROUND_TRUTH),
     ]
     for column in DETAILS:
         metric, heading = column_metric(column, report["metrics"]), column.details
         read = _score(metric, heading.scale) if metric else lambda _: None
         style = "score" if heading.scale == 1 else "share"
-        columns.append(Column(header=heading.text, read=read, style=style, note=details_note(column, report)))
+        columns.append(Column(heading.text, read, style=style, note=details_note(column, report)))
     for name in TIMES:
         note = f"{name}: the value of this name in the metadata of the prediction, in seconds."
-        columns.append(Column(header=name, read=value_at("prediction", "metadata", name), style="seconds", note=note))
-    abstention = [Column(header=name, read=read) for name, read in abstention_columns(report["cases"]).items()]
+        columns.append(Column(name, value_at("prediction", "metadata", name), style="seconds", note=note))
+    abstention = [Column(name, read) for name, read in abstention_columns(report["cases"]).items()]
     return sheet.table([*columns, *ADDED_COLUMNS, *abstention], report["cases"], printed=len(columns))
 
 
@@ -214,9 +203,9 @@ def _score(metric: str, scale: int) -> Callable[[CaseReport], Any]:
 GENERATED = "VQL Generated: the predicted query or answer, in any language."
 GROUND_TRUTH = "Ground Truth VQL: the gold query or answer; of several golds the one that predicted came nearest to."
 ADDED_COLUMNS = (
-    Column(header="Outcome", read=value_at("outcome"), style="outcome"),
-    Column(header="Predictor", read=value_at("prediction", "source"), width=20),
-    Column(header="Prediction (s)", read=value_at("prediction", "seconds"), style="seconds"),
+    Column("Outcome", "outcome", style="outcome"),
+    Column("Predictor", "prediction source", width=20),
+    Column("Prediction (s)", "prediction seconds", style="seconds"),
 )
 
 

@@ -39,6 +39,7 @@ from pytest_queryeval.reports.sections import (
 from pytest_queryeval.results.aggregation import reached_count, shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
+from pytest_queryeval.text.formatting import and_more
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
@@ -103,14 +104,12 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
             values = (name, change["before"], change["after"], change["change"], *interval)
             values += (change["n"], change["p"], change["p_holm"], change["detectable"])
             lines.append(list(zip(values, CHANGE_STYLES, strict=True)))
-        if len(metrics) > MAX_METRICS:
-            lines.append([(f"… and {len(metrics) - MAX_METRICS:,} more", "text")])
+        lines += [[(text, "text")] for text in _more(metrics, MAX_METRICS)]
         lines.append([(CHANGE_NOTE, "text")])
     for flip, word in FLIPS.items():
         if cases := baseline[flip]:
-            lines += [(), [(f"{word} ({len(cases):,})", "name")], *([(case, "text")] for case in cases[:MAX_CASES])]
-            if len(cases) > MAX_CASES:
-                lines.append([(f"… and {len(cases) - MAX_CASES:,} more", "text")])
+            listed = [*cases[:MAX_CASES], *_more(cases, MAX_CASES)]
+            lines += [(), [(f"{word} ({len(cases):,})", "name")], *([(case, "text")] for case in listed)]
     for number, line in enumerate(lines, start=row + 1):
         for place, (value, style) in enumerate(line):
             sheet.put(number, place, value, style)
@@ -133,8 +132,8 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
         for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
             sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
             sheet.paragraph(number, 1, gate_text(gate))
-        if len(gates) > MAX_LISTED:
-            sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
+        for text in _more(gates, MAX_LISTED):
+            sheet.put(row + MAX_LISTED + 1, 0, text)
         row += min(len(gates), MAX_LISTED + 1) + 2
     metrics, row = _metrics(sheet, report, row)
     outcomes, row = _outcomes(sheet, report, row)
@@ -184,8 +183,7 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
         [name, statistics["mean"], *(shown_interval(statistics) or (None, None)), statistics["n"], statistics["missed"]]
         for name, statistics in metrics
     ]
-    if unlisted_count := len(report["metrics"]) - len(metrics):
-        rows.append([f"… and {unlisted_count:,} more"])
+    rows += [[text] for text in _more(names, MAX_LISTED)]
     shares = [statistics for _, statistics in metrics if statistics["mean_with_errors"] is not None][:MAX_CHARTED]
     intervals = [shown_interval(statistics) or (statistics["mean"], statistics["mean"]) for statistics in shares]
     table = ChartTable(
@@ -208,9 +206,7 @@ def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
     levels = list(report["groups"]["difficulty"].items())
     names = [name for name in OUTCOME_COLOURS if report["totals"][name]]
     rows = [_counts(level, member["totals"], names) for level, member in levels[:MAX_LISTED]]
-    if (unlisted_count := len(levels) - MAX_LISTED) > 0:
-        rows.append([f"… and {unlisted_count:,} more"])
-    rows.append(_counts("all", report["totals"], names))
+    rows += [*([text] for text in _more(levels, MAX_LISTED)), _counts("all", report["totals"], names)]
     columns = {str(name): place for place, name in enumerate(names, start=3)}
     table = ChartTable(sheet=sheet, header_row=row + 1, rows=min(len(levels), MAX_CHARTED), columns=columns)
     return table, sheet.block(row, "Outcomes", ("difficulty", "cases", "pass rate", *names), rows)
@@ -240,7 +236,7 @@ def _blocks(report: Report) -> Iterator[TitledTable]:
             for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
             if statistics is not None
         ]
-        dimension_rows += _unlisted_row(report["dimensions"])
+        dimension_rows += [[text] for text in _more(report["dimensions"], MAX_MEMBERS)]
         yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), dimension_rows
     if "fields" in report:
         fields = report["fields"].items()
@@ -308,10 +304,9 @@ def _group(
         ]
         for value, member in list(members.items())[:MAX_MEMBERS]
     ]
-    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _unlisted_row(
-        members
-    )
+    rows += [[text] for text in _more(members, MAX_MEMBERS)]
+    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows
 
 
-def _unlisted_row(members: Sized) -> list[list[Cell]]:
-    return [[f"… and {len(members) - MAX_MEMBERS:,} more"]] if len(members) > MAX_MEMBERS else []
+def _more(values: Sized, most: int) -> list[str]:
+    return [f"…{and_more(number)}"] if (number := len(values) - most) > 0 else []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports.blocks import Cell, cell, nested_value
@@ -55,19 +55,22 @@ HIDDEN_COLUMN = 60  # the first of two for the ends of error bars, which LibreOf
 TEXT_COLOUR, QUIET_COLOUR, GRID_COLOUR = "#1D2327", "#586069", "#DFE3E6"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table."""
 
     header: str
-    read: Callable[[CaseReport], Any]
-    """Returns its value of a case."""
+    value: Callable[[CaseReport], Any] | str
+    """What it has of a case: a function, or the names that lead to a value, with blanks between."""
     width: int = 16
     """The greatest width in characters; a column is only as wide as its texts."""
     style: str = "wrapped"
     note: str = ""
     lines: int = MAX_LINES
     """How many lines of longer texts are visible at most."""
+
+    def read(self, case: CaseReport) -> Any:
+        """Return its value of a case."""
+        return nested_value(case, *self.value.split()) if isinstance(self.value, str) else self.value(case)
 
 
 @dataclass(slots=True, kw_only=True)

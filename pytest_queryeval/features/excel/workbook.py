@@ -14,14 +14,13 @@ from xlsxwriter import Workbook
 
 from pytest_queryeval.comparison.difference_texts import column_lines
 from pytest_queryeval.core.case_report import CaseReport, StepReport
-from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.published import OF_EVALUATORS, SDMX, write_details, write_overview, write_summary
 from pytest_queryeval.features.excel.run import write_run, write_statistics
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, MAX_COLUMNS, Column, Sheet, utc_time, value_at
 from pytest_queryeval.reports import PLAIN, PUBLISHED, REQUESTED
-from pytest_queryeval.reports.blocks import abstention_columns, nested_value
+from pytest_queryeval.reports.blocks import abstention_columns, group_columns, nested_value
 from pytest_queryeval.reports.sections import change_reader, metrics_by_weight
 from pytest_queryeval.reports.story import (
     CAUSE_DIRECTION,
@@ -114,21 +113,18 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     change_text = change_reader(report)
-    change = [Column(header="change", read=change_text, width=30, note=CHANGE)] if change_text else []
+    change = [Column("change", change_text, width=30, note=CHANGE)] if change_text else []
     empty_columns = [
         column
         for column in (CAUSE, BY_COLUMN, EXPECTED, HINTS, STEPS, ROW)
         if all(column.read(case) is None for case in cases)
     ]
-    abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
-
-    def values_in(group: str) -> Callable[[CaseReport], Any]:
-        return lambda case: ", ".join(group_values(case, group)) or None
+    abstention = [Column(name, read) for name, read in abstention_columns(cases).items()]
 
     groups = [
-        Column(header=group.heading, read=values_in(name), width=20)
-        for name, group in groups_shown("workbook").items()
-        if any(group_values(case, name) for case in cases)
+        Column(heading, read, width=20)
+        for heading, read in group_columns("workbook", ", ").items()
+        if any(map(read, cases))
     ]
     columns = (*ABOUT, *change, *DIAGNOSIS, *abstention, *groups), TIMES_AND_PLACE
     about, times_and_place = ([column for column in group if column not in empty_columns] for group in columns)
@@ -136,8 +132,8 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     lower_is_better_metrics, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
-            header=f"score {name}" if name in headers else name,
-            read=value_at("scores", name),
+            f"score {name}" if name in headers else name,
+            value_at("scores", name),
             style="seconds" if name in lower_is_better_metrics else "score",
         )
         for name in metrics_by_weight(report)
@@ -172,41 +168,30 @@ def _hints(case: CaseReport) -> str | None:
 
 
 CAUSE = Column(
-    header=f"cause, {CAUSE_DIRECTION}",
-    read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None,
-    width=30,
+    f"cause, {CAUSE_DIRECTION}", lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30
 )
 BY_COLUMN = Column(
-    header=f"by column, {DIFFERENCE_DIRECTION}",
-    read=_by_column,
-    width=44,
-    note="Where rows that are in both answers differ.",
+    f"by column, {DIFFERENCE_DIRECTION}", _by_column, width=44, note="Where rows that are in both answers differ."
 )
 EXPECTED = Column(
-    header="expected",
-    read=lambda case: "\n".join(unmet_expectations(case["details"])) or None,
+    "expected",
+    lambda case: "\n".join(unmet_expectations(case["details"])) or None,
     width=44,
     note="Which expectations of the suite are not met.",
 )
-HINTS = Column(
-    header="hint", read=_hints, width=30, note="What would accept the answer, of which only the form differs."
-)
-STEPS = Column(header="what it did", read=_steps, width=44, note="The steps of the system until it answered.")
-ROW = Column(header="row", read=value_at("row"), style="count", note="The row of the table that the case is in.")
+HINTS = Column("hint", _hints, width=30, note="What would accept the answer, of which only the form differs.")
+STEPS = Column("what it did", _steps, width=44, note="The steps of the system until it answered.")
+ROW = Column("row", "row", style="count", note="The row of the table that the case is in.")
 ABOUT = (
-    Column(header="id", read=value_at("id"), width=24),
-    Column(header="question", read=value_at("question"), width=44),
-    Column(header="gold", read=value_at("gold", "query"), width=42, style="query"),
-    Column(header="predicted", read=value_at("predicted", "query"), width=42, style="query"),
-    Column(header="outcome", read=value_at("outcome"), style="outcome"),
+    Column("id", "id", width=24),
+    Column("question", "question", width=44),
+    Column("gold", "gold query", width=42, style="query"),
+    Column("predicted", "predicted query", width=42, style="query"),
+    Column("outcome", "outcome", style="outcome"),
 )
 CHANGE = "How the case differs from the baseline, whose scores come first."
 DIAGNOSIS = (
-    Column(
-        header="what is wrong",
-        read=lambda case: None if case["outcome"] == "passed" else first_line(case) or None,
-        width=44,
-    ),
+    Column("what is wrong", lambda case: None if case["outcome"] == "passed" else first_line(case) or None, width=44),
     CAUSE,
     BY_COLUMN,
     EXPECTED,
@@ -214,10 +199,10 @@ DIAGNOSIS = (
     STEPS,
 )
 TIMES_AND_PLACE = (
-    Column(header="prediction (s)", read=_seconds("prediction"), style="seconds", note="How long the prediction took."),
-    Column(header="gold (s)", read=_seconds("gold"), style="seconds", note="How long the gold query ran."),
-    Column(header="predicted (s)", read=_seconds("predicted"), style="seconds", note="How long the predicted one ran."),
-    Column(header="file", read=value_at("path"), width=36),
-    Column(header="line", read=lambda case: case["line"] or None, style="count"),
+    Column("prediction (s)", _seconds("prediction"), style="seconds", note="How long the prediction took."),
+    Column("gold (s)", _seconds("gold"), style="seconds", note="How long the gold query ran."),
+    Column("predicted (s)", _seconds("predicted"), style="seconds", note="How long the predicted one ran."),
+    Column("file", "path", width=36),
+    Column("line", lambda case: case["line"] or None, style="count"),
     ROW,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Literal
 from pytest_queryeval.cli.output import Result, notifier, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.mappings import including
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.history.leaderboard import (
@@ -24,10 +24,13 @@ from pytest_queryeval.features.history.leaderboard import (
     strip_trials,
 )
 from pytest_queryeval.features.history.leaderboard_blocks import (
+    check_targets,
     finding,
+    json_document,
     leaderboard_blocks,
     leaderboard_csv,
     leaderboard_latex,
+    markdown_document,
     missing_scores,
     note,
     other_metric_names,
@@ -35,8 +38,8 @@ from pytest_queryeval.features.history.leaderboard_blocks import (
     sides,
     suite_differences,
 )
-from pytest_queryeval.reports import check_writable, write_files, write_whole
-from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
+from pytest_queryeval.reports import write_files, write_whole
+from pytest_queryeval.reports.blocks import Untrusted, text_lines
 from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, link, template
 from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
 from pytest_queryeval.reports.sections import CHANGE_NOTE, by_increase, changes_table, increased_most
@@ -52,12 +55,8 @@ OK, FAILED = 0, 1
 FORMATS: Mapping[str, Callable[[Leaderboard, Mapping[str, Report]], bytes]] = {
     ".csv": lambda board, _: leaderboard_csv(board),
     ".html": lambda board, reports: comparison_page(board, reports),
-    ".json": lambda board, _: f"{json.dumps(board, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
-        errors="backslashreplace"
-    ),
-    ".md": lambda board, _: ("\n".join(markdown_lines(leaderboard_blocks(board))) + "\n").encode(
-        errors="backslashreplace"
-    ),
+    ".json": lambda board, _: json_document(board),
+    ".md": lambda board, _: markdown_document(leaderboard_blocks(board)),
     ".tex": lambda board, _: leaderboard_latex(board),
 }
 HERE = Path(__file__).parent
@@ -94,13 +93,10 @@ def run(arguments: argparse.Namespace) -> Result:
     paths = [arguments.base, *arguments.others]
     if twice := next((path for path, number in Counter(paths).items() if number > 1), None):
         raise ReportError(f"{twice}: is given twice: give reports of different runs")
+    check_targets(targets, FORMATS, "comparison")
     for target in targets:
-        if target.suffix not in FORMATS:
-            hint = did_you_mean(target.suffix, FORMATS)
-            raise ReportError(f"no comparison as '{target.suffix}' for {target}{hint}")
         if realpath(target) in map(realpath, paths):
             raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
-        check_writable(target)
     names = _names(arguments.name, paths)
     has_page = any(target.suffix == ".html" for target in targets)
     tell = notifier("compare")
@@ -255,12 +251,12 @@ def _packed(
 def _details(cases: Sequence[CaseReport]) -> dict[str, object]:
     """Return what the page of a case shows of all systems."""
     return {
-        **{name: value for name, value in details(cases[0]).items() if name in ("question", "evidence", "gold")},
+        **including(details(cases[0]), ("question", "evidence", "gold")),
         "systems": [
             {
                 "outcome": case["outcome"],
                 "message": cut(case["message"], MESSAGE_CHARACTERS),
-                **{name: value for name, value in details(case).items() if name in ("predicted", "difference")},
+                **including(details(case), ("predicted", "difference")),
             }
             for case in cases
         ],

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from os.path import realpath
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, first_lines, notifier, with_progress
-from pytest_queryeval.core.errors import ReportError, did_you_mean, path_hint
+from pytest_queryeval.core.errors import ReportError, path_hint
 from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import Report, SuiteChange
+from pytest_queryeval.features.history.leaderboard_blocks import check_targets, json_document, markdown_document
 from pytest_queryeval.features.history.past_runs import History, PastRun, RunChange, history
-from pytest_queryeval.reports import check_writable, write_files, write_whole
-from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted, markdown_lines, text_lines
+from pytest_queryeval.reports import write_files, write_whole
+from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted, text_lines
 from pytest_queryeval.reports.html import SCRIPT_FOLDER, Scale, assets, line, template
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
@@ -43,12 +43,8 @@ EXAMPLE = "queryeval history reports -o history.html"
 OK, FAILED = 0, 1
 FORMATS: Mapping[str, Callable[[History], bytes]] = {
     ".html": lambda timeline: history_page(timeline),
-    ".json": lambda timeline: f"{json.dumps(timeline, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
-        errors="backslashreplace"
-    ),
-    ".md": lambda timeline: ("\n".join(markdown_lines(history_blocks(timeline))) + "\n").encode(
-        errors="backslashreplace"
-    ),
+    ".json": json_document,
+    ".md": lambda timeline: markdown_document(history_blocks(timeline)),
 }
 HERE = Path(__file__).parent
 TRENDS_SHOWN = 48  # next to that of the history's metric
@@ -92,10 +88,7 @@ def run(arguments: argparse.Namespace) -> Result:
     no report or none has the metric, and for a target that cannot be written.
     """
     targets: Sequence[Path] = arguments.output
-    for target in targets:
-        if target.suffix not in FORMATS:
-            raise ReportError(f"no history as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMATS)}")
-        check_writable(target)
+    check_targets(targets, FORMATS, "history")
     files: list[Path] = []
     for path in arguments.paths:
         if path.is_dir():
@@ -136,8 +129,7 @@ def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]
                 skipped.append(str(error))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(NamedTuple):
     """The mean of a run in the plot of a metric. Places are percentages of the plot."""
 
     run: int
@@ -152,8 +144,7 @@ class Point:
     """What the plot shows on hover."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class Trend(NamedTuple):
     """A metric or a measure over the runs."""
 
     name: str
@@ -163,8 +154,7 @@ class Trend:
     """The points of consecutive runs that have the metric, a list for each stretch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streak:
+class Streak(NamedTuple):
     """Consecutive runs in which a case had the same outcome."""
 
     first: int
@@ -354,6 +344,14 @@ def runs_table(history: History) -> Table:
     rows = []
     for run in history["runs"]:
         mean, step = run["metrics"].get(history["metric"]), run["step"]
+        change = p = fixes = regressions = errors = changes = "-"
+        if step is not None:
+            change = change if step["change"] is None else signed(step["change"])
+            p = p if step["p"] is None else p_text(step["p"])
+            fixes, regressions, errors = (
+                f"{len(sides):,}" for sides in (step["fixes"], step["regressions"], step["errors"])
+            )
+            changes = f"{len(step['changes']) + bool(step['added']):,}"
         rows.append(
             (
                 Untrusted(run["name"] or run["path"]),
@@ -362,13 +360,9 @@ def runs_table(history: History) -> Table:
                 f"{reached_count(run['totals']):,}",
                 format_score(mean["mean"] if mean else None),
                 (format_interval(mean["ci95"]) if mean else "") or "-",
-                signed(step["change"]) if step and step["change"] is not None else "-",
-                p_text(step["p"]) if step and step["p"] is not None else "-",
-                f"{len(step['fixes']):,}" if step else "-",
-                f"{len(step['regressions']):,}" if step else "-",
-                f"{len(step['errors']):,}" if step else "-",
+                *(change, p, fixes, regressions, errors),
                 gates_text(run),
-                f"{len(step['changes']) + bool(step['added']):,}" if step else "-",
+                changes,
             )
         )
     return Table(RUNS_HEADER, rows)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
+from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, System
-from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted, guard_cell
+from pytest_queryeval.reports import check_writable
+from pytest_queryeval.reports.blocks import (
+    NAME_CHARACTERS,
+    Block,
+    Sentence,
+    Table,
+    Untrusted,
+    guard_cell,
+    markdown_lines,
+)
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
     baseline_blocks,
@@ -63,6 +75,25 @@ LATEX = str.maketrans(
         "-": "-{}",  # two of them are another character
     }
 )
+
+
+def check_targets(targets: Iterable[Path], suffixes: Collection[str], what: str) -> None:
+    """Raise `ReportError` for a target of another suffix, or one that cannot be written."""
+    for target in targets:
+        if target.suffix not in suffixes:
+            hint = did_you_mean(target.suffix, suffixes)
+            raise ReportError(f"no {what} as '{target.suffix}' for {target}{hint}")
+        check_writable(target)
+
+
+def json_document(value: object) -> bytes:
+    """Return a value as the JSON of a file."""
+    return f"{json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
+
+
+def markdown_document(blocks: Iterable[Block]) -> bytes:
+    """Return blocks as the Markdown of a file."""
+    return ("\n".join(markdown_lines(blocks)) + "\n").encode(errors="backslashreplace")
 
 
 def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:

@@ -10,6 +10,7 @@ from itertools import pairwise, starmap
 from typing import Any, TypeAlias, TypedDict, cast
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import ALPHA, PASS_RATE, Outcome
 from pytest_queryeval.core.report import (
@@ -286,11 +287,12 @@ def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall |
 
 def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
     """Return the gates of the last run that were missed when they were evaluated last, and since when."""
-    evaluated: defaultdict[str, list[tuple[int, GateReport]]] = defaultdict(list)
-    for number, run in enumerate(runs):
-        for gate in run["gates"]:
-            if gate["ok"] is not None:
-                evaluated[gate_identity(gate)].append((number, gate))
+    evaluated = grouped(
+        (gate_identity(gate), (number, gate))
+        for number, run in enumerate(runs)
+        for gate in run["gates"]
+        if gate["ok"] is not None
+    )
     missed_gates: list[MissedGate] = []
     for key in dict.fromkeys(map(gate_identity, runs[-1]["gates"] if runs else ())):
         missed: list[tuple[int, GateReport]] = []

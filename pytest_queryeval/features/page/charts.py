@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import RUN_METRICS
@@ -55,8 +55,7 @@ class Circle:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class Dot(NamedTuple):
     """A circle at a place from 0 to 1, of a radius in pixels."""
 
     x: float
@@ -64,8 +63,7 @@ class Dot:
     radius: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Risk:
+class Risk(NamedTuple):
     """What the system would get wrong if it answered only with at least this confidence."""
 
     confidence: float | None
@@ -77,8 +75,7 @@ class Risk:
     answers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
+class Plot(NamedTuple):
     """A small chart of a metric, between two ends: bars, or dots, which a curve may join."""
 
     metric: str
@@ -90,8 +87,7 @@ class Plot:
     """Places from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(NamedTuple):
     """Small charts of one kind with their description, and their numbers as a table."""
 
     name: str

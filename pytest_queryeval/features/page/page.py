@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.mappings import including
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.features.page.charts import charts, is_unit
@@ -152,7 +153,7 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
     for name in groups_in_tables():
         members = report["groups"].get(name, {})
         largest_values = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
-        shown_members = {value: member for value, member in members.items() if value in largest_values}
+        shown_members = including(members, largest_values)
         metrics = group_metrics(metrics_by_weight(report), shown_members)
         left_out = [
             f"Of {len(candidates):,} {word}, {selection_text} are shown."

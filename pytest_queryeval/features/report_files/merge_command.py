@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.groups import folder_text
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts, SpendReport
 from pytest_queryeval.reports import report_files, write_files, write_report
@@ -167,12 +168,10 @@ def _check_gates(parts: Mapping[str, Report]) -> None:
     """Raise `ReportError` if two parts state different gates for one folder."""
     stated: dict[str, tuple[str, list[str]]] = {}
     for name, report in parts.items():
-        gates_by_folder: defaultdict[str, list[str]] = defaultdict(list)
-        for gate in merge_gates([report["gates"]]):  # which drops the results
-            gates_by_folder[gate["folder"]].append(gate_key(gate))
-        for folder, gates in gates_by_folder.items():
-            first_part, first_gates = stated.setdefault(folder, (name, gates))
-            if gates != first_gates:
+        gates = merge_gates([report["gates"]])
+        for folder, keys in grouped((gate["folder"], gate_key(gate)) for gate in gates).items():
+            first_part, first_keys = stated.setdefault(folder, (name, keys))
+            if keys != first_keys:
                 problem = f"states other gates{folder_text(folder)} than {one_line(first_part)}"
                 raise ReportError(f"{one_line(name)}: {problem}: run all parts with one state of the suites")
 

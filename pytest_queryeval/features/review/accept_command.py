@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, PredictedReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import Case, ReviewDecision
 from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
@@ -44,8 +45,7 @@ SHOWN_CHARACTERS = 1_000
 BY_HAND = "write the answer into the review file by hand"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """A prediction that is a right answer of its case."""
 
     reported: CaseReport
@@ -98,10 +98,7 @@ def run(arguments: argparse.Namespace) -> Result:
             lines=[*problems, "nothing was appended"],
             data={"accepted": [], "problems": problems},
         )
-    by_file: defaultdict[Path, list[Acceptance]] = defaultdict(list)
-    for acceptance in accepted:
-        by_file[acceptance.file].append(acceptance)
-    for file, acceptances in by_file.items():
+    for file, acceptances in grouped((acceptance.file, acceptance) for acceptance in accepted).items():
         with wrap_write_errors(file), open_for_append(file) as append:
             # Copies read their files again, which another process may have written meanwhile.
             reviews_now = {acceptance.reviews: replace(acceptance.reviews) for acceptance in acceptances}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log2
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import OrderPlan
@@ -46,8 +46,7 @@ _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
 NAME_CHARACTERS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemAnswer:
+class SystemAnswer(NamedTuple):
     """What a system answered to a case, in the first of several trials."""
 
     prediction: QueryOrAnswer | Abstention | None
@@ -60,8 +59,7 @@ class SystemAnswer:
     """The gold by which the answer was right, though a small database tells it from gold; None for other answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class System(NamedTuple):
     """A report as a system, whose answers are known by the node ids of cases."""
 
     name: str

@@ -13,7 +13,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -25,7 +25,7 @@ from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Failure, Quer
 from pytest_queryeval.core.table import Selection, Table
 from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
-    Reader,
+    Readers,
     choice,
     entries,
     flag,
@@ -54,8 +54,7 @@ class CaseKey(NamedTuple):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class RightAnswer:
+class RightAnswer(NamedTuple):
     """A right answer besides the golds of the suite, never a file; the kind of the case reads its node."""
 
     form: AnswerForm
@@ -74,8 +73,7 @@ class RightAnswer:
             raise node.problem(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldDecision:
+class GoldDecision(NamedTuple):
     """What a reviewer decided on the golds of a case."""
 
     case: CaseKey
@@ -148,7 +146,7 @@ def _answer(node: Node) -> RightAnswer:
 read_answers = list_of(_answer)
 REQUIRED = ("suite", "case", "decision", "reviewer", "at")
 _FORMS = ("query", "table", "value")
-_READERS: Mapping[str, Reader[Any]] = {
+_READERS: Readers = {
     "suite": json_text,
     "case": json_text,
     "gold": _digest,

@@ -11,14 +11,16 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
+from pytest_queryeval.core.mappings import not_none
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
@@ -73,8 +75,7 @@ MARGIN = "  | "
 INDENT = "  "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A setting that applies to a case."""
 
     key: str
@@ -300,7 +301,7 @@ def _as_written(threshold: Threshold) -> float | dict[str, float]:
     if threshold.minimum is not None and threshold.maximum is None:
         return threshold.minimum
     limits = {"min": threshold.minimum, "max": threshold.maximum}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    return not_none(limits)
 
 
 def _setting(key: str, node: Node) -> Setting:

@@ -13,6 +13,7 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites import SUITE_PATTERNS, Suite, is_suite_file, load_suites
+from pytest_queryeval.text.formatting import first_of
 
 MAX_LISTED = 5
 
@@ -42,8 +43,7 @@ def match_nodeid(nodeids: Sequence[str], name: str) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        more = f" and {len(matches) - MAX_LISTED:,} more" if len(matches) > MAX_LISTED else ""
-        raise ReportError(f"'{name}' is the id of several cases: write {' or '.join(matches[:MAX_LISTED])}{more}")
+        raise ReportError(f"'{name}' is the id of several cases: write {first_of(matches, MAX_LISTED, ' or ')}")
     names = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
     if in_suite := next((nodeid for nodeid in nodeids if nodeid.startswith(f"{name}::")), ""):
         raise ReportError(f"'{name}' is a suite: name one of its cases, such as {in_suite}")

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pytest_queryeval.cli.conftests import read_suites, root_of
 from pytest_queryeval.cli.output import MAX_LISTED, Result, notifier, with_progress, wrap_write_errors
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.features import feature
 from pytest_queryeval.core.files import write_atomically
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.extensions import Recording
@@ -161,7 +163,7 @@ def _nodeid(case: Case, suite: Suite, root: Path) -> str:
     return f"{Path(os.path.relpath(suite.path, root)).as_posix()}::{case.id}"
 
 
-def _serve(review: ReviewTask, title: str, port: int) -> Result:
+def _serve(review: ReviewTask[Any], title: str, port: int) -> Result:
     """Serve the page until it is ended; port 0 is the usual one, or any that is free."""
     serve_review(review, title=title, port=port or None, tell=_tell)
     return Result(status=OK, lines=review.appended_lines(), data={})
@@ -193,7 +195,7 @@ def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[
             if not is_local(source):
                 examined[source.key] += 1
                 left_out |= {nodeid} if examined[source.key] > MAX_LIVE_CASES else set()
-    return {nodeid: case for nodeid, case in cases.items() if nodeid not in left_out}
+    return excluding(cases, left_out)
 
 
 def _case_lines(ranking: Sequence[RankedCase]) -> Iterator[str]:

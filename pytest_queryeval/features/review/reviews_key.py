@@ -22,6 +22,7 @@ from pytest_queryeval.core.errors import (
     nearest,
     nearest_file,
 )
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import ABSTENTION, UNANSWERABLE_CRITERIA, Case, QueryOrAnswer, Review, ReviewDecision
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
@@ -122,10 +123,7 @@ class Reviews:
         """The decisions by case, each case's in their order; raise `CaseError` or `SuiteError` for a damaged line."""
         paths = [self.file.folder / name for name in self._names_of(self.pattern)]
         all_decisions = [decision for path in paths for decision in read_decisions(path)]
-        by_case: defaultdict[CaseKey, list[GoldDecision]] = defaultdict(list)
-        for decision in sorted(all_decisions, key=_order):
-            by_case[decision.case].append(decision)
-        return by_case
+        return grouped((decision.case, decision) for decision in sorted(all_decisions, key=_order))
 
     @cached_property
     def named_by_digest(self) -> Mapping[str, Sequence[CaseKey]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TypeAlias
 
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.features.sdmx.scores import collapse_spaces
 from pytest_queryeval.features.sdmx.structure import TIME, Datasets, Structure, codes_of
@@ -31,7 +31,10 @@ def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
     are codes of dimensions without a codelist. After MAX_SENTENCES sentences only the number of the others follows.
     """
     problems = _problems(selection, structure)
-    sentences = tuple(problem.template.format(p=problem) for problem in islice(problems, MAX_SENTENCES))
+    sentences = tuple(
+        sentence if known_ids is None else sentence + known_ids.hint(term)
+        for sentence, known_ids, term in islice(problems, MAX_SENTENCES)
+    )
     unlisted_count = sum(1 for _ in problems)
     return (*sentences, f"and {unlisted_count:,} more") if unlisted_count else sentences
 
@@ -69,9 +72,7 @@ class Nearest:
         for word in sorted(words):
             self._words.setdefault(word.casefold(), word)
         self._letters = sorted(set().union(*self._words))
-        self._by_start: defaultdict[str, list[str]] = defaultdict(list)
-        for word in self._words:
-            self._by_start[self._start(word)].append(word)
+        self._by_start = grouped((self._start(word), word) for word in self._words)
 
     def to(self, word: str) -> str | None:
         """Return the known word that differs least, None if none is near.
@@ -85,20 +86,12 @@ class Nearest:
         candidate_groups: list[Iterable[str]] = [[folded_word]]
         # Every word of one letter would be near to any other.
         if len(folded_word) > 1 and len(folded_word) * len(self._letters) <= MAX_EDITS:
-            places, letters = range(len(folded_word)), self._letters
-            swaps = (
-                folded_word[:place] + folded_word[place + 1] + folded_word[place] + folded_word[place + 2 :]
-                for place in places[:-1]
-            )
-            replacements = (
-                folded_word[:place] + letter + folded_word[place + 1 :] for place in places for letter in letters
-            )
-            deletions = (folded_word[:place] + folded_word[place + 1 :] for place in places)
-            insertions = (
-                folded_word[:place] + letter + folded_word[place:]
-                for place in range(len(folded_word) + 1)
-                for letter in letters
-            )
+            letters = self._letters
+            splits = [(folded_word[:place], folded_word[place:]) for place in range(len(folded_word) + 1)]
+            swaps = (before + after[1::-1] + after[2:] for before, after in splits if after[1:])
+            replacements = (before + letter + after[1:] for before, after in splits if after for letter in letters)
+            insertions = (before + letter + after for before, after in splits for letter in letters)
+            deletions = (before + after[1:] for before, after in splits)
             candidate_groups += [swaps, replacements, chain(deletions, insertions)]
         for words in candidate_groups:
             if matches := sorted(candidate for candidate in words if candidate in self._words):
@@ -110,6 +103,10 @@ class Nearest:
     def _start(self, word: str) -> str:
         """Return the first letters, by which words are grouped; empty if all words are few."""
         return "" if len(self._words) <= MAX_COMPARED else word[:2]
+
+
+# What is wrong with a term, the ids that it could have, None if the id is right, and the term.
+_Problem: TypeAlias = "tuple[str, _KnownIds | None, Term]"
 
 
 @dataclass(frozen=True)
@@ -133,45 +130,17 @@ class _KnownIds:
 
     def nearest(self, term: Term) -> str | None:
         """Return an id with the name of the term, or the one whose id, or else whose name, is nearest."""
-        if (name := collapse_spaces(term.name)) in self.by_name:
-            return self.by_name[name]
-        nearest_id = None if term.id is None else self._near_ids.to(term.id)
-        if nearest_id is None and name and (nearest_name := self._near_names.to(name)) is not None:
-            nearest_id = self.by_name[nearest_name]
-        return nearest_id
+        name = collapse_spaces(term.name)
+        near_id = self.by_name.get(name) or (term.id and self._near_ids.to(term.id))
+        return near_id or self.by_name.get(self._near_names.to(name) or "" if name else "")
 
-
-class _Problem(NamedTuple):
-    """What is wrong with a term."""
-
-    template: str
-    """A format string, filled from this object as `p` when it is shown: the attributes take time to compute."""
-    term: Term
-    known_ids: _KnownIds
-    """The ids that the term could have."""
-    dataset: str = ""
-    dimension: str = ""
-
-    @property
-    def id(self) -> str:
-        return _quote(self.term.id)
-
-    @property
-    def name(self) -> str:
-        return _quote(self.term.name)
-
-    @property
-    def known_name(self) -> str:
-        return _quote(self.known_ids.names[self.term.id or ""])
-
-    @property
-    def hint(self) -> str:
-        names = self.known_ids.names
-        nearest_id = self.known_ids.nearest(self.term)
+    def hint(self, term: Term) -> str:
+        """Return the end of a sentence on a wrong term: which id is nearest, else the few that there are."""
+        nearest_id = self.nearest(term)
         if nearest_id is not None:
-            name = f" ({one_line(names[nearest_id], MAX_CHARACTERS)})" if names[nearest_id] else ""
+            name = f" ({one_line(self.names[nearest_id], MAX_CHARACTERS)})" if self.names[nearest_id] else ""
             return f": did you mean {_quote(nearest_id)}{name}?"
-        return f": choose from {', '.join(map(_quote, names))}" if 0 < len(names) <= MAX_LISTED else ""
+        return f": choose from {', '.join(map(_quote, self.names))}" if 0 < len(self.names) <= MAX_LISTED else ""
 
 
 def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:
@@ -181,33 +150,32 @@ def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:
     for dataset in selection.datasets:
         dataset_structure = structure_datasets.get(dataset.id)
         if dataset_structure is None:
-            yield _Problem("no dataset {p.id}{p.hint}", Term(dataset.id, None), datasets)
+            yield f"no dataset {_quote(dataset.id)}", datasets, Term(dataset.id, None)
             continue
         codes = codes_of(dataset_structure)
         dimensions = _KnownIds(dict.fromkeys(codes, ""))
         for dimension in dataset.dimensions:
             if dimension.name not in codes:
                 if dimension.name != TIME:
-                    template = "no dimension {p.id} in {p.dataset}{p.hint}"
-                    yield _Problem(template, Term(dimension.name, None), dimensions, dataset_structure.id)
+                    sentence = f"no dimension {_quote(dimension.name)} in {dataset_structure.id}"
+                    yield sentence, dimensions, Term(dimension.name, None)
             elif (names := codes[dimension.name]) is not None:
                 codelist = codelists.setdefault(id(names), _KnownIds(names))
                 for term in dimension.terms:
-                    if template := _check_code(term, codelist, with_names=not selection.by_id):
-                        yield _Problem(template, term, codelist, dataset_structure.id, dimension.name)
+                    for sentence, known_ids in _code_problems(term, codelist, dataset_structure.id, selection.by_id):
+                        yield f"{dimension.name}: {sentence}", known_ids, term
 
 
-def _check_code(term: Term, codes: _KnownIds, *, with_names: bool) -> str:
-    """Return the template of a problem; empty without one."""
+def _code_problems(term: Term, codes: _KnownIds, dataset: str, by_id: bool) -> Iterator[tuple[str, _KnownIds | None]]:
+    """Yield what is wrong with a term, if anything is, and the ids that it could have."""
+    name = codes.names.get(term.id or "")
     if term.id is None:
-        is_known = not codes.by_name or collapse_spaces(term.name) in codes.by_name
-        return "" if is_known else "{p.dimension}: no code of {p.dataset} is called {p.name}{p.hint}"
-    if term.id not in codes.names:
-        return "{p.dimension}: no code {p.id} in {p.dataset}{p.hint}"
-    name = codes.names[term.id]
-    if with_names and term.name is not None and name and collapse_spaces(term.name) != collapse_spaces(name):
-        return "{p.dimension}: {p.id} of {p.dataset} is called {p.known_name}, not {p.name}"
-    return ""
+        if codes.by_name and collapse_spaces(term.name) not in codes.by_name:
+            yield f"no code of {dataset} is called {_quote(term.name)}", codes
+    elif name is None:
+        yield f"no code {_quote(term.id)} in {dataset}", codes
+    elif name and term.name is not None and not by_id and collapse_spaces(term.name) != collapse_spaces(name):
+        yield f"{_quote(term.id)} of {dataset} is called {_quote(name)}, not {_quote(term.name)}", None
 
 
 def _quote(text: str | None) -> str:

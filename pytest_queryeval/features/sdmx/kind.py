@@ -17,7 +17,7 @@ from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryO
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Row, Selection, Term
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, json_within, read_json
 from pytest_queryeval.documents.values import (
-    Reader,
+    Readers,
     items,
     known_entries,
     list_of,
@@ -185,9 +185,9 @@ def _required_entry(entries: dict[str, Any], key: str, node: Node) -> Any:
     return entries[key]
 
 
-_DATASET: dict[str, Reader[Any]] = {"dataset_id": _text, "dimensions": or_else((), list_of(_dimension))}
-_DIMENSION: dict[str, Reader[Any]] = {"dimension_name": _text, "values": or_else((), list_of(_term))}
-_VALUE: dict[str, Reader[Any]] = {"id": _optional_text, "name": _optional_text}
+_DATASET: Readers = {"dataset_id": _text, "dimensions": or_else((), list_of(_dimension))}
+_DIMENSION: Readers = {"dimension_name": _text, "values": or_else((), list_of(_term))}
+_VALUE: Readers = {"id": _optional_text, "name": _optional_text}
 
 
 def structure_of(case: Case) -> Structure | None:

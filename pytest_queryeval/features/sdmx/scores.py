@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding, grouped
 from pytest_queryeval.core.table import Selection, Term
 
 Macro: TypeAlias = Literal["union", "target"]
@@ -18,8 +19,7 @@ MACROS = ("union", "target")
 _VERSIONED = re.compile(r"(.+)\([^()]+\)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratios:
+class Ratios(NamedTuple):
     """Precision and recall, both in [0, 1]."""
 
     precision: float
@@ -60,8 +60,7 @@ def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
     return rename
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedTerms:
+class MatchedTerms(NamedTuple):
     """The terms of gold and of a prediction, each once."""
 
     true_positives: tuple[Term, ...]
@@ -143,7 +142,7 @@ def _distinct_terms(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
 
 def _drop(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
     dropped_keys = set(keys)
-    return {key: term for key, term in terms.items() if key not in dropped_keys}
+    return excluding(terms, dropped_keys)
 
 
 def _partial_terms(terms: Mapping[Term, Term]) -> set[Term]:
@@ -164,10 +163,9 @@ def _partial_pairs(
     A term of gold that finds no partner is one of `implied` where there is a choice, since these do not count then.
     Each term of gold takes a partner, if need be from another one that can take the next (augmenting paths).
     """
-    fitting: defaultdict[Term, list[Term]] = defaultdict(list)
-    for key, term in predicted_terms.items():
-        for part in (Term(term.id, None), Term(None, term.name)):
-            fitting[part].append(key)
+    fitting = grouped(
+        (part, key) for key, term in predicted_terms.items() for part in (Term(term.id, None), Term(None, term.name))
+    )
     pairs: dict[Term, Term] = {}
     taken: dict[Term, Term] = {}
     for start in sorted(gold_terms, key=lambda term: (term in implied, len(fitting.get(term, ())))):

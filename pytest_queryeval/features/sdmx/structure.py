@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
-from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.formatting import first_of, one_line
 
 T = TypeVar("T")
 Codes = Mapping[str, str]
@@ -235,9 +236,7 @@ class Datasets:
     """All versions of each dataset."""
 
     def __init__(self, structure: Structure) -> None:
-        self._versions: defaultdict[str, list[DatasetStructure]] = defaultdict(list)
-        for dataset in structure.datasets:
-            self._versions[dataset.id].append(dataset)
+        self._versions = grouped((dataset.id, dataset) for dataset in structure.datasets)
 
     @property
     def ids(self) -> Sequence[str]:
@@ -280,8 +279,7 @@ def unlisted_codes(structure: Structure) -> str:
 
 def list_names(names: Sequence[str], limit: int, characters: int) -> str:
     """Return the first `limit` names, truncated, and the number of the others, for a message."""
-    first_names = ", ".join(one_line(name, characters) for name in names[:limit])
-    return f"{first_names} and {len(names) - limit:,} more" if len(names) > limit else first_names
+    return first_of([one_line(name, characters) for name in names], limit)
 
 
 def read_json_message(data: bytes) -> Message:

@@ -9,10 +9,9 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
 from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
@@ -44,8 +43,7 @@ _EVALUATED_ATTRIBUTES = ("hasFormalLevels", "leveled")  # attributes whose value
 _DIMENSIONS = ("Dimension", "MeasureDimension")
 
 
-@dataclass(frozen=True, slots=True)
-class StructureFiles:
+class StructureFiles(NamedTuple):
     """The files whose messages make one structure."""
 
     files: tuple[File, ...]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import CaseError, SettingError, did_you_mean
@@ -12,7 +11,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import either, pattern_shape, shape, shape_of
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import Reader, flag, known_entries, list_of, mapping_of, required_text
+from pytest_queryeval.documents.values import Readers, flag, known_entries, list_of, mapping_of, required_text
 from pytest_queryeval.engines import WriteDriver
 from pytest_queryeval.suites.keys import Key
 
@@ -39,7 +38,7 @@ def _column(node: Node) -> tuple[str, str]:
     return table, column
 
 
-SETTINGS: Mapping[str, Reader[Any]] = {"ignore": list_of(_column), "keys": list_of(_column)}
+SETTINGS: Readers = {"ignore": list_of(_column), "keys": list_of(_column)}
 DESCRIPTIONS = {
     "ignore": "columns that do not count, such as orders.created_at",
     "keys": "columns whose generated values count, such as orders.id",

@@ -22,6 +22,7 @@ from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.pairing import TablePair, table_pair
 from pytest_queryeval.comparison.similar_rows import similar_rows
 from pytest_queryeval.core.case_report import NO_DIFFERENCE, ColumnDifference, DifferenceCounts, DifferenceReport
+from pytest_queryeval.core.mappings import excluding, grouped
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import BlankNode, Cell, Policy, Row, Table
 from pytest_queryeval.features.writes import Writes
@@ -116,9 +117,7 @@ class Comparison:
 
     def _by_column(self, pairs: Sequence[RowPair], equal_rows: Counter[str], limit: int) -> Iterator[ColumnDifference]:
         """Yield where paired rows differ, a table after the other; `equal_rows` of a table are paired as well."""
-        changes: defaultdict[str, list[RowChange]] = defaultdict(list)
-        for pair in pairs:
-            changes[pair.gold.name].append(self._change(pair))
+        changes = grouped((pair.gold.name, self._change(pair)) for pair in pairs)
         for table, of_table in changes.items():
             labels, paired_rows = [*HEAD, *self._names.values()], equal_rows[table] + len(of_table)
             for column in differing_columns(labels, self._policies, of_table, paired_rows, limit):
@@ -225,7 +224,7 @@ class Comparison:
         renamed = {column: values for (of, column), values in nodes.items() if of == name}
         for is_added, columns, row in table.rows():
             cells = dict(zip(map(str.lower, columns), row, strict=True))
-            compared = {column: cell for column, cell in cells.items() if column not in ignored}
+            compared = excluding(cells, ignored)
             if is_added:
                 compared |= {
                     column: values[cells[column]]
@@ -337,10 +336,7 @@ def _by_key(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]
 ) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
     """Return what is left of missing and extra rows, and the pairs of both that have the key of one table in common."""
-    by_key: defaultdict[tuple[str, object], list[ChangedRow]] = defaultdict(list)
-    for row in extra:
-        if row.key:
-            by_key[row.name, row.key].append(row)
+    by_key = grouped(((row.name, row.key), row) for row in extra if row.key)
     partners = ((row, by_key.get((row.name, row.key))) for row in missing)
     pairs = [RowPair(row, of_row.pop(), [*dict(row.key)]) for row, of_row in partners if of_row]
     return *_left(missing, extra, pairs), pairs

@@ -12,6 +12,7 @@ from pytest_queryeval.comparison.difference_texts import column_lines, shown_pla
 from pytest_queryeval.core.case_report import CaseReport, PredictionReport, QueryReport, StepReport, by_data
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.report import EarlierCase, Report
 from pytest_queryeval.core.steps import CONTENT_CHARACTERS, shorten_step
 from pytest_queryeval.reports.blocks import metric_names
@@ -252,8 +253,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _prediction(case["prediction"], limit),
-        "difference": difference
-        and with_exact_numbers({name: value for name, value in difference.items() if name != "by_column"}),
+        "difference": difference and with_exact_numbers(excluding(difference, ["by_column"])),
         "by_column": difference and column_lines(difference.get("by_column", ())),
         "not_shown": difference and [f"{name}: {text}" for name, text in shares_shown(difference, difference).items()],
         "places": places

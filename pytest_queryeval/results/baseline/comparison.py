@@ -10,11 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import ge
 from pathlib import PurePath
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.gates import Requirement, limit_requirements
 from pytest_queryeval.core.groups import folder_text, is_below, where_text
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import (
@@ -105,10 +106,10 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in run_changes)]
 
 
-def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
-    """Return the fingerprints of a case in both reports; None if one is unknown."""
+def fingerprints(old: CaseReport, new: CaseReport) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the fingerprints of a case in both reports; both are empty if one is unknown."""
     before, after = old["fingerprint"], new["fingerprint"]
-    return None if before is None or after is None else (before, after)
+    return ({}, {}) if before is None or after is None else (before, after)
 
 
 def _edited(
@@ -130,18 +131,16 @@ def _edited(
     """Return a test of whether one of these is different in the two fingerprints of a case."""
 
     def is_edited(old: CaseReport, new: CaseReport) -> bool:
-        fingerprint_pair = fingerprints(old, new)
-        return fingerprint_pair is not None and any(
-            fingerprint_pair[0].get(name) != fingerprint_pair[1].get(name) for name in names
-        )
+        before, after = fingerprints(old, new)
+        return any(before.get(name) != after.get(name) for name in names)
 
     return is_edited
 
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
     """Return whether a case is expected to fail by a marker that is new, such as one of a conftest.py."""
-    fingerprint_pair = fingerprints(old, new)
-    has_same_on_miss = fingerprint_pair is not None and fingerprint_pair[0]["on_miss"] == fingerprint_pair[1]["on_miss"]
+    before, after = fingerprints(old, new)
+    has_same_on_miss = before.get("on_miss") == after.get("on_miss") is not None
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
     return (is_spared and has_same_on_miss) or (_is_marked(new) and not _is_marked(old))
 
@@ -154,25 +153,20 @@ def _is_marked(case: CaseReport) -> bool:
 
 def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
     """Return the metrics whose threshold is gone, or has a smaller minimum or a greater maximum."""
-    fingerprint_pair = fingerprints(old, new)
-    if fingerprint_pair is None:
-        return []
     before, after = (
         [
             ((metric, *name), numbers)
-            for metric, limits in fingerprint["thresholds"].items()
+            for metric, limits in fingerprint.get("thresholds", {}).items()
             for name, numbers in limit_requirements(limits["min"], limits["max"])
         ]
-        for fingerprint in fingerprint_pair
+        for fingerprint in fingerprints(old, new)
     )
     return list(dict.fromkeys(name for name, _ in _relaxed(before, after)))
 
 
 def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> list[tuple[str, ...]]:
     """Return the names of requirements that are gone, or have become less strict."""
-    numbers_after: defaultdict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
-    for name, numbers in after:
-        numbers_after[name].append(numbers)
+    numbers_after = grouped(after)
     return [name for name, least in before if not any(all(map(ge, numbers, least)) for numbers in numbers_after[name])]
 
 
@@ -186,15 +180,8 @@ def _answers_moved(before: str, after: str) -> IsChanged:
     """Return a test of whether a case has another answer, from another place: `before` and `after` name the places."""
 
     def is_moved(old: CaseReport, new: CaseReport) -> bool:
-        fingerprint_pair = fingerprints(old, new)
-        return (
-            fingerprint_pair is not None
-            and (fingerprint_pair[0]["answers"], fingerprint_pair[1]["answers"]) == (before, after)
-            and is_different(old, new)
-        )
-
-    def is_different(old: CaseReport, new: CaseReport) -> bool:
-        if (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
+        places = [fingerprint.get("answers") for fingerprint in fingerprints(old, new)]
+        if places != [before, after] or (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
             return False
         queries = [case["predicted"] and case["predicted"]["query"] for case in (old, new)]
         return queries[0] is None or queries[0] != queries[1]
@@ -212,23 +199,19 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
 
     The state of a source may not have been looked up for a case that was skipped or in error.
     """
-    fingerprint_pair = fingerprints(old, new)
-    if fingerprint_pair is None:
-        return False
-    before, after = fingerprint_pair[0]["source"], fingerprint_pair[1]["source"]
-    if before is not None and after is not None:
-        return before != after
+    before, after = fingerprints(old, new)
+    states = [fingerprint["source"] for fingerprint in (before, after) if fingerprint and fingerprint["source"]]
+    if not before or len(states) == 2:
+        return states[:1] != states[1:]
     has_run = old["outcome"] in MET_BY_OUTCOME and new["outcome"] in MET_BY_OUTCOME
-    has_state = before is not None or after is not None
-    return (has_run and has_state) or _portable(old["source"]) != _portable(new["source"])
+    return (has_run and bool(states)) or _portable(old["source"]) != _portable(new["source"])
 
 
 def _has_drifted(old: CaseReport, new: CaseReport) -> bool:
     """Return whether the golds of a case, which are the same, have other answers than before."""
-    if _edited("golds", "review", "compare")(old, new) or (fingerprint_pair := fingerprints(old, new)) is None:
-        return False
-    before, after = (fingerprint.get("gold_answers") for fingerprint in fingerprint_pair)
-    return before is not None and after is not None and before != after
+    before, after = (fingerprint.get("gold_answers") for fingerprint in fingerprints(old, new))
+    is_same_gold = not _edited("golds", "review", "compare")(old, new)
+    return is_same_gold and before is not None and after is not None and before != after
 
 
 def _portable(name: str | None) -> str:
@@ -339,7 +322,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     run_metrics = reported_run_metrics()
     concerned_metrics: set[str] = set()
     for old, new in difference.common:
-        unknown_cases += fingerprints(old, new) is None
+        unknown_cases += None in (old["fingerprint"], new["fingerprint"])
         if new["nodeid"] in flipped_nodeids:
             earlier[new["nodeid"]] = _earlier(old)
         for case, counts in zip((old, new), labels, strict=True):

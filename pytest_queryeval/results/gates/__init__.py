@@ -9,16 +9,17 @@ import json
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Requirement
+from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey, GateRule, Numbers, Requirement
 from pytest_queryeval.core.groups import Scopes, conditions_of, folder_text, group_values, is_below, where_text
+from pytest_queryeval.core.mappings import including
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Criterion, Settings
 from pytest_queryeval.core.report import GateMeasurement, GateReport, Measured, PendingGate, Report
@@ -49,7 +50,7 @@ class UnknownRule(GateRule):
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> None:
         """Return None: no case counts."""
 
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         return {"value": None}
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
@@ -148,8 +149,7 @@ def ran_text(ran: int, number: int | None) -> str:
     return f"{ran:,} of {pluralize(number, 'case')} ran"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseWithoutResult:
+class CaseWithoutResult(NamedTuple):
     """A case without a result."""
 
     path: str
@@ -157,8 +157,7 @@ class CaseWithoutResult:
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyDecision:
+class EarlyDecision(NamedTuple):
     """Whether a gate is met, as decided before all of its cases ran."""
 
     is_met: bool
@@ -226,7 +225,7 @@ def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate
 
 def _pending(gate: PendingGate) -> PendingGate:
     """Return a gate without its result."""
-    return cast("PendingGate", {name: value for name, value in gate.items() if name in PendingGate.__annotations__})
+    return cast("PendingGate", including(gate, PendingGate.__annotations__))
 
 
 def gate_key(gate: PendingGate) -> str:
@@ -292,19 +291,20 @@ def evaluate_gates(
         is_compared = any(rule_of(gate).needs_baseline for gate in gates)
         earlier = CasesByNodeid(report["cases"] if is_compared else ())
     # Gates that differ only in their limits share their evidence.
-    keys = [gate_key({**gate, "min": None, "max": None}) for gate in gates]
+    by_key = {gate_key({**gate, "min": None, "max": None}): gate for gate in gates}
     evidence = {
-        key: GateEvidence(gate, earlier, path, counts_errors=decide is not None)
-        for key, gate in zip(keys, gates, strict=True)
+        key: GateEvidence(gate, earlier, path, counts_errors=decide is not None) for key, gate in by_key.items()
     }
     distinct_evidence = list(evidence.values())
-    scopes = scopes_of(gate_evidence.gate for gate_evidence in distinct_evidence)
+    scopes = scopes_of(by_key.values())
     for case in cases if gates else ():
         for number in scopes.of_report(case):
             distinct_evidence[number].add(case)
     return [
-        evidence[key].result(gate, unreadable_files, mode, cases, decide(gate) if decide is not None else None)
-        for key, gate in zip(keys, gates, strict=True)
+        evidence[gate_key({**gate, "min": None, "max": None})].result(
+            gate, unreadable_files, mode, cases, decide and decide(gate)
+        )
+        for gate in gates
     ]
 
 
@@ -369,7 +369,13 @@ class GateEvidence:
         elif rule.needs_baseline and self._earlier is None:
             reason = NO_BASELINE
         elif decision is not None and not_run and self._scores_with_errors:
-            measurement = self._decided(decision)
+            scores = self._scores_with_errors
+            measurement = {
+                "value": math.fsum(scores) / len(scores),
+                "n": len(scores),
+                "errors": self._counts["errors_scored"],
+                "decided": {"after": decision.after, "of": decision.of},
+            }
             ok, reason = decision.is_met, ""
         else:
             measurement = self._measurement(gate)
@@ -400,16 +406,6 @@ class GateEvidence:
         if self._rule.needs_baseline and self._baseline:
             measurement["baseline"] = self._baseline
         return {**measurement, **measured}
-
-    def _decided(self, decision: EarlyDecision) -> GateMeasurement:
-        """Return the measurement of a gate that was decided before all of its cases ran."""
-        scores = self._scores_with_errors
-        return {
-            "value": math.fsum(scores) / len(scores),
-            "n": len(scores),
-            "errors": self._counts["errors_scored"],
-            "decided": {"after": decision.after, "of": decision.of},
-        }
 
     def _why_no_case(self, gate: PendingGate, cases: Iterable[CaseReport]) -> str:
         """Return why a gate is about no case, or about none that was evaluated; empty if it is about some."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.core.errors import Finding, Location
+from pytest_queryeval.core.errors import Finding
 from pytest_queryeval.core.gates import Gate, limits_of
 from pytest_queryeval.core.groups import Scopes
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case, Threshold
 from pytest_queryeval.core.report import PendingGate
@@ -101,9 +101,9 @@ def harmless_gates(
 
 def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
     """Yield a finding for each place where `on_miss: xfail` applies to some of these cases, which no gate counts."""
-    by_place: defaultdict[tuple[Location | None, str], list[Case]] = defaultdict(list)
-    for case in cases:
-        by_place[case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")].append(case)
+    by_place = grouped(
+        ((case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")), case) for case in cases
+    )
     for (place, silenced), ungated in by_place.items():
         some, whose = f"case '{ungated[0].id}' is", "its"
         if len(ungated) > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -16,6 +16,7 @@ from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import (
     GateKey,
     GateRule,
+    Numbers,
     Requirement,
     requirement,
     result_between,
@@ -31,6 +32,7 @@ from pytest_queryeval.documents.values import (
     mapping_of,
     number,
     number_from_zero,
+    number_within,
     unexpected,
     whole_number,
 )
@@ -71,7 +73,7 @@ class LimitsRule(GateRule):
         score = score_of(gate["metric"], case)
         return {} if score is None else {"score": score}
 
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         return {"value": mean(numbers["score"]) if numbers["score"] else None}
 
     def subject(self, gate: PendingGate) -> str:
@@ -118,13 +120,7 @@ def is_without_prediction(case: CaseReport) -> bool:
 LIMITS = LimitsRule()
 
 
-@shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
-def _read_alpha(node: Node) -> float:
-    expectation = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
-    value = number(node, expectation)
-    if not MIN_ALPHA <= value <= MAX_ALPHA:
-        raise unexpected(node, expectation)
-    return value
+_read_alpha = number_within(f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}", minimum=MIN_ALPHA, maximum=MAX_ALPHA)
 
 
 class NoRegression(GateRule):
@@ -175,7 +171,7 @@ class NoRegression(GateRule):
             return None if gate["metric"] == PASS_RATE else {}
         return {"before": before, "after": after}
 
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         """Return how the mean changed over the cases that have a score in both runs."""
         rule, pairs = gate["no_regression"], Pairs(before=numbers["before"], after=numbers["after"])
         if not pairs.before:
@@ -202,7 +198,7 @@ class NoRegression(GateRule):
         """Return why the pairs could show no drop, whatever the scores of the run."""
         pairs, able, needed = measurement["n"], measurement["able_to_drop"], pairs_needed(gate)
         before, max_drop = measurement["before"], gate["no_regression"]["max_drop"]
-        change = "drop" if gate["better"] == "higher" else "rise"
+        change = _change(gate)
         if max_drop and abs(before - worst_score(gate)) <= max_drop:
             return f"the baseline is {format_score(before)}, so no {change} can be above {max_drop:g}: lower max_drop"
         if able >= needed:
@@ -229,15 +225,20 @@ class NoRegression(GateRule):
         text = f"p {p_text(gate['p'])}, {super().cases_text(gate)}"
         if not gate["ok"]:
             return text
-        change, least = "drop" if gate["better"] == "higher" else "rise", gate["detectable"]
+        change, least = _change(gate), gate["detectable"]
         enough = (
             f"too few to show a {change}" if least is None else f"which can show a {change} of {format_score(least)}"
         )
         return f"{text}, {enough}"
 
     def limit_text(self, gate: PendingGate) -> str:
-        most, change = gate["no_regression"]["max_drop"], "drop" if gate["better"] == "higher" else "rise"
+        most, change = gate["no_regression"]["max_drop"], _change(gate)
         return f"allows a {change} of at most {most:g}" if most else f"allows no significant {change}"
+
+
+def _change(gate: PendingGate) -> str:
+    """Return what a gate that compares with a baseline allows only so much of."""
+    return "drop" if gate["better"] == "higher" else "rise"
 
 
 def worst_score(gate: PendingGate) -> float:
@@ -286,7 +287,7 @@ class MaxRegressions(GateRule):
             return {}
         return {"passed": MET_BY_OUTCOME[before], "regressed": flip_kind(before, after) == "regressions"}
 
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         regressed = numbers["regressed"]
         return {"value": int(sum(regressed)) if regressed else None, "able_to_drop": int(sum(numbers["passed"]))}
 
@@ -360,7 +361,7 @@ class SumRule(GateRule):
         amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == gate["metric"]]
         return {"amount": math.fsum(amounts)} if amounts else {}
 
-    def measure(self, gate: PendingGate, numbers: Mapping[str, MutableSequence[float]]) -> Measured:
+    def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
         return {"value": math.fsum(numbers["amount"]) if numbers["amount"] else None}
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:

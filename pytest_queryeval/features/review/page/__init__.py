@@ -5,24 +5,29 @@ Golds and audits are a `ReviewTask` each; they share facts on a case, and runs o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, LifoQueue
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, ClassVar, Generic, TypeAlias, TypedDict, TypeVar
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.decisions import git_user
+from pytest_queryeval.features.review.decisions import git_user, open_for_append
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.reports.html import SCRIPTS, assets, template
 from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.runs.evaluate import NamedCase, evaluate_named_case
-from pytest_queryeval.text.formatting import truncate
+from pytest_queryeval.text.formatting import pluralize, truncate
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 # Except the scripts for a list of cases that the page itself contains.
@@ -34,7 +39,7 @@ LISTED_CHARACTERS = 160
 SCHEMA_CHARACTERS = 200_000
 
 
-def serve_review(review: ReviewTask, *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
+def serve_review(review: ReviewTask[Any], *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C; `tell` gets its address. Without a port, the usual one or any free one is taken.
 
     Raise `ReportError` if the port is taken, and if an extra is not installed.
@@ -78,54 +83,67 @@ class Choice(TypedDict):
     """What it means, for the list of keys."""
 
 
-class ReviewTask(Protocol):
+class ReviewTask(ABC, Generic[T]):
     """What is reviewed: golds, or the answers that an audit drew. Its methods are called from several threads.
 
-    A case is known by its place in the list. All raise `QueryEvalError` for what cannot be done.
+    A case is known by its place in the list. All raise `QueryEvalError` for what cannot be done. A query has a session
+    to itself: nobody waits for the slow query of somebody else. Schemas have a session that runs no query of a
+    reviewer, so that pages never wait for one.
     """
 
-    def overview(self, reviewer: str) -> JsonObject:
-        """Return all cases in their order, with what this reviewer decided on each, and what can be decided."""
-        ...
+    words: ClassVar[str]
+    """What is appended, and to what."""
 
-    def case(self, place: int) -> JsonObject:
-        """Return everything about a case except the answers of its queries."""
-        ...
-
-    def decisions(self, place: int) -> JsonObject:
-        """Return what all reviewers decided on a case on which they disagree, for somebody who settles it."""
-        ...
-
-    def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run the query that a request names or holds, and return its answer."""
-        ...
-
-    def append(self, place: int, decision: JsonObject) -> None:
-        """Append a decision to the file of its reviewer."""
-        ...
-
-    def appended_lines(self) -> list[str]:
-        """Return lines on how much was appended to which file."""
-        ...
-
-    def close(self) -> None:
-        """Stop all queries."""
-        ...
-
-
-class SessionPool:
-    """Sessions, of which a query has one to itself: nobody waits for the slow query of somebody else.
-
-    Schemas have a session that runs no query of a reviewer, so that pages never wait for one.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, cases: Sequence[T]) -> None:
+        self.cases = cases
+        self._appended: defaultdict[Path, set[int]] = defaultdict(set)
         self._schema_session = Session(cause_mode="off")
         self._sessions = [Session(cause_mode="off") for _ in range(SESSIONS)]
         self._idle: LifoQueue[Session] = LifoQueue()  # so that the same few have sources open
         for session in self._sessions:
             self._idle.put(session)
         self._is_closed = False
+
+    def at(self, place: int) -> T:
+        """Return the case at a place; raise `ReportError` if there is none."""
+        if place >= len(self.cases):
+            raise ReportError("there is no such case")
+        return self.cases[place]
+
+    @abstractmethod
+    def overview(self, reviewer: str) -> JsonObject:
+        """Return all cases in their order, with what this reviewer decided on each, and what can be decided."""
+
+    @abstractmethod
+    def case(self, place: int) -> JsonObject:
+        """Return everything about a case except the answers of its queries."""
+
+    def decisions(self, place: int) -> JsonObject:
+        """Return what all reviewers decided on a case on which they disagree, for somebody who settles it."""
+        return {"decisions": []}
+
+    @abstractmethod
+    def answer(self, place: int, request: JsonObject) -> JsonObject:
+        """Run the query that a request names or holds, and return its answer."""
+
+    @abstractmethod
+    def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
+        """Return the file of a reviewer, and a decision as a line of it."""
+
+    def append(self, place: int, decision: JsonObject) -> None:
+        """Append a decision to the file of its reviewer."""
+        file, line = self.line(place, decision)
+        with open_for_append(file) as append:
+            append([line])
+            self._appended[file].add(place)
+
+    def appended_lines(self) -> list[str]:
+        """Return a line for each file on how much was appended to it."""
+        what, _, unit = self.words.rpartition(" ")
+        return [
+            f"{file_at(file).shown}: {what} {pluralize(len(places), unit)}"
+            for file, places in sorted(self._appended.items())
+        ]
 
     def close(self) -> None:
         """Stop every process that runs a query, and begin no other query."""
@@ -151,9 +169,22 @@ class SessionPool:
         finally:
             self._idle.put(session)
 
-    def schema_text(self, case: Case) -> str:
-        """Return the schema that predictors see; raise `SourceError` if the source cannot list it."""
-        return self._schema_session.schema_text(case)
+    def facts(self, case: Case, nodeid: str) -> Mapping[str, Any]:
+        """Return the question, and what it is about; instead of a schema that cannot be listed, the reason."""
+        try:
+            schema = self._schema_session.schema_text(case)
+        except QueryEvalError as error:
+            schema = f"-- {error}"
+        return {
+            "id": case.id,
+            "nodeid": nodeid,
+            "kind": case.settings.kind,
+            "question": case.question,
+            "evidence": case.evidence,
+            "conversation": [{"role": message.role, "content": message.content} for message in case.conversation[:-1]],
+            "schema": truncate(schema, SCHEMA_CHARACTERS),
+            "source": case.settings.source.name if case.settings.source is not None else None,
+        }
 
     def compare(self, content: QueryOrAnswer, case: Case) -> CaseReport:
         """Run a query as a prediction is run, and compare its answer with gold's by the settings of the case.
@@ -183,21 +214,3 @@ def shown_answer(report: CaseReport) -> Mapping[str, Any]:
 def listed_case(case: Case, nodeid: str) -> Mapping[str, Any]:
     """Return a case as the list of cases has it."""
     return {"id": case.id, "nodeid": nodeid, "question": truncate(case.question, LISTED_CHARACTERS)}
-
-
-def case_facts(case: Case, nodeid: str, runner: SessionPool) -> Mapping[str, Any]:
-    """Return the question, and what it is about; instead of a schema that cannot be listed, the reason."""
-    try:
-        schema = runner.schema_text(case)
-    except QueryEvalError as error:
-        schema = f"-- {error}"
-    return {
-        "id": case.id,
-        "nodeid": nodeid,
-        "kind": case.settings.kind,
-        "question": case.question,
-        "evidence": case.evidence,
-        "conversation": [{"role": message.role, "content": message.content} for message in case.conversation[:-1]],
-        "schema": truncate(schema, SCHEMA_CHARACTERS),
-        "source": case.settings.source.name if case.settings.source is not None else None,
-    }

@@ -7,12 +7,11 @@ a reviewer judges each by its question, and sees no gold, verdict or system.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.json_value import JsonValue
@@ -28,12 +27,11 @@ from pytest_queryeval.features.review.decisions import (
     decision_line,
     gold_digest,
     now,
-    open_for_append,
     read_answers,
     read_decision,
 )
 from pytest_queryeval.features.review.named_case import case_of, read_suite_below
-from pytest_queryeval.features.review.page import Choice, JsonObject, SessionPool, case_facts, listed_case, shown_answer
+from pytest_queryeval.features.review.page import Choice, JsonObject, ReviewTask, listed_case, shown_answer
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
@@ -57,8 +55,7 @@ ANSWER_CHOICES: Sequence[Choice] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldCase:
+class GoldCase(NamedTuple):
     """A case whose gold is reviewed."""
 
     ranked: RankedCase
@@ -70,31 +67,21 @@ class GoldCase:
     """The review files of its suite, as they were when the server started."""
 
 
-class GoldReview:
-    """Review of the golds of ranked cases, which have their suites by node id; a `review.Review`.
+class GoldReview(ReviewTask[GoldCase]):
+    """Review of the golds of ranked cases, which have their suites by node id.
 
     Raise `NoReviewFileError` for a suite that names no review file.
     """
 
+    words = "decisions on case"
+
     def __init__(self, ranking: Sequence[RankedCase], suites: Mapping[str, Suite]) -> None:
-        self._runner = SessionPool()
-        self._cases: list[GoldCase] = []
-        self._decided: defaultdict[Path, set[int]] = defaultdict(set)
+        cases = []
         for ranked in ranking:
             suite, case = suites[ranked.nodeid], replace(ranked.case.on_gold_source, review=None)
-            self._cases.append(
-                GoldCase(
-                    ranked=ranked,
-                    case=case,
-                    name=CaseKey(suite.path, case.id),
-                    digest=gold_digest(case),
-                    reviews=reviews_of(suite),
-                )
-            )
-
-    def close(self) -> None:
-        """Stop all queries."""
-        self._runner.close()
+            name, reviews = CaseKey(suite.path, case.id), reviews_of(suite)
+            cases.append(GoldCase(ranked=ranked, case=case, name=name, digest=gold_digest(case), reviews=reviews))
+        super().__init__(cases)
 
     def overview(self, reviewer: str) -> JsonObject:
         """Return all cases, each with the last decision of this reviewer and whether reviewers disagree on it.
@@ -102,9 +89,9 @@ class GoldReview:
         Raise `CaseError` for a damaged line of a review file.
         """
         # Copies read their files again.
-        reviews_now = {gold_case.reviews: replace(gold_case.reviews) for gold_case in self._cases}
+        reviews_now = {gold_case.reviews: replace(gold_case.reviews) for gold_case in self.cases}
         cases = []
-        for gold_case in self._cases:
+        for gold_case in self.cases:
             decisions = reviews_now[gold_case.reviews].of_case(gold_case.name, gold_case.digest)
             last = next((decision for decision in reversed(decisions) if decision.reviewer == reviewer), None)
             is_stale = last is not None and last.digest not in (None, gold_case.digest)
@@ -122,7 +109,7 @@ class GoldReview:
 
     def case(self, place: int) -> JsonObject:
         """Return the question, the schema, the golds, and the other answers with those who gave them."""
-        gold_case = self._at(place)
+        gold_case = self.at(place)
         ranked, case = gold_case.ranked, gold_case.case
         runs_as_gold = ranked.case.settings.gold_source is None  # else answers are by queries of another database
         answers = []
@@ -140,7 +127,7 @@ class GoldReview:
                     }
                 )
         return {
-            **case_facts(case, ranked.nodeid, self._runner),
+            **self.facts(case, ranked.nodeid),
             "reasons": [evidence["text"] for evidence in ranked.evidence],
             "problem": ranked.problem,
             "golds": [_text_of(gold, case) for gold in case.golds],
@@ -150,7 +137,7 @@ class GoldReview:
 
     def decisions(self, place: int) -> JsonObject:
         """Return the decisions of reviewers who disagree, none if all agree; raise the errors of `overview`."""
-        gold_case = self._at(place)
+        gold_case = self.at(place)
         decisions = replace(gold_case.reviews).of_case(gold_case.name, gold_case.digest)
         current, _ = current_decisions(decisions, gold_case.digest)
         shown = [{**_shown_decision(decision), "reviewer": decision.reviewer} for decision in current]
@@ -158,7 +145,7 @@ class GoldReview:
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
         """Run a `gold` by its place, an `item` of `answers`, or a `query` that was written."""
-        case, item = self._at(place).case, request.get("item")
+        case, item = self.at(place).case, request.get("item")
         match request:
             case {"gold": int(at)} if at in range(len(case.golds)):
                 content = case.golds[at]
@@ -169,14 +156,14 @@ class GoldReview:
                 content = _contents([item], case)[0]
             case _:
                 raise ReportError("there is nothing to run")
-        return {**shown_answer(self._runner.compare(content, case)), "item": item}
+        return {**shown_answer(self.compare(content, case)), "item": item}
 
-    def append(self, place: int, decision: JsonObject) -> None:
-        """Append a decision to the review file of its reviewer.
+    def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
+        """Return the review file of a reviewer, and a decision as a line of it.
 
         Raise `ReportError` or `CaseError` for a decision that a suite could not be read with.
         """
-        gold_case, answers = self._at(place), decision.get("answers", [])
+        gold_case, answers = self.at(place), decision.get("answers", [])
         if not isinstance(answers, list):
             raise ReportError("`answers` is a list")
         if MARK in json.dumps(answers, ensure_ascii=False):
@@ -202,21 +189,7 @@ class GoldReview:
         contents = _contents(answers, gold_case.case)
         if contents and not gold_case.case.answerable:
             raise ReportError(f"'{gold_case.case.id}' has `answerable: false`: replace it with a gold in the suite")
-        with open_for_append(file) as append:
-            append([line])
-            self._decided[file].add(place)
-
-    def appended_lines(self) -> list[str]:
-        """Return a line for each review file on how many cases were decided on."""
-        return [
-            f"{file_at(file).shown}: decisions on {pluralize(len(places), 'case')}"
-            for file, places in sorted(self._decided.items())
-        ]
-
-    def _at(self, place: int) -> GoldCase:
-        if place >= len(self._cases):
-            raise ReportError("there is no such case")
-        return self._cases[place]
+        return file, line
 
 
 def _text_of(gold: QueryOrAnswer, case: Case) -> str | None:
@@ -236,8 +209,7 @@ def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
     return [answer.as_gold(case) for answer in read_answers(parse_json(json.dumps(items), file_at("answers"), line=0))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnAnswer:
+class DrawnAnswer(NamedTuple):
     """An answer to judge."""
 
     case: Case
@@ -248,19 +220,19 @@ class DrawnAnswer:
     """Whether the case has no other prediction in the file."""
 
 
-class AuditReview:
-    """A `review.Review` of the answers in an audit file; their suites are below the current folder.
+class AuditReview(ReviewTask[DrawnAnswer]):
+    """Review of the answers in an audit file; their suites are below the current folder.
 
     Raise `CaseError` for a damaged line, `ReportError` for a missing case and for a suite elsewhere, and `SuiteError`
     for a suite that cannot be read.
     """
 
+    words = "judgements on answer"
+
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._runner = SessionPool()
-        self._judged: set[int] = set()
         suites = cache(read_suite_below)
-        self._answers = [  # in the order of the file, which is random and so reveals no verdict
+        cases = [  # in the order of the file, which is random and so reveals no verdict
             DrawnAnswer(
                 case=replace(case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id), golds=(), review=None),
                 name=AnswerName(drawn.nodeid, digest),
@@ -271,16 +243,13 @@ class AuditReview:
             for digest, prediction in drawn.predictions.items()
             if prediction
         ]
-
-    def close(self) -> None:
-        """Stop all queries."""
-        self._runner.close()
+        super().__init__(cases)
 
     def overview(self, reviewer: str) -> JsonObject:
         """Return all answers with the last judgement of this reviewer; raise `CaseError` for a damaged line."""
         judgements = read_audit(self._path).judgements
         cases = []
-        for answer in self._answers:
+        for answer in self.cases:
             judgement = judgements.get(answer.name, {}).get(reviewer)
             decision = None if judgement is None else {"decision": judgement}
             cases.append({**listed_case(answer.case, answer.name.nodeid), "decision": decision})
@@ -288,7 +257,7 @@ class AuditReview:
 
     def case(self, place: int) -> JsonObject:
         """Return the question, the schema, and the query of the answer."""
-        answer = self._at(place)
+        answer = self.at(place)
         shown: JsonObject = {
             "systems": [],
             "query": answer.prediction.get("query"),
@@ -296,33 +265,29 @@ class AuditReview:
             "item": None,
             "request": {},
         }
-        return {**case_facts(answer.case, answer.name.nodeid, self._runner), "golds": [], "answers": [shown]}
-
-    def decisions(self, place: int) -> JsonObject:
-        """Return none: judgements of an audit that differ make an answer unclear, and nobody settles that."""
-        return {"decisions": []}
+        return {**self.facts(answer.case, answer.name.nodeid), "golds": [], "answers": [shown]}
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
         """Run the query of the answer; of a table whose first rows only are known, say how many there are."""
-        drawn = self._at(place)
+        drawn = self.at(place)
         query, table = drawn.prediction.get("query"), drawn.prediction.get("table")
         if query is None and table is not None:
             rows = cast("list[Row]", [tuple(row) for row in table["rows"]])
             content = QueryOrAnswer(answer=Table(columns=tuple(table["columns"]), rows=rows))
         else:
             content = QueryOrAnswer(query=query)
-        predicted = shown_answer(self._runner.compare(content, drawn.case)).get("predicted")
+        predicted = shown_answer(self.compare(content, drawn.case)).get("predicted")
         if predicted is not None and table is not None and is_sample(table):
             rows_text = pluralize(table["row_count"], "row")
             predicted = {**predicted, "shape": f"the first {len(predicted['sample']):,} of {rows_text}", "more": ""}
         return {"predicted": predicted, "outcome": "", "message": ""}
 
-    def append(self, place: int, decision: JsonObject) -> None:
-        """Append a judgement to the audit file; raise `ReportError` for one that is none."""
-        answer, judgement = self._at(place), decision.get("decision")
+    def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
+        """Return the audit file, and a judgement as a line of it; raise `ReportError` for one that is none."""
+        answer, judgement = self.at(place), decision.get("decision")
         if judgement not in JUDGEMENTS:
             raise ReportError(f"a judgement is {', '.join(JUDGEMENTS)}")
-        line: Mapping[str, JsonValue] = {
+        return self._path, {
             "case": answer.case.id,
             "nodeid": answer.name.nodeid,
             **({} if answer.is_only else {"prediction": answer.name.prediction}),
@@ -330,17 +295,3 @@ class AuditReview:
             "reviewer": check_reviewer(decision.get("reviewer"), ReportError),
             "at": now(),
         }
-        with open_for_append(self._path) as append:
-            append([line])
-            self._judged.add(place)
-
-    def appended_lines(self) -> list[str]:
-        """Return a line on how many answers were judged."""
-        if not self._judged:
-            return []
-        return [f"{file_at(self._path).shown}: judgements on {pluralize(len(self._judged), 'answer')}"]
-
-    def _at(self, place: int) -> DrawnAnswer:
-        if place >= len(self._answers):
-            raise ReportError("there is no such case")
-        return self._answers[place]

@@ -13,7 +13,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -99,7 +99,7 @@ class Guard:
         return secrets.compare_digest(text.encode(errors="replace"), self._token.encode())
 
 
-def application(review: ReviewTask, page: str, *, token: str, port: int) -> Starlette:
+def application(review: ReviewTask[Any], page: str, *, token: str, port: int) -> Starlette:
     """Return the application of the page, whose HTML is `page`, on a port."""
 
     async def show_page(_: Request) -> Response:
@@ -186,7 +186,7 @@ async def _problem(_: Request, error: Exception) -> Response:
     return JSONResponse({"problem": text}, status_code=409)
 
 
-def serve(review: ReviewTask, page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
+def serve(review: ReviewTask[Any], page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C or SIGTERM; `tell` gets its address. Without a port it is USUAL_PORT, or a free one.
 
     Raise `ReportError` if the port is taken.

@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
@@ -75,8 +75,7 @@ _JSON = StrictJson(allow_nan=True)
 NOTHING: JsonValue = {}  # what `value_at` returns for a field that a record does not have, told by `is`
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Where a key of the cases is."""
 
     name: str
@@ -85,8 +84,7 @@ class Field:
     """Whether neither `--map` nor the name of the key says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """Where the keys of the cases of a test set are."""
 
     by_key: Mapping[str, Field]
@@ -176,7 +174,7 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
         if key in by_key or (key == "gold" and stated.keys() & {"gold_any", "gold_table"}):
             continue
         taken = {field.name for field in by_key.values()}
-        free_values = {name: found for name, found in values.items() if name not in taken}
+        free_values = excluding(values, taken)
         name = _best(key, free_values, _TESTS.get(key, _is_anything))
         if not name and key == "gold":
             name = _best(key, free_values, _is_anything)
@@ -225,7 +223,7 @@ def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str |
         found_kind = _kind_of(values.get(by_key["gold"].name, []))
     if found_kind is None and by_key.keys() & {"gold_any", "gold_table"}:
         found_kind = "sql"
-    return replace(fields, by_key=MappingProxyType({**fields.by_key, **by_key}), kind=found_kind)
+    return fields._replace(by_key=MappingProxyType({**fields.by_key, **by_key}), kind=found_kind)
 
 
 def has_named(key: str, names: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Reading, SkippedRecord
 from pytest_queryeval.features.transfer.importers.fields import fixed_fields
@@ -90,7 +91,7 @@ class _Test:
         """Return question, evidence and metadata; variables that an assert names are answers, and none of these."""
         text = json.dumps([entry.get("value") for entry in self._asserts], ensure_ascii=False)
         answers = {name.partition(".")[0] for name in _VARIABLE.findall(text)}
-        inputs = {name: value for name, value in self._variables.items() if name not in answers}
+        inputs = excluding(self._variables, answers)
         name = columns.get("question") or ("question" if "question" in inputs else None)
         if name is None and len(inputs) != 1:
             names = ", ".join(map(one_line, inputs)) or "none"

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, File, file_at
 from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson, refuse_duplicates, syntax_problem
 from pytest_queryeval.documents.tables import Table, is_table, open_table
@@ -156,7 +157,7 @@ def _open_table(request: ImportRequest) -> AbstractContextManager[Table]:
 
 
 def _check_columns(table: Table, request: ImportRequest) -> None:
-    stated = {key: name for key, name in request.columns.items() if key != "metadata"}
+    stated = excluding(request.columns, ["metadata"])
     needed = [*stated.values(), *metadata_fields(request.columns)]
     answers = ("gold", *OTHER_GOLDS)
     if not stated.keys() & {*answers} and not any(has_named(key, list(table.places)) for key in answers):

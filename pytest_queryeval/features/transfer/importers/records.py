@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.groups import as_marker, as_markers
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Abstention
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import FLAGS, is_table
@@ -219,7 +220,7 @@ def _conversation(keys: Mapping[str, JsonValue], before: Sequence[tuple[str, str
         raise RecordError("a question in a chat has one query or value as right answer: leave the chat out")
     turns: list[JsonValue] = [{"role": role, "content": text} for role, text in before]
     turns += [{"role": "user", "content": keys["question"]}, {"role": "assistant", "target": keys["gold"]}]
-    kept = {key: value for key, value in keys.items() if key not in ("question", "gold")}
+    kept = excluding(keys, ("question", "gold"))
     return {**kept, "conversation": turns}
 
 
