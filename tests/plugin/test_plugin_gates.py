@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from singers import GOLD, WRONG, case, unpredicted
 
-ALL = "gates: [{metric: execution_accuracy, min: 1}]"
 TEXTS = """
 kind: sql
 metrics: [exact_set_match]
@@ -24,19 +23,6 @@ def predict(case):
 
 def verdicts(run):
     return [gate["ok"] for gate in run.report["gates"]]
-
-
-def test_a_gate_judges_the_cases_below_its_folder(suite, write, run_and_parse):
-    for folder in ("good", "bad/deep", "elsewhere"):
-        write(f"{folder}/queryeval.yaml", ALL)
-    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
-    suite(case("one"), name="good/a.queryeval.yaml")
-    suite(case("two", WRONG), name="bad/deep/er/b.queryeval.yaml", on_miss="xfail")
-
-    run = run_and_parse()
-
-    gates = {gate["folder"]: (gate["n"], gate["ok"]) for gate in run.report["gates"]}
-    assert gates == {".": (2, True), "good": (1, True), "bad/deep": (1, False)}
 
 
 def test_a_gate_above_the_root_judges_the_files_beside_the_root(suite, write, run_and_parse):

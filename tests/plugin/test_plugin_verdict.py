@@ -201,22 +201,19 @@ def test_cases_whose_failures_decide_nothing_are_one_warning_which_a_filter_make
     refused.stderr.fnmatch_lines([f"ERROR: queryeval.yaml:2: {said}"])
 
 
-@pytest.mark.parametrize(
-    ("gate", "paths", "warned"),
-    [
-        ("{max_regressions: 3}", [], ["the gate is about 3 cases, so it cannot be missed: write at most 2"]),
-        ("{max_regressions: 2}", ["a.queryeval.yaml"], []),  # the gate has cases in other files as well
-        ("{metric: prediction_seconds, min: 0.5}", [], ["the gate limits only how good 'prediction_seconds' may be, "]),
-    ],
-)
-def test_gates_that_notice_nothing_are_warned_of_with_a_remedy(suite, write, run, gate, paths, warned):
-    write("queryeval.yaml", f"tags: [all]\ngates: [{gate}]\n")
+def test_gates_that_notice_nothing_are_warned_of_with_a_remedy(suite, write, run):
+    gates = ("{max_regressions: 3}", "{max_regressions: 2}", "{metric: prediction_seconds, min: 0.5}")
+    write("queryeval.yaml", f"tags: [all]\ngates: [{', '.join(gates)}]\n")
     suite(case("a"), case("b"))
     suite(case("c"), case("d", skip="later"), name="sub/b.queryeval.yaml")
 
-    warnings = [line for line in run(*paths).outlines if "QueryEvalWarning" in line]
+    whole, part = (
+        [line for line in run(*of).outlines if "QueryEvalWarning" in line] for of in ([], ["a.queryeval.yaml"])
+    )
 
-    assert len(warnings) == len(warned)
-    for line, said in zip(warnings, warned, strict=True):
-        assert "queryeval.yaml:2: " in line
-        assert f"nothing-required: {said}" in line
+    place = "queryeval.yaml:2: QueryEvalWarning: nothing-required: "
+    assert [line.partition(place)[2].partition(" may be, ")[0] for line in whole] == [
+        "the gate limits only how good 'prediction_seconds'",
+        "the gate is about 3 cases, so it cannot be missed: write at most 2",
+    ]
+    assert part == whole[:1]  # the gates have cases in other files as well

@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from json_values import VALUES
+from json_values import VALUES, leaves
 from report_parts import merge
 from samples import make_case
 from suites import load, problem, write
@@ -68,11 +68,6 @@ def test_a_run_has_the_mean_of_each_field_over_the_cases_whose_gold_has_it():
     assert next(iter(report["fields"])) == "$.items[*].price"  # which costs most
     assert "fields_left_out" not in report
     assert merge(report).report["fields"] == report["fields"]
-
-
-def leaves(value):
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(map(leaves, items)) or 1
 
 
 POLICIES = st.builds(

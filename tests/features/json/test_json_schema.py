@@ -184,29 +184,52 @@ def test_a_schema_and_what_it_refers_to_may_be_yaml(found):
 # Which answers keep a schema.
 
 
-def test_violations_are_lines_of_place_and_reason_in_the_order_of_their_paths(found):
-    schema = {"items": {"properties": {"b": {"type": "null"}, "a c": {"minimum": 3}}}}
-
-    assert found(schema, [{"b": 1, "a c": 2}] * 2) == (
-        "$[0]['a c']: 2 is less than the minimum of 3",
-        "$[0].b: 1 is not of type 'null'",
-        "$[1]['a c']: 2 is less than the minimum of 3",
-        "$[1].b: 1 is not of type 'null'",
-    )
+ROWS = {"items": {"properties": {"b": {"type": "null"}, "a c": {"minimum": 3}}}}
+NULLS = {"prefixItems": [{}, {}, {"type": "null"}], "items": {"type": "null"}}
+FILTERS = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+UNIQUE = {"uniqueItems": True}
 
 
-def test_there_are_ten_violations_at_most_and_they_are_the_first(found):
-    schema = {"additionalProperties": {"type": "string"}}
-
-    lines = found(schema, {f"k{number:03}": 1 for number in reversed(range(500))})
-
-    assert lines == tuple(f"$.k{number:03}: 1 is not of type 'string'" for number in range(10))
-
-
-def test_items_are_ordered_as_numbers(found):
-    lines = found({"prefixItems": [{}, {}, {"type": "null"}], "items": {"type": "null"}}, [0] * 12)
-
-    assert [line.split(":")[0] for line in lines] == [f"$[{number}]" for number in range(2, 12)]
+@pytest.mark.parametrize(
+    ("schema", "answer", "lines"),
+    [
+        # A line has place and reason, in the order of paths; items are ordered as numbers. There are ten at most.
+        (
+            ROWS,
+            [{"b": 1, "a c": 2}] * 2,
+            [
+                *("$[0]['a c']: 2 is less than the minimum of 3", "$[0].b: 1 is not of type 'null'"),
+                *("$[1]['a c']: 2 is less than the minimum of 3", "$[1].b: 1 is not of type 'null'"),
+            ],
+        ),
+        (NULLS, [0] * 12, [f"$[{number}]: 0 is not of type 'null'" for number in range(2, 12)]),
+        (
+            {"additionalProperties": {"type": "string"}},
+            {f"k{number:03}": 1 for number in reversed(range(500))},
+            [f"$.k{number:03}: 1 is not of type 'string'" for number in range(10)],
+        ),
+        # Items are unique where no two are the same JSON value.
+        (UNIQUE, [1, True, "1", [1], [True], None, {"a": 1}, {"a": True}], []),
+        (UNIQUE, [0, 1, 1.0], ["$: items 1 and 2 are equal: 1.0"]),
+        (UNIQUE, [[1, "a"], [True, "a"], [1, "a"]], ["$: items 0 and 2 are equal: [1, 'a']"]),
+        (UNIQUE, [{"a": 1, "b": 2}, {"b": 2, "a": 1}], ["$: items 0 and 1 are equal: {'b': 2, 'a': 1}"]),
+        # Of alternatives the one that was meant says where it breaks, or each says why, or two that fit are named.
+        ({"oneOf": [{"type": "null"}, FILTERS]}, {"limit": "3"}, ["$.limit: '3' is not of type 'integer'"]),
+        (
+            {"anyOf": [{"type": "integer"}, {"maxLength": 1}]},
+            "abc",
+            ["$: 'abc' fits none of the 2 schemas: 'abc' is not of type 'integer', nor: 'abc' is too long"],
+        ),
+        (
+            {"oneOf": [{"type": "null"}, {"type": "integer"}, {"minimum": 3}]},
+            5,
+            ["$: 5 fits more than one of the 3 schemas: 1 and 2"],
+        ),
+        ({"format": "date"}, "no date", []),  # formats are remarks, as the standard has them
+    ],
+)
+def test_what_breaks_a_schema_is_said(found, schema, answer, lines):
+    assert [*found(schema, answer)] == lines
 
 
 @pytest.mark.parametrize(
@@ -238,47 +261,12 @@ def test_each_draft_has_its_own_rules_and_the_default_is_2020(found, schema, goo
         assert len(found(schema, bad)) == 1
 
 
-def test_formats_are_remarks_as_the_standard_has_them(found):
-    assert found({"format": "date"}, "no date") == ()
-
-
-@pytest.mark.parametrize(
-    ("answer", "broken"),
-    [
-        ([1, True, "1", [1], [True], None, {"a": 1}, {"a": True}], ()),
-        ([0, 1, 1.0], ("$: items 1 and 2 are equal: 1.0",)),
-        ([[1, "a"], [True, "a"], [1, "a"]], ("$: items 0 and 2 are equal: [1, 'a']",)),
-        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], ("$: items 0 and 1 are equal: {'b': 2, 'a': 1}",)),
-    ],
-)
-def test_items_are_unique_where_no_two_are_the_same_json_value(found, answer, broken):
-    assert found({"uniqueItems": True}, answer) == broken
-
-
 @pytest.mark.parametrize(
     ("divisor", "number", "keeps"),
     [(0.01, 4.35, True), (0.01, 4.355, False), (3, 9, True), (3, 10, False), (0.1, 10**400, True), (0.1, 1e400, False)],
 )
 def test_multiples_are_exact_in_decimals(found, divisor, number, keeps):
     assert (found({"multipleOf": divisor}, number) == ()) is keeps
-
-
-def test_a_value_that_fits_no_alternative_says_why_for_each(found):
-    assert found({"anyOf": [{"type": "integer"}, {"maxLength": 1}]}, "abc") == (
-        "$: 'abc' fits none of the 2 schemas: 'abc' is not of type 'integer', nor: 'abc' is too long",
-    )
-
-
-def test_the_alternative_that_was_meant_tells_where_it_breaks(found):
-    filters = {"type": "object", "properties": {"limit": {"type": "integer"}}}
-
-    assert found({"oneOf": [{"type": "null"}, filters]}, {"limit": "3"}) == ("$.limit: '3' is not of type 'integer'",)
-
-
-def test_of_alternatives_that_exclude_each_other_two_are_named(found):
-    assert found({"oneOf": [{"type": "null"}, {"type": "integer"}, {"minimum": 3}]}, 5) == (
-        "$: 5 fits more than one of the 3 schemas: 1 and 2",
-    )
 
 
 # Values of any size and kind, in messages and on the way to the child.

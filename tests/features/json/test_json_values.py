@@ -1,12 +1,10 @@
 """JSON answers as wholes, by a naive reference: `json_equal`, `path_f1`, and where two answers differ."""
 
 import json
-from fractions import Fraction
-from itertools import combinations, product
 
 import pytest
 from hypothesis import example, given
-from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turned
+from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, key, leaves, nested, shared, turned
 from samples import make_case
 
 from pytest_queryeval import METRICS
@@ -14,37 +12,6 @@ from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.languages import KINDS
 
 NOTATION = "only the order of keys or the notation of numbers differs"
-
-
-def key(value):
-    """What equal JSON values have in common, and no others."""
-    if isinstance(value, dict):
-        return "object", frozenset((name, key(item)) for name, item in value.items())
-    if isinstance(value, list):
-        return "list", tuple(map(key, value))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return ("number", Fraction(value)) if is_number else (type(value).__name__, value)
-
-
-def leaves(value):
-    """How many scalars, empty objects and empty lists there are."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(map(leaves, items)) or 1
-
-
-def shared(gold, predicted):
-    """How many leaves have an equal one at their place, by the best of all alignments of lists."""
-    if gold and predicted and isinstance(gold, dict) and isinstance(predicted, dict):
-        return sum(shared(item, predicted[name]) for name, item in gold.items() if name in predicted)
-    if gold and predicted and isinstance(gold, list) and isinstance(predicted, list):
-        size = min(len(gold), len(predicted))
-        chosen = (
-            pairs
-            for length in range(size + 1)
-            for pairs in product(combinations(gold, length), combinations(predicted, length))
-        )
-        return max(sum(map(shared, *pairs)) for pairs in chosen)
-    return int(key(gold) == key(predicted))
 
 
 def score(metric, gold, predicted):
