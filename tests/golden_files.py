@@ -100,3 +100,21 @@ def workbook_lines(path):
 
 def text_lines(path):
     return path.read_text(encoding="utf-8").replace("\r\n", "\n").split("\n")
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes, and its texts."""
+
+    def __init__(self, path="out.html"):
+        super().__init__()
+        self.found, self.texts = [], []
+        self.feed(Path(path).read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def of(self, tag):
+        return [attrs for name, attrs in self.found if name == tag]

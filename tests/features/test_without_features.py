@@ -1,6 +1,7 @@
 """What is left of the package without a feature, or without all of them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +24,10 @@ PYTEST = f"{WITHOUT}import pytest; sys.exit(pytest.main(sys.argv[1:]))"
 COMMAND = f"{WITHOUT}from pytest_queryeval import cli; sys.exit(cli.main(sys.argv[1:]))"
 
 
-def run_without(features, program, *arguments):
+def run_without(features, program, *arguments, folder=ROOT):
     command = [sys.executable, "-c", program, " ".join(features), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def test_every_feature_says_what_it_is_for():
@@ -50,118 +52,82 @@ def test_a_sql_suite_runs_without_features(tmp_path, features):
     assert (reports / "report.xlsx").is_file() == ("excel" not in features)
 
 
-def test_a_command_of_a_feature_that_is_not_installed_is_named_with_it():
-    done = run_without(["history"], COMMAND, "compare", "a.json", "b.json")
+SQL = "{kind: sql, source: {sqlite: {script: a.sql}}, cases: [{id: a, gold: SELECT n FROM t, predicted: SELECT 1}]}"
+ASKED = SQL.replace("cases", "predictor: {command: [ask]}, cases").replace(", predicted: SELECT 1", "")
+JSON = "{kind: json, cases: [{id: a, gold: {a: 1}, predicted: {a: 2}}]}"
+FILES = {
+    "report.json": json.dumps(report_of([])),
+    "a.sql": "create table t (n); insert into t values (1), (2);",
+    "sql.queryeval.yaml": SQL,
+    "json.queryeval.yaml": JSON,
+    "similar.queryeval.yaml": JSON.replace("cases", "metrics: [semantic_similarity], thresholds: {}, cases"),
+    "asked.queryeval.yaml": ASKED,
+    "challenged.queryeval.yaml": SQL.replace("cases", "metrics: [challenged_accuracy], cases").replace(
+        "predicted: SELECT 1", "predicted: SELECT DISTINCT n FROM t"
+    ),
+}
+NOT_INSTALLED = "which is not installed"
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "command 'compare' needs the feature history, which is not installed\n"
 
+@pytest.mark.parametrize(
+    ("feature", "program", "arguments", "status", "problem"),
+    [
+        ("history", COMMAND, "compare a.json b.json", 2, "command 'compare' needs the feature history"),
+        (
+            "mlflow",
+            COMMAND,
+            "export report.json --to mlflow:http://a",
+            2,
+            "export target 'mlflow' needs the feature mlflow",
+        ),
+        (
+            *("strength", COMMAND, "render report.json --strength a.json -o b.json", 2),
+            "report section 'strength' needs the feature strength",
+        ),
+        ("excel", PYTEST, "sql --queryeval-report=r.xlsx", 4, "report format 'xlsx' needs the feature excel"),
+        ("json", PYTEST, "json", 2, "json.queryeval.yaml:1: kind 'json' needs the feature json"),
+        ("command_predictor", PYTEST, "asked", 2, "predictor 'command' needs the feature command_predictor"),
+        ("embeddings", PYTEST, "similar", 1, "the feature embeddings is not installed"),
+        (
+            "recording",
+            PYTEST,
+            "sql --queryeval-record=r",
+            4,
+            "--queryeval-record: the feature recording is not installed",
+        ),
+        (
+            "causes",
+            PYTEST,
+            "sql --queryeval-cause=full",
+            4,
+            "--queryeval-cause=full: the feature causes is not installed",
+        ),
+        (
+            "challenge",
+            PYTEST,
+            "sql --queryeval-challenge",
+            4,
+            "--queryeval-challenge: the feature challenge is not installed",
+        ),
+        ("challenge", COMMAND, "evaluate challenged", 2, "metric 'challenged_accuracy' needs the feature challenge"),
+        ("strength", COMMAND, "evaluate challenged", 1, "the feature strength is not installed"),
+    ],
+)
+def test_what_needs_a_feature_that_is_not_installed_names_it(tmp_path, feature, program, arguments, status, problem):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = [f"{word}.queryeval.yaml" if f"{word}.queryeval.yaml" in FILES else word for word in arguments.split()]
 
-def test_an_export_target_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
-    report = tmp_path / "report.json"
-    report.write_text(json.dumps(report_of([])), encoding="utf-8")
+    done = run_without([feature], program, *words, folder=tmp_path)
 
-    done = run_without(["mlflow"], COMMAND, "export", str(report), "--to", "mlflow:http://localhost:5000")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "export target 'mlflow' needs the feature mlflow, which is not installed\n"
+    text = problem if problem.endswith("installed") else f"{problem}, {NOT_INSTALLED}"
+    assert done.returncode == status
+    assert text in done.stdout + done.stderr
+    if program == COMMAND and "evaluate" not in arguments:
+        assert (done.stdout, done.stderr) == ("", f"{text}\n")
 
 
 def test_the_other_commands_are_there():
     done = run_without(FEATURES, COMMAND, "schema", "suite")
 
     assert done.returncode == 0, done.stderr
-
-
-def test_the_section_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
-    report = tmp_path / "report.json"
-    report.write_text(json.dumps(report_of([])), encoding="utf-8")
-
-    done = run_without(["strength"], COMMAND, "render", str(report), "--strength", "a.json", "-o", f"{tmp_path}/b.json")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "report section 'strength' needs the feature strength, which is not installed\n"
-
-
-def test_a_report_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
-    done = run_without(["excel"], PYTEST, "example_suite/sql", "-q", f"--queryeval-report={tmp_path}/report.xlsx")
-
-    assert done.returncode == 4
-    assert "report format 'xlsx' needs the feature excel, which is not installed" in done.stderr
-
-
-def test_a_suite_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
-    suite = "kind: json\npredictor: inline\ncases:\n  - {id: a, gold: {a: 1}, predicted: {a: 1}}\n"
-    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    done = run_without(["json"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
-
-    assert done.returncode == 2
-    assert "a.queryeval.yaml:1: kind 'json' needs the feature json, which is not installed" in done.stdout
-
-
-def test_a_metric_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
-    suite = """\
-kind: json
-predictor: inline
-metrics: [semantic_similarity]
-thresholds: {}
-cases:
-  - {id: a, gold: {a: 1}, predicted: {a: 2}}
-"""
-    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    done = run_without(["embeddings"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
-
-    assert done.returncode == 1
-    assert "the feature embeddings is not installed" in done.stdout
-
-
-def test_a_predictor_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
-    suite = "kind: sql\nsource: a.db\npredictor: {command: [ask]}\ncases:\n  - {id: a, gold: SELECT 1}\n"
-    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    done = run_without(["command_predictor"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
-
-    assert done.returncode == 2
-    assert "predictor 'command' needs the feature command_predictor, which is not installed" in done.stdout
-
-
-def test_an_option_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
-    done = run_without(["recording"], PYTEST, "example_suite/sql", "-q", f"--queryeval-record={tmp_path}")
-
-    assert done.returncode == 4
-    assert "--queryeval-record: the feature recording is not installed" in done.stderr
-
-
-def test_causes_that_are_asked_for_without_their_feature_are_a_usage_error():
-    done = run_without(["causes"], PYTEST, "example_suite/sql", "-q", "--queryeval-cause=full")
-
-    assert done.returncode == 4
-    assert "--queryeval-cause=full: the feature causes is not installed" in done.stderr
-
-
-def test_challenges_that_are_asked_for_without_their_feature_are_a_usage_error():
-    done = run_without(["challenge"], PYTEST, "example_suite/sql", "-q", "--queryeval-challenge")
-
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--queryeval-challenge: the feature challenge is not installed" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("feature", "status", "problem"),
-    [
-        ("challenge", 2, "metric 'challenged_accuracy' needs the feature challenge, which is not installed"),
-        ("strength", 1, "the feature strength is not installed"),
-    ],
-)
-def test_challenged_accuracy_without_a_feature_that_it_needs_is_an_error(tmp_path, feature, status, problem):
-    (tmp_path / "a.sql").write_text("create table singer (n); insert into singer values (1), (2);", encoding="utf-8")
-    case = "{id: a, gold: SELECT n FROM singer, predicted: SELECT DISTINCT n FROM singer}"
-    suite = f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\nmetrics: [challenged_accuracy]\ncases: [{case}]\n"
-    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
-
-    done = run_without([feature], COMMAND, "evaluate", str(tmp_path))
-
-    assert done.returncode == status
-    assert problem in done.stdout + done.stderr

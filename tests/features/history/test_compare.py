@@ -5,12 +5,11 @@ import re
 import statistics
 import zlib
 from base64 import b64decode
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from golden_files import compare_golden, page_lines, text_lines
+from golden_files import Tags, compare_golden, page_lines, text_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
@@ -348,20 +347,6 @@ def test_latex_of_any_name_has_no_command_but_ours():
     ours += " textbackslash textless textbar textgreater"
     assert set(re.findall(r"\\([a-z]+)", unescaped)) == {*ours.split()}
     assert all(line.count("&") == 6 for line in unescaped.splitlines() if line.strip().startswith(("1 ", "2 ", "& ")))
-
-
-class Tags(HTMLParser):
-    def __init__(self, path):
-        super().__init__()
-        self.found = []
-        self.texts = []
-        self.feed(Path(path).read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 def unpacked(path):

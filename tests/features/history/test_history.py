@@ -4,12 +4,11 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from golden_files import compare_golden, page_lines, text_lines
+from golden_files import Tags, compare_golden, page_lines, text_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from report_maker import HOSTILE, make_report
@@ -333,22 +332,6 @@ def test_reading_many_reports_tells_its_progress_on_standard_error(capsys, monke
 
 
 # The page
-
-
-class Tags(HTMLParser):
-    def __init__(self, path="out.html"):
-        super().__init__()
-        self.found, self.texts = [], []
-        self.feed(Path(path).read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    def of(self, tag):
-        return [attrs for name, attrs in self.found if name == tag]
 
 
 def test_no_text_of_a_report_becomes_markup_and_nothing_is_loaded_from_elsewhere():
