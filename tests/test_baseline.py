@@ -400,31 +400,31 @@ def test_changes_come_with_their_cases_those_that_are_gone_first():
     ]
 
 
+AROUND = ["music/t.queryeval.yaml", "?", "*/sub", "musi"]
+
+
 @pytest.mark.parametrize(
-    "about",
+    ("about", "is_removed"),
     [
-        {"stopped": True},
-        {"unreadable_files": [PATH]},
-        {"requested_paths": {"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}},
-        {"requested_paths": {"paths": ["music"], "ignored": [PATH]}},
-        {"requested_paths": {"paths": ["."], "ignored": ["*/s.*"]}},
-        {"requested_paths": {"paths": ["."], "ignored": ["mus?c"]}},
-        {"requested_paths": {"paths": [], "ignored": []}},
-        {"selected": True, "collected": {PATH: 3}},
+        # It did not run for a known reason.
+        ({"stopped": True}, False),
+        ({"unreadable_files": [PATH]}, False),
+        ({"requested_paths": {"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}}, False),
+        ({"requested_paths": {"paths": ["music"], "ignored": [PATH]}}, False),
+        ({"requested_paths": {"paths": ["."], "ignored": ["*/s.*"]}}, False),
+        ({"requested_paths": {"paths": ["."], "ignored": ["mus?c"]}}, False),
+        ({"requested_paths": {"paths": [], "ignored": []}}, False),
+        ({"selected": True, "collected": {PATH: 3}}, False),
+        # Its file was requested.
+        *(({"requested_paths": {"paths": ["other", path], "ignored": AROUND}}, True) for path in (".", "music", PATH)),
     ],
     ids=lambda about: str(about)[:70],
 )
-def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
+def test_a_case_is_removed_unless_it_did_not_run_for_a_known_reason(about, is_removed):
     changes = compared([case("a"), case("gone")], [case("a")], **about)
 
-    assert (changes["cases"]["removed"], changes["cases"]["not_run"], changes["changes"]) == (0, 1, [])
-
-
-@pytest.mark.parametrize("path", [".", "music", PATH])
-def test_a_case_of_a_file_that_was_requested_is_removed(path):
-    requested = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
-
-    assert compared([case("a"), case("gone")], [case("a")], requested_paths=requested)["cases"]["removed"] == 1
+    assert (changes["cases"]["removed"], changes["cases"]["not_run"]) == (is_removed, not is_removed)
+    assert bool(changes["changes"]) is is_removed
 
 
 SELECTED = {"selected": True, "collected": {PATH: 3}}

@@ -123,14 +123,26 @@ def test_a_target_below_a_file_cannot_be_written(tmp_path):
         write_report(make_report(), target)
 
 
-def test_a_folder_that_may_not_be_looked_into_is_refused_before_the_run(tmp_path, monkeypatch):
-    def refuse(self):
-        raise PermissionError(13, "Permission denied")
+@pytest.mark.parametrize(
+    ("place", "error", "problem"),
+    [
+        (
+            (Path, "exists"),
+            PermissionError(13, "Permission denied"),
+            r"new/report\.json cannot be written: Permission denied",
+        ),
+        ((reports, "TemporaryFile"), FileNotFoundError(), "is not a folder that can be written to"),
+    ],
+    ids=["not to be looked into", "takes no files"],
+)
+def test_a_folder_of_no_use_is_refused_before_the_run(tmp_path, monkeypatch, place, error, problem):
+    def refuse(*_, **__):
+        raise error
 
-    monkeypatch.setattr(Path, "exists", refuse)
+    monkeypatch.setattr(*place, refuse)
 
-    with pytest.raises(ReportError, match=r"new/report\.json cannot be written: Permission denied"):
-        check_target(tmp_path / "new" / "report.json")
+    with pytest.raises(ReportError, match=problem):
+        check_target(tmp_path / ("new" if place[0] is Path else "") / "report.json")
 
 
 def test_an_unknown_suffix_is_refused_with_the_nearest_format(tmp_path):
@@ -177,16 +189,6 @@ def test_a_stored_report_is_rendered_to_the_same_bytes_wherever_and_whenever(tmp
     assert [name for name in here if here[name] != there[name]] == []
     assert here["report.json"] == file.read_bytes()
     assert all(SECRET.encode() in here[f"report.{name}"] for name in ("json", "md", "csv"))
-
-
-def test_a_folder_that_takes_no_files_is_refused_before_the_run(tmp_path, monkeypatch):
-    def no_files(dir):  # noqa: A002 - the name of the argument
-        raise FileNotFoundError
-
-    monkeypatch.setattr(reports, "TemporaryFile", no_files)
-
-    with pytest.raises(ReportError, match="is not a folder that can be written to"):
-        check_target(tmp_path / "report.json")
 
 
 @pytest.mark.parametrize("form", ["markdown", "annotations", "code quality"])

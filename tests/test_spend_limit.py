@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy
 import pytest
-from report_maker import report_of
+from report_parts import merge, part
 from samples import entry, query
 
 from pytest_queryeval.core.model import Prediction
@@ -17,7 +17,6 @@ from pytest_queryeval.evaluation.prediction_call import (  # white box: numbers 
     SpendLimit,
     SpendLimitReached,
 )
-from pytest_queryeval.reports.summary import verdict_line  # white box: a verdict of any report
 
 UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, because the last 10 calls reported no number 'cost'"
 NOTHING = "the spend limit counted nothing: no call reported a number 'cost'"
@@ -101,15 +100,15 @@ ENDED = UNCOUNTED | {"unstated_in_a_row": 10, "reached": True}
         (("passed", "skipped"), {}, (), "PASSED: 2 cases: 1 passed, 1 skipped (no case failed, no gate is set)"),
         (("failed", "not_run"), {}, (), "FAILED: 1 case failed; the spend limit was reached after 1 of 2 cases"),
         (("passed", "not_run"), ENDED, (), UNSTATED),
-        (("passed", "not_run"), ENDED, ("metadata[Cost]", "metadata[tokens]"), f"{UNSTATED}: did you mean 'Cost'?"),
-        (("passed", "not_run"), ENDED, ("metadata[cost]", "metadata[Cost]"), UNSTATED),
+        (("passed", "not_run"), ENDED, ("Cost", "tokens"), f"{UNSTATED}: did you mean 'Cost'?"),
+        (("passed", "not_run"), ENDED, ("cost", "Cost"), UNSTATED),
         (("passed",), UNCOUNTED, (), f"PASSED: 1 case: 1 passed, {NOTHING} (no case failed, no gate is set)"),
-        (("failed",), UNCOUNTED, ("metadata[costs]",), f"FAILED: 1 case failed; {NOTHING}: did you mean 'costs'?"),
+        (("failed",), UNCOUNTED, ("costs",), f"FAILED: 1 case failed; {NOTHING}: did you mean 'costs'?"),
     ],
 )
 def test_the_verdict_names_the_limit_where_it_left_out_cases(outcomes, spend, measures, line):
-    cases = [entry(id=f"c{n}", nodeid=f"s::c{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
+    said = {"prediction": {"source": "p", "seconds": 0.0, "metadata": dict.fromkeys(measures, 1)}}
+    cases = [entry(id=f"c{n}", outcome=outcome, **said) for n, outcome in enumerate(outcomes)]
     whole = {"name": "cost", "limit": 5.0, "sum": 5.0, "calls": 2, "unstated": 0, "reached": True} | spend
-    report = report_of(cases, spend=whole) | {"gates": [], "measures": {name: {} for name in measures}}
 
-    assert verdict_line(report)[0] == f"queryeval: {line}"
+    assert merge(part(*cases, spend=whole)).lines[-1] == f"queryeval: {line}"

@@ -131,23 +131,24 @@ def test_a_gate_is_missed_since_the_first_of_the_last_runs_that_were_evaluated(o
     assert fnmatchcase(printed.text.splitlines()[0], sentence)
 
 
-def test_a_gate_with_another_limit_is_the_same_one_and_one_that_is_gone_is_not_missed():
-    add_run(0, "01", gates=[GATE, GATE | {"metric": "f1"}])
-    add_run(1, "01", gates=[GATE | {"min": 0.7}])
-
-    missed = command("history", "runs").data["missed_gates"]
-
-    assert [(gate["since"], gate["gate"]["min"]) for gate in missed] == [(0, 0.6)]
+OTHER = {"where": {"kind": "sql"}}
 
 
-def test_gates_on_other_cases_are_other_gates():
-    other = GATE | {"where": {"kind": "sql"}}
-    for number, gates in enumerate(([GATE], [GATE, other])):
-        add_run(number, "01", gates=gates)
+@pytest.mark.parametrize(
+    ("before", "after", "missed"),
+    [
+        # A gate with another limit is the same one, one that is gone is not missed, one on other cases is another one.
+        ([{}, {"metric": "f1"}], [{"min": 0.7}], [(0, 0.6, {})]),
+        ([{}], [{}, OTHER], [(0, 0.6, {}), (1, 0.6, OTHER["where"])]),
+    ],
+)
+def test_gates_are_the_same_if_their_metrics_and_cases_are(before, after, missed):
+    for number, gates in enumerate((before, after)):
+        add_run(number, "01", gates=[GATE | changes for changes in gates])
 
-    missed = command("history", "runs").data["missed_gates"]
+    found = command("history", "runs").data["missed_gates"]
 
-    assert {gate["since"]: gate["gate"]["where"] for gate in missed} == {0: GATE["where"], 1: other["where"]}
+    assert sorted((gate["since"], gate["gate"]["min"], gate["gate"]["where"]) for gate in found) == missed
 
 
 # Cases

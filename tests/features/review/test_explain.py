@@ -161,25 +161,17 @@ def test_json_has_the_case_as_reports_have_it_and_the_settings(shop, capsys):
     assert captured.err.startswith("s.queryeval.yaml::all: passed\n")
 
 
-def test_a_case_of_a_report_is_shown_without_running_it(shop, explain):
+def test_a_case_of_a_report_is_shown_without_running_it_also_without_its_suite(shop, explain):
     write_report(evaluate(load_cases(".")), Path("report.json"))
     Path("shop.sql").unlink()
-
-    status, out = explain("report.json", "dear")
-
-    assert status == 1
-    assert "  instead  pear    3.0\n" in out
-    assert "  (queryeval.yaml:1)\n" in out
-
-
-def test_a_case_of_a_report_is_shown_without_its_suite(shop, explain):
-    write_report(evaluate(load_cases(".")), Path("report.json"))
+    wrong, text = explain("report.json", "dear")
     shop.unlink()
+    right, without_suite = explain("report.json", "all")
 
-    status, out = explain("report.json", "all")
-
-    assert status == 0
-    assert out.endswith("\nthe suite cannot be read from here, so that its settings are not shown\n")
+    assert (wrong, right) == (1, 0)
+    assert "  instead  pear    3.0\n" in text
+    assert "  (queryeval.yaml:1)\n" in text
+    assert without_suite.endswith("\nthe suite cannot be read from here, so that its settings are not shown\n")
 
 
 @pytest.mark.parametrize(

@@ -156,21 +156,14 @@ def test_force_replaces_the_workflow_of_the_same_suite_only(working_folder):
     assert contents(working_folder) == before
 
 
-def test_a_link_that_leads_nowhere_is_a_file_that_is_there(working_folder, capsys):
+def test_a_link_is_a_file_that_is_there_which_force_replaces_and_not_its_target(working_folder, capsys):
     Path("queries").mkdir()
     SUITE.symlink_to(working_folder / "elsewhere")
 
     assert init("queries") == 0
     assert f"kept: {SUITE}, which exists" in capsys.readouterr().out
     assert not Path("elsewhere").exists()
-
-
-def test_force_replaces_files_and_no_target_of_a_link(working_folder):
-    init("queries")
     Path("elsewhere").write_text("kept", encoding="utf-8")
-    SUITE.unlink()
-    SUITE.symlink_to(working_folder / "elsewhere")
-
     assert init("queries", "--kind", "json", "--force") == 0
     assert "kind: json" in SUITE.read_text(encoding="utf-8")
     assert Path("elsewhere").read_text(encoding="utf-8") == "kept"
