@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, permutations, product, takewhile
 from math import factorial, prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sqlglot import exp
 
@@ -29,6 +29,7 @@ HIDDEN_COLUMNS: Mapping[str, frozenset[str]] = {
 QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
 MAX_NUMBERINGS = 24
 _OUTWARD = "^"
+T = TypeVar("T")
 
 
 class FromItem(NamedTuple):
@@ -64,8 +65,7 @@ class Names:
     @cached_property
     def aliases(self) -> Mapping[str, exp.Expr]:
         """The selected expressions by their aliases in lower case; if several have one alias, the first."""
-        items = reversed(self.select.expressions)
-        return {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
+        return aliases_of(self.select)
 
     def aliased(self, column: exp.Column) -> exp.Expr | None:
         """Return the selected expression that a name refers to by its alias; None for a column.
@@ -286,8 +286,17 @@ def at_position(key: exp.Expr, node: exp.Query) -> exp.Expr:
 
 
 def aliases_of(select: exp.Query) -> dict[str, exp.Expr]:
-    """Return the selected expressions by their aliases in lower case; if several have one alias, the last."""
-    return {item.alias.lower(): item.this for item in select.selects if isinstance(item, exp.Alias)}
+    """Return the selected expressions by their aliases in lower case; if several have one alias, the first."""
+    return {item.alias.lower(): item.this for item in reversed(select.selects) if isinstance(item, exp.Alias)}
+
+
+def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
+    """Return what pairs link to something, directly or by others; itself included."""
+    found, size = {first}, 0
+    while len(found) != size:
+        size = len(found)
+        found.update(item for pair in pairs if not found.isdisjoint(pair) for item in pair)
+    return found
 
 
 def find_cte(table: exp.Expr) -> exp.CTE | None:
@@ -346,7 +355,7 @@ class Scope:
     relations: dict[str, Relation] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     budget: int = MAX_NUMBERINGS
-    _same: dict[str, str] = field(default_factory=dict)
+    _same: list[tuple[str, str]] = field(default_factory=list)
 
     def numberings(self) -> Iterator[Scope]:
         """Yield the scope with each way to number what FROM has more than once.
@@ -373,7 +382,7 @@ class Scope:
                 for number, alias in enumerate(aliases, start=1):
                     relations[alias] = relations[alias]._replace(label=f"{relations[alias].name}#{number}")
             budget = self.budget // ways if tries_all else 1
-            yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
+            yield replace(self, relations=relations, aliases={}, budget=budget, _same=[])
 
     def column(self, table: str, name: str) -> str:
         """Return the text of a column: `table.column`, with a mark for each query in between.
@@ -403,28 +412,16 @@ class Scope:
 
     def is_text(self, column: exp.Column) -> bool:
         """Return whether a name in double quotes is a text."""
-        scope = self._nearest_select() if column.this.args.get("quoted") else None
+        scope = self._nearest_select()
         return scope is not None and scope.names is not None and scope.names.is_text(column)
 
     def join_columns(self, first: str, second: str) -> None:
         """Treat two texts of columns as equal from now on."""
-        texts = {self.representative(first), self.representative(second)}
-        if len(texts) > 1:
-            self._same[max(texts)] = min(texts)
-
-    def representative(self, text: str) -> str:
-        """Return the one text of all columns that are equal to this one."""
-        while text in self._same:
-            text = self._same[text]
-        return text
+        self._same.append((first, second))
 
     def equal_columns(self) -> list[str]:
         """Return the columns that the joins make equal, each set as one text."""
-        sets: dict[str, set[str]] = {}
-        for text in self._same:
-            least = self.representative(text)
-            sets.setdefault(least, {least}).add(text)
-        return sorted(" = ".join(sorted(members)) for members in sets.values())
+        return sorted({" = ".join(sorted(linked(first, self._same))) for first, _ in self._same})
 
     def _nearest_select(self) -> Scope | None:
         """Return the scope of the nearest SELECT: those of WITH and of set operations have no names."""
@@ -440,7 +437,7 @@ class Scope:
         while match is not None and scope is not None:
             if scope.names is match[0]:
                 relation = scope.relations.get(match[1])  # None within the item itself, if it is LATERAL
-                return None if relation is None else marks + scope.representative(relation.column(name))
+                return None if relation is None else marks + min(linked(relation.column(name), scope._same))
             marks += _OUTWARD if scope.relations else ""
             scope = scope.outer
         return None

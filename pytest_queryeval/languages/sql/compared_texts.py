@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -14,8 +14,7 @@ from pytest_queryeval.languages.sql.columns import Columns, find_cte
 MAX_VALUES = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedText:
+class ComparedText(NamedTuple):
     """A text that a query compares a column of a table with."""
 
     column: str

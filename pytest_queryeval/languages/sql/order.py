@@ -225,7 +225,7 @@ def _selected_keys(query: exp.Query, order: exp.Expression, columns: Sequence[st
     names = [name.lower() for name in columns]
     places = []
     for key in order.expressions:
-        place = _output_column((key.this if isinstance(key, exp.Ordered) else key).unnest(), query, names)
+        place = _output_column(key.this.unnest(), query, names)
         if place is None or not 0 <= place < len(columns):
             return None
         places.append(place)
@@ -258,7 +258,7 @@ def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQue
         uncut.set(clause, None)
     if isinstance(uncut, exp.Select) and not uncut.args.get("distinct"):
         readable_keys = [expanded(key, uncut, inner=True) for key in order.expressions]
-        keys = [key.this if isinstance(key, exp.Ordered) else key for key in readable_keys if key is not None]
+        keys = [key.this for key in readable_keys if key is not None]
         if len(keys) < len(readable_keys):
             return None
         selected = uncut.select(*keys, append=False)

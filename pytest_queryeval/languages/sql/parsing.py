@@ -210,7 +210,7 @@ def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
             open_clauses.append((0, ""))
         elif kind in CLOSING and len(open_clauses) > 1:
             open_clauses.pop()
-        elif kind in _CLAUSES and (clause := _clause(tokens, place)) is not None:
+        elif (clause := _clause(tokens, place)) is not None:
             swaps = dialect == "oracle" and {clause, last} == _SWAPPED_BY_ORACLE
             if clause < last and not swaps:
                 return f"{token.text.upper()} after {name}, {_place_of(token)}"

@@ -23,7 +23,7 @@ one, and `x>=3` is `x`, `>` and `=3`. Names are resolved as the published parser
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -133,15 +133,11 @@ class Names:
 
     def __init__(self, schema: Schema) -> None:
         self._tables = {table: frozenset(columns) for table, columns in schema.tables.items()}
-        self._equal: dict[Hashable, dict[Column, Column]] = {}
-        for column, representative in _representatives(schema).items():
-            self._equal.setdefault(column[0], {})[column] = representative
+        self._equal = _representatives(schema)
 
-    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
+    def equal_columns(self, tables: Collection[Hashable]) -> Mapping[Column, Column]:
         """Return the representative of each column of these tables that foreign keys make equal to others."""
-        return {
-            column: representative for table in tables for column, representative in self._equal.get(table, {}).items()
-        }
+        return {column: representative for column, representative in self._equal.items() if column[0] in tables}
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
         """Return each alias with what precedes its AS, regardless of scopes: a later one wins."""

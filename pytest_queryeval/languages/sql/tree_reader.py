@@ -200,12 +200,11 @@ class TreeReader:
             if first is not None and bool(first) == descending:  # not where NULL as the smallest value would be
                 direction += " nulls first" if first else " nulls last"
             directions.append(direction)
-            key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
-            name = key.unnest()
+            name = ordered.this.unnest()
             if isinstance(name, exp.Column) and not name.table and (alias := scope.aliases.get(name.name.lower())):
                 expressions.append(expression(name, alias))
             else:
-                expressions += self._expressions([key], node, scope)
+                expressions += self._expressions([ordered.this], node, scope)
         return Ordering(directions[0] if len(set(directions)) == 1 else ", ".join(directions), tuple(expressions))
 
     def _conditions(self, clause: exp.Expr | None, scope: Scope) -> Conditions:

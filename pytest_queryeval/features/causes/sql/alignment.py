@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -179,8 +178,7 @@ def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
     return uses
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A part of a clause, such as a table or a condition."""
 
     key: str
@@ -205,7 +203,7 @@ def shared_parts(
     predicted, gold = (_with_table_names(tree) for tree in (predicted, gold))
     predicted_parts, gold_parts = ([*_parts_of_query(tree)] for tree in (predicted, gold))
     for tree in (predicted, gold):
-        changes.drop_table_names(tree.find_all(exp.Column))
+        changes.drop_table_names(tree)
     only_predicted, only_gold = without_common(predicted_parts, gold_parts, lambda part: part.key)
     texts, gold_texts = (
         {literal.name for literal in tree.find_all(exp.Literal) if literal.is_string} for tree in (predicted, gold)

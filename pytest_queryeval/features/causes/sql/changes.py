@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from itertools import permutations
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import Dialect, ErrorLevel, Generator, exp
 
@@ -22,7 +21,7 @@ Area: TypeAlias = tuple[int, str]
 """The identity of a query, and a clause of it."""
 Step: TypeAlias = tuple[exp.Expr, Callable[[exp.Expr], object]]
 """A node of the predicted query, and what changes its copy."""
-Side: TypeAlias = "exp.Expr | str | tuple[Side, ...] | list[Side] | None"
+Side: TypeAlias = "exp.Expr | str | Sequence[Side] | None"
 """One side of a change as reports show it; the members of tuples are shown with commas between them."""
 
 
@@ -46,8 +45,7 @@ _CONSTANTS: frozenset[CauseLabel] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """A change of the predicted query."""
 
     label: CauseLabel
@@ -194,15 +192,8 @@ def _used_tables(select: exp.Select) -> set[str]:
 def arrange_joins(select: exp.Expr) -> None:
     """Order joins so that each condition occurs once, and after the tables that it names."""
     joins, conditions = parts.joins_of(select), {key(part): part for part in _joining(select)}
-    if not parts.has_plain_joins(select):
-        return
-    reachable = first = {*sources(select)} - joins.keys()
-    is_arranged = len(conditions) == len(_joining(select))
-    for alias, join in joins.items():
-        reachable = reachable | {alias}
-        condition = parts.join_condition(join)
-        is_arranged &= condition is None or tables_in(condition) <= reachable
-    if not is_arranged:
+    if parts.has_plain_joins(select):
+        first = {*sources(select)} - joins.keys()
         select.set("joins", _in_order([*joins.values()], first, [*conditions.values()]))
 
 
@@ -326,16 +317,11 @@ def rename_table(column: exp.Expr, *, name: str) -> None:
     column.set("table", exp.to_identifier(name))
 
 
-def drop_table_names(columns: Iterable[exp.Column]) -> None:
+def drop_table_names(tree: exp.Expr) -> None:
     """Drop the table names of columns whose SELECT reads a single table that has no alias."""
-    only: dict[int, str] = {}
-    for column in columns:
+    for column in tree.find_all(exp.Column):
         select = column.find_ancestor(exp.Select)
-        if select is None or not column.table:
-            continue
-        if id(select) not in only:
-            only[id(select)] = parts.only_table(select)
-        if column.table.lower() == only[id(select)]:
+        if select is not None and column.table and column.table.lower() == parts.only_table(select):
             column.set("table", None)
 
 
@@ -372,7 +358,7 @@ def write(tree: exp.Expr, generator: Generator) -> str | None:
     'a NOT IN (1) AND b IS NOT NULL AND NOT c = 1'
     """
     try:
-        for negation in [node for node in tree.walk() if isinstance(node, exp.Not)]:
+        for negation in [*tree.find_all(exp.Not)]:
             condition = negation.this
             if isinstance(condition, _INFIX_NOT_CONDITIONS):
                 condition.set("this", exp.Var(this=f"{generator.generate(condition.this)} NOT"))

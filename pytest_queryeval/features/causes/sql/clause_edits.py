@@ -100,8 +100,7 @@ class ClauseEdits:
             old, new = tables[alias], gold_tables[gold_alias]
             is_nested = bool(query_within(old) or query_within(new))
             rename = partial(changes.rename_table, name=new.alias_or_name)
-            columns = [column for column in predicted.find_all(exp.Column) if column.table.lower() == alias]
-            steps = [(column, rename) for column in columns if parts.table_of(column) is old]
+            steps = [(column, rename) for column in predicted.find_all(exp.Column) if parts.table_of(column) is old]
             renaming += steps
             change: tuple[Side, Side] = (old, new) if is_nested else (old.name, new.name)
             label: CauseLabel = "nesting" if is_nested else "wrong-table"
@@ -175,15 +174,11 @@ class ClauseEdits:
             self._condition(condition.this, gold_condition.this, clause, predicted)
             self._add_whole_clause(first_edit, clause, predicted, gold, [name])
             return
-        missing: CauseLabel = "missing-having" if clause == "HAVING" else "missing-condition"
-        extra: CauseLabel = "wrong-having" if clause == "HAVING" else "extra-condition"
+        labels: tuple[CauseLabel, CauseLabel] = ("missing-condition", "extra-condition")
+        if clause == "HAVING":
+            labels = "missing-having", "wrong-having"
         change = condition and condition.this, gold_condition and gold_condition.this
-        label = missing if condition is None else extra
-        self._add(label, clause, change, predicted, copy_step(predicted, gold, name))
-        operands = parts.clause_operands(gold, name)
-        for operand in operands if len(operands) > 1 else []:
-            step = predicted, partial(changes.add_condition, clause=name, condition=operand)
-            self._add(missing, clause, (None, operand), predicted, step)
+        self._add(labels[condition is not None], clause, change, predicted, copy_step(predicted, gold, name))
 
     def _condition(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edits of a condition of any number of operands."""
@@ -288,11 +283,6 @@ class ClauseEdits:
         if label == "wrong-expression" and has_parts:
             self._parts(node, gold_node, clause, within)
             return
-        argument, gold_argument = parts.argument(node), parts.argument(gold_node)
-        if label in ("extra-distinct", "missing-distinct") and key(argument) != key(gold_argument):
-            with_gold_argument = node.copy()
-            parts.argument(with_gold_argument).replace(gold_argument.copy())
-            self._replace("wrong-column", clause, node, with_gold_argument, within)
         self._replace(label, clause, node, gold_node, within)
 
     def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
@@ -302,13 +292,7 @@ class ClauseEdits:
             label: CauseLabel = "extra-distinct" if is_distinct else "missing-distinct"
             self._add(label, "SELECT", change, predicted, copy_step(predicted, gold, "distinct"))
         first_edit = len(self.edits)
-        places = zip(predicted.expressions, gold.expressions, strict=False)
-        equal_places = [pair for pair in places if key(pair[0]) == key(pair[1])]
-        items, gold_items = without_common(
-            without(predicted.expressions, [item for item, _ in equal_places]),
-            without(gold.expressions, [gold_item for _, gold_item in equal_places]),
-            key,
-        )
+        items, gold_items = without_common(predicted.expressions, gold.expressions, key)
         pairs = parts.alike(items, gold_items, pairs_all=True)
         for item, gold_item in pairs:
             self._expression(item.unalias(), gold_item.unalias(), "SELECT", predicted)
@@ -331,8 +315,8 @@ class ClauseEdits:
             label: CauseLabel = "missing-order" if order is None else "wrong-order"
             self._add(label, "ORDER", change, predicted, copy_step(predicted, gold, "order"))
         names = ("limit", "offset")
-        if [parts.clause_key(predicted, name) for name in names] != [parts.clause_key(gold, name) for name in names]:
-            limits: tuple[Side, Side] = [*parts.clause_parts(predicted, names)], [*parts.clause_parts(gold, names)]
+        limits = parts.clause_parts(predicted, names), parts.clause_parts(gold, names)
+        if parts.key_of_parts(limits[0]) != parts.key_of_parts(limits[1]):
             self._add("wrong-limit", "LIMIT", limits, predicted, copy_step(predicted, gold, *names))
 
 
@@ -357,4 +341,4 @@ def _differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) 
     old, new = differing if any(differing) else all_parts
     if parts.CONDITION_CLAUSES.keys() >= {*names}:
         return exp.and_(*old) if old else None, exp.and_(*new) if new else None
-    return (tuple(old), tuple(new)) if "expressions" in names else ([*old], [*new])
+    return (tuple(old), tuple(new)) if "expressions" in names else (old, new)

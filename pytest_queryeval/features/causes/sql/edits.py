@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, islice
 from typing import TypeAlias
@@ -75,8 +74,8 @@ class SqlEdits:
         selects = zip(*map(parts.arms, (predicted, gold)), strict=False)
         self._has_extra_tables = any(sources(select).keys() - sources(gold).keys() for select, gold in selects)
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
-        self._products = max(parts.products(query.walk()) for query in (predicted, gold))
-        self._structs = _unknown_tables([*predicted.walk()]) | _unknown_tables([*gold.walk()])  # columns with fields
+        self._products = max(map(parts.products, (predicted, gold)))
+        self._structs = _unknown_tables(predicted) | _unknown_tables(gold)  # columns with fields
         self._compared = reshaped or gold
         clause_edits = ClauseEdits(predicted, self._compared)
         edits = [*combined_edits(clause_edits, predicted, self._compared), *clause_edits.edits]
@@ -145,11 +144,9 @@ class SqlEdits:
             if len(numbers) == 1 and width == self._width:
                 self._keeping_width.add(numbers[0])
             return None
-        nodes = [*tree.walk()]
-        if not _unknown_tables(nodes) <= self._structs or parts.products(nodes) > self._products:
+        if not _unknown_tables(tree) <= self._structs or parts.products(tree) > self._products:
             return None
-        if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
-            changes.drop_table_names(node for node in nodes if isinstance(node, exp.Column))
+        changes.drop_table_names(tree)
         return write(tree, self._writer)
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
@@ -191,15 +188,14 @@ class SqlEdits:
         return shared_parts(self._root.this, self._compared, self._write, remarks)
 
     def _text(self, side: Side, within: exp.Expr) -> str:
-        if isinstance(side, tuple | list):
+        if isinstance(side, str | None):
+            return side or ""
+        if not isinstance(side, exp.Expr):
             between = ", " if isinstance(side, tuple) else " "
             return between.join(filter(None, (self._text(part, within).strip(" ,") for part in side)))
-        if not isinstance(side, exp.Expr):
-            return side or ""
         copied_side, name = side.copy(), parts.only_table(within)
-        columns = list(copied_side.find_all(exp.Column))
-        changes.drop_table_names(columns)
-        for column in columns if name else ():
+        changes.drop_table_names(copied_side)
+        for column in copied_side.find_all(exp.Column) if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
         return self._write(copied_side)
@@ -208,9 +204,9 @@ class SqlEdits:
         return write(tree, self._writer) or tree.key
 
 
-def _unknown_tables(nodes: Sequence[exp.Expr]) -> set[str]:
+def _unknown_tables(tree: exp.Expr) -> set[str]:
     """Return the names, in lower case, that columns have in front and no table has in their SELECT or around it."""
-    columns = (node for node in nodes if isinstance(node, exp.Column) and node.table)
+    columns = (column for column in tree.find_all(exp.Column) if column.table)
     return {column.table.lower() for column in columns if parts.table_of(column) is None}
 
 
@@ -340,7 +336,7 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
     values = [edit for edit in clause_edits.edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
-        yield replace(values[0], change=(old, new), steps=_steps(values))
+        yield values[0]._replace(change=(old, new), steps=_steps(values))
     for select, gold_select in clause_edits.pairs:
         edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
@@ -357,10 +353,10 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
             old, new = _arguments(select, names), _arguments(gold, names)
-            edit = replace(joined[0], change=(old, new), extent=Size.SEVERAL, steps=_steps(joined))
+            edit = joined[0]._replace(change=(old, new), extent=Size.SEVERAL, steps=_steps(joined))
             # Without its LIMIT, an order that gold does not have is of no use.
             is_limit = clauses == ("ORDER", "LIMIT") and not new
-            yield replace(edit, label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
+            yield edit._replace(label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
     groupings = [edit for edit in edits if edit.clause == "GROUP" and edit.change[0] is None]
     for edit in edits if groupings else ():
         aggregate = edit.change[1]

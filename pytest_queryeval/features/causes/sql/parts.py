@@ -72,7 +72,7 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
                 return repr(node.name) if node.is_string else str(float(node.name))
             return repr(node.name)
         case exp.Table():
-            return f"{node.name.lower()} {node.alias_or_name.lower()} {key_of_parts(node.args.get('joins'))}"
+            return f"{node.name.lower()} {node.alias_or_name.lower()} {clause_key(node, 'joins')}"
         case exp.Connector():
             return f"{node.key}({' '.join(sorted(key(operand) for operand in node.flatten()))})"
     kind, parts = type(node), [key(node.args.get("this")), key(node.args.get("expression"))]
@@ -88,9 +88,9 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
     return f"{kind.__name__}({' '.join((*parts, *arguments))})"
 
 
-def key_of_parts(parts: Iterable[exp.Expr] | None) -> str:
+def key_of_parts(parts: Iterable[exp.Expr]) -> str:
     """Return the keys of several expressions in their order."""
-    return " ".join(map(key, parts or ()))
+    return " ".join(map(key, parts))
 
 
 def query_within(node: exp.Expr | None) -> exp.Expr | None:
@@ -124,8 +124,7 @@ def common_queries(query: exp.Expr) -> list[exp.Expr]:
 
 def clause_key(query: exp.Expr, name: str) -> str:
     """Return the key of a clause of a query, or of several, such as its joins."""
-    clause = query.args.get(name)
-    return key_of_parts(clause) if isinstance(clause, list) else key(clause)
+    return key_of_parts(clause_nodes(query, name))
 
 
 def content(query: exp.Expr) -> str:
@@ -211,10 +210,9 @@ def only_table(select: exp.Expr) -> str:
     return next(iter(members)) if is_alone else ""
 
 
-def products(nodes: Iterable[exp.Expr]) -> int:
+def products(query: exp.Expr) -> int:
     """Return how many joins of a query have no condition."""
-    joins = (node for node in nodes if isinstance(node, exp.Join))
-    return sum(join_condition(join) is None and not join.args.get("method") for join in joins)
+    return sum(join_condition(join) is None and not join.method for join in query.find_all(exp.Join))
 
 
 def join_type(join: exp.Join) -> str:
@@ -293,10 +291,7 @@ def leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 def connectors(condition: exp.Expr) -> str:
     """Return the names of the connectors in a condition, each once."""
-    names = dict.fromkeys(
-        node.key.upper() for node in (condition, *condition.find_all(exp.Connector)) if isinstance(node, exp.Connector)
-    )
-    return " ".join(names) or NOTHING
+    return " ".join(dict.fromkeys(node.key.upper() for node in condition.find_all(exp.Connector))) or NOTHING
 
 
 def without_not(condition: exp.Expr) -> exp.Expr:

@@ -42,7 +42,6 @@ _TRAILING_COMMA = re.compile(
 )
 _ENDS_EARLY = re.compile(r"incomplete input|end of input", re.IGNORECASE)
 _NEAR = re.compile(r"""near (?:"([^"]+)"|'(\S+?)')""")
-_BACKTICK_DIALECTS = ("mysql", "bigquery", "spark", "hive", "databricks")
 _DIALECTS = ("mysql", "postgres", "tsql", "duckdb", "sqlite", "bigquery", "snowflake", "oracle", "spark")
 _INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 MIN_LIKENESS = 0.6  # of the spelling of two names
@@ -139,14 +138,10 @@ def _respelled(query: FailedQuery) -> Iterator[str]:
     text = query.text
     yield text.translate(PLAIN_QUOTES)
     yield _TRAILING_COMMA.sub("", text)
-    yield text.replace("==", "=")
-    yield text.replace("&&", " AND ").replace("||", " OR ")
     yield _GLUED.sub(r"\1 BY", text)
     for quote in "'\"`":
         if text.count(quote) % 2:
             yield text.rstrip("; \n") + quote
-    if query.dialect not in _BACKTICK_DIALECTS:
-        yield text.replace("`", '"')
     try:
         with without_warnings():
             tokens = Dialect.get_or_raise(query.dialect).tokenize(text)

@@ -22,7 +22,6 @@ from pytest_queryeval.core.table import Cell, FrozenMapping, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import Constraints
-from pytest_queryeval.features.strength.sql.proof.facts import linked
 from pytest_queryeval.features.strength.sql.rows import (
     MAX_ROWS,
     RowGenerator,
@@ -44,6 +43,7 @@ from pytest_queryeval.features.strength.sql.values import (
     table_figures,
 )
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.columns import linked
 from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.rewriting import INDEPENDENT_OF_DATA, first_call, tables_in
 

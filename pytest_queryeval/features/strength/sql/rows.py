@@ -15,7 +15,6 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.features.strength import neighbours
-from pytest_queryeval.features.strength.sql.proof.facts import linked
 from pytest_queryeval.features.strength.sql.values import (
     Compared,
     Ranges,
@@ -24,6 +23,7 @@ from pytest_queryeval.features.strength.sql.values import (
     key_values,
     type_held,
 )
+from pytest_queryeval.languages.sql.columns import linked
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 

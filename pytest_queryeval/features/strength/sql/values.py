@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -24,14 +23,18 @@ COLUMN_FIGURES = 4  # of each column of a table
 MIN_ROWS = 2  # of a table from whose rows anything is concluded
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
+# By the type of a value, what it can be compared with.
+_SORTS: Mapping[type, type] = {
+    **dict.fromkeys((int, float, Decimal), int),
+    **{type_: type_ for type_ in (str, bytes, date, datetime, time)},
+}
 _FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
 _PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
 Ranges: TypeAlias = Mapping[Column, tuple[Cell, Cell]]  # the least and the greatest of the numbers or times of columns
 Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(NamedTuple):
     """Columns with the values that a query compares them with, pairs of columns that it compares, and its numbers.
 
     `numbers` are those of LIMIT and of comparisons without a column, as with `count(*)`. Names are in lower case.
@@ -177,8 +180,7 @@ class ColumnFigures(NamedTuple):
 
     def may_refer_to(self, key: ColumnFigures) -> bool:
         """Return whether all values may be values of a key: whether they are of one sort, and not beyond its values."""
-        cells = (self.least, self.greatest, key.least, key.greatest)
-        sorts = {_sort(cell) for cell in cells}
+        sorts = {_SORTS.get(type(cell)) for cell in (self.least, self.greatest, key.least, key.greatest)}
         return len(sorts) == 1 and None not in sorts and key.least <= self.least and self.greatest <= key.greatest  # type: ignore[operator]  # of one sort
 
 
@@ -239,18 +241,6 @@ def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
     if place is None or low is None or high is None:
         return False
     return place[0] == low[0] == high[0] and low <= place <= high
-
-
-def _sort(cell: Cell) -> str | None:
-    """Return the sort of a value, of which values can be compared; None for NULL, truth values and composite ones."""
-    match cell:
-        case bool():
-            return None
-        case int() | float() | Decimal():
-            return "number"
-        case str() | bytes() | date() | time():
-            return type(cell).__name__
-    return None
 
 
 def _place(cell: Cell) -> Place | None:

@@ -11,7 +11,7 @@ from math import factorial, prod
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql.proof import rules
-from pytest_queryeval.features.strength.sql.proof.facts import Facts, linked
+from pytest_queryeval.features.strength.sql.proof.facts import Facts
 from pytest_queryeval.features.strength.sql.proof.query import (
     AGGREGATES,
     CONSTANTS,
@@ -31,6 +31,7 @@ from pytest_queryeval.features.strength.sql.proof.query import (
     rewritten,
 )
 from pytest_queryeval.features.strength.sql.proof.reading import read
+from pytest_queryeval.languages.sql.columns import linked
 
 MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times

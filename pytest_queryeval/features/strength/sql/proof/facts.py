@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.features.strength.sql.proof.query import (
@@ -20,8 +19,8 @@ from pytest_queryeval.features.strength.sql.proof.query import (
     name_of,
     operands,
 )
+from pytest_queryeval.languages.sql.columns import linked
 
-T = TypeVar("T")
 _STRICT = frozenset(("add", "sub", "mul", "div", "mod", "neg", "cast", "upper", "lower", "length", "abs"))
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "like", "ilike"))
 
@@ -132,15 +131,6 @@ class Facts:
         return not aggregates_in(term) and all(
             name in determined or name[0] not in self._block.tables for name in columns_of(term)
         )
-
-
-def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
-    """Return what pairs link to something, directly or by others; itself included."""
-    found, size = {first}, 0
-    while len(found) != size:
-        size = len(found)
-        found.update(item for pair in pairs if not found.isdisjoint(pair) for item in pair)
-    return found
 
 
 def _strict_columns(terms: Iterable[Term]) -> set[Term]:
