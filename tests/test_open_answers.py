@@ -119,6 +119,8 @@ IMPOSSIBLE = [
         f"WITH g AS ({NAMES}) SELECT names FROM g JOIN (SELECT 'Ann,Bob,Cy' AS names) AS t USING (names)",
         [("Cy,Bob,Ann",)],
     ),
+    (f"WITH g(d, n) AS ({NAMES}) SELECT n AS x FROM g WHERE n LIKE 'Ann%'", [("Bob,Ann,Cy",)]),
+    (f"WITH g AS ({NAMES}) SELECT *, names AS n FROM g WHERE dept = 'A'", [("A", "Bob,Ann,Cy", "Ann,Bob,Cy")]),
     (f"WITH g AS ({NAMES}) SELECT names FROM g ORDER BY 1 DESC LIMIT 1", [("Ann,Bob,Cy",)]),
     (
         f"WITH g AS ({NAMES}) SELECT names, (SELECT min(substr(names, 1, 3)) FROM g) AS n FROM g WHERE dept = 'A'",
@@ -233,6 +235,25 @@ def test_the_note_of_a_rejected_answer_says_what_to_do_in_the_words_of_gold(tmp_
     assert "(max_by(name, pay); list(pay) without ORDER BY); 1 of its other answers was tried" in note
     assert "the prediction may be right nevertheless" in note
     assert "`gold_any`" in note
+
+
+def test_a_note_says_that_gold_leaves_its_answer_open_where_no_other_answer_is_tried(tmp_path):
+    (tmp_path / "s.sql").write_text(STAFF)
+    gold = "WITH g AS (SELECT group_concat(name) AS n FROM emp WHERE pay > 4) SELECT n FROM g WHERE n LIKE '%b%'"
+    answer = {"predicted_table": {"columns": ["n"], "rows": [["Bob,Ann"]]}}
+    suite = {
+        "kind": "sql",
+        "source": {"sqlite": {"script": "s.sql"}},
+        "metrics": ["execution_accuracy"],
+        "cases": [{"id": "a", "question": "q", "gold": gold, **answer}],
+    }
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps(suite))
+
+    report = evaluate(load_cases(tmp_path / "s.queryeval.yaml"), cause="off")
+
+    assert report["cases"][0]["outcome"] == "failed"
+    (note,) = report["cases"][0]["details"]["notes"]
+    assert "(group_concat(name) without ORDER BY); none of its other answers was tried" in note
 
 
 def test_a_wrong_answer_differs_from_the_nearest_one_that_gold_may_give(tmp_path):

@@ -340,9 +340,9 @@ class Scoring:
 
     def _note_tries(self, choices: str, number: int) -> None:
         """Note that none of the answers of gold that were tried is the predicted one."""
-        tried = "were tried" if number > 1 else "was tried" if self._is_gold_local else "was tried, as on any server"
-        if number:
-            self._note([NO_ANSWER.format(choices=choices, number=number, tried=tried)])
+        is_limited = number and not self._is_gold_local
+        tried = "were tried" if number > 1 else "was tried, as on any server" if is_limited else "was tried"
+        self._note([NO_ANSWER.format(choices=choices, number=number or "none", tried=tried)])
 
     @property
     def _is_gold_local(self) -> bool:

@@ -205,19 +205,20 @@ class _Answer(NamedTuple):
             texts = cell.split(separator) if isinstance(cell, str) and separator else cell
             if isinstance(texts, str | list | tuple) and len(places) + len(texts) <= MAX_CELLS // (1 + len(known)):
                 places = {(*values, str(value)): place for place, value in enumerate(texts)} | places
-        pairs = [*known, (exp.cast(element.copy(), exp.DataType.build("text")), output)]
+        pairs = [*known, (exp.cast(element, exp.DType.TEXT), output)]
         return case_of([(has_values(pairs, row), place) for row, place in places.items()], len(places))
 
     def cells(self, columns: Sequence[exp.Expr], dialect: str) -> exp.Expr | None:
         """Return how many of a row's cells the predicted answer has anywhere, as texts."""
         cells = chain.from_iterable(self.predicted.rows[:MAX_CELLS])
         texts = dict.fromkeys(str(cell) for cell in cells if type_name(cell) in ("number", "text", "date"))
-        literals = [exp.Literal.string(text).sql(dialect) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
+        literals = [exp.Literal.string(text) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
         if not literals or not columns:
             return None
+        listed = exp.Var(this=exp.Tuple(expressions=literals).sql(dialect)[1:-1])  # as text, which is copied fast
         counted: list[exp.Expr] = []
         for column in columns:
-            is_in = exp.In(this=exp.cast(column.copy(), "text"), expressions=[exp.Var(this=", ".join(literals))])
+            is_in = exp.In(this=exp.cast(column, exp.DType.TEXT), expressions=[listed.copy()])
             counted.append(exp.Case(default=exp.Literal.number(0)).when(is_in, exp.Literal.number(1), copy=False))
         return reduce(lambda one, other: exp.Add(this=one, expression=other), counted)
 

@@ -261,6 +261,7 @@ class Traces:
         selects = {id(select) for *_, select in path}
         outer = [self.columns.names(select).sources for *_, select in path[:-1]]
         names = {name for name, *_ in path} | {alias for sources in outer for alias in sources}
+        names |= {item.name.lower() for _, item, _ in path if isinstance(item, exp.Column)}
         names |= {*FUNCTIONS} if "" in names else set()
         for node in self.tree.walk():
             if isinstance(node, exp.Column) and id(node) not in own and node.name.lower() in names:
@@ -269,9 +270,10 @@ class Traces:
                 select = node.find_ancestor(exp.Select)
                 if source is None or source.columns is None or id(source.select) in selects:
                     return True
-                if select is not None and is_alias(node, select):
+                is_total = isinstance(node.find_ancestor(exp.AggFunc, exp.Select), exp.AggFunc)  # then it is a column
+                if select is not None and not is_total and is_alias(node, select):
                     return True
-            if isinstance(node, exp.Star | exp.Columns):
+            if isinstance(node, exp.Star | exp.Columns | exp.PositionalColumn):
                 whole = node.parent if isinstance(node.parent, exp.Column) else node
                 if not isinstance(whole.parent, exp.Select) and not (
                     whole is node and isinstance(node.parent, exp.Count)
