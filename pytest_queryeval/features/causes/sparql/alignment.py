@@ -201,11 +201,12 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
     """
     predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
     trees = (predicted, gold) if by_columns else (replace(predicted, items=()), replace(gold, items=()))
-    bound_names = [name for name in predicted_names if name not in query_defects(predicted)]
+    unbound_names = [name for name in predicted_names if name in query_defects(predicted)]
+    bound_names = [name for name in predicted_names if name not in unbound_names]
     names = _names_by_role(*trees, bound_names[:MAX_VARIABLES], gold_names[:MAX_VARIABLES])
     if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
         names = _improved(names, *trees, bound_names, gold_names)
-        names = _improved(names, *trees, predicted_names, [name for name in gold_names if name not in names])
+        names = _improved(names, *trees, unbound_names, [name for name in gold_names if name not in names])
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
     names |= {name: name for name in free_names if not name.startswith(NODE)}
     used_names = {*predicted_names, *names.values()}
