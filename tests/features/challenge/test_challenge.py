@@ -261,6 +261,15 @@ def test_variants_are_tried_before_other_databases_but_not_those_that_break_a_co
     assert challenge("SELECT id FROM concert WHERE singer > 0", joined, variants="broken.sql")["verdict"] == "stands"
 
 
+def test_a_refuted_answer_that_equals_golds_does_not_depend_on_a_choice(tmp_path):
+    gold = "SELECT name FROM singer GROUP BY id ORDER BY SUM(age) DESC LIMIT 1"
+    case = challenge_cases([(gold, gold.replace("SUM(age) DESC", "born"))], database(tmp_path, SCRIPT, "sqlite"))[0]
+    (entry,) = evaluate([case], cause="off")["cases"]
+
+    assert (entry["scores"]["challenged_accuracy"], entry["depends_on_tie"]) == (0.0, False)
+    assert "choice" not in entry["details"]
+
+
 def test_of_several_golds_each_that_accepts_has_to_be_refuted(challenge):
     golds = (query(NOT_YOUNG), query("SELECT name FROM singer WHERE NOT age <= 30"))
 
