@@ -30,7 +30,7 @@ _WITHOUT: Mapping[Criterion, str] = {
 }
 _COLUMNS = ("compare", "numbers", "columns")
 # Mappings that are united with those of levels above.
-_MERGED = {("compare",), ("compare", "numbers"), ("compare", "json"), ("compare", "json", "numbers")}
+MERGED = {("compare",), ("compare", "numbers"), ("compare", "json"), ("compare", "json", "numbers")}
 
 
 def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
@@ -60,7 +60,7 @@ def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[Sett
 
 def _entries_below(node: Node, path: SettingPath) -> Iterator[tuple[SettingPath, Node]]:
     for name, value in entries(node).items():
-        if (*path, name) in {*_MERGED, _COLUMNS} and value.value:
+        if (*path, name) in {*MERGED, _COLUMNS} and value.value:
             yield from _entries_below(value, (*path, name))
         else:
             yield (*path, name), value
@@ -70,7 +70,7 @@ def why_nothing_changes(path: SettingPath, node: Node, case: Case, above: Sequen
     """Return why an empty value, or null, of a level changes nothing that the levels above it state; else empty."""
     if KEYS[path[0]].inheritance not in ("merged", "by group") or not (node.empty or node.value in ([], {})):
         return ""
-    if len(path) == 1 or path in _MERGED:
+    if len(path) == 1 or path in MERGED:
         return "it is empty"
     kind = KINDS[case.settings.kind]
     if path[0] == "thresholds" and (path[1] in kind.default_thresholds or path[1] in OWN_METRICS.values()):

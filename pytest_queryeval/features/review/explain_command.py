@@ -54,6 +54,7 @@ from pytest_queryeval.reports.story import (
 from pytest_queryeval.results.case_json import CounterexampleReport, counterexample_json, is_whole
 from pytest_queryeval.runs.evaluate import NamedCase, evaluate_named_case
 from pytest_queryeval.suites import CaseLevels, load_suites, read_levels
+from pytest_queryeval.suites.effects import MERGED, SettingPath
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import (
     cell_text,
@@ -256,7 +257,7 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
             if inheritance in ("own", "by group") or key in HIDDEN:
                 continue
             if inheritance == "merged":
-                settings |= {f"{key}: {name}": _setting(f"{key}: {name}", at) for name, at in entries(node).items()}
+                settings |= {name: _setting(name, at) for name, at in _merged_entries(node, (key,))}
             elif inheritance == "added":
                 settings[f"{key} {node.location}"] = _setting(key, node)
             else:
@@ -278,6 +279,15 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
             settings[key] = _default(key, value)
     yield from settings.values()
     yield from _thresholds(levels)
+
+
+def _merged_entries(node: Node, path: SettingPath) -> Iterator[tuple[str, Node]]:
+    """Yield the entries of a key that is united with the levels above, and of the mappings in it that are, too."""
+    for name, at in entries(node).items():
+        if (*path, name) in MERGED and at.value:
+            yield from _merged_entries(at, (*path, name))
+        else:
+            yield ": ".join((*path, name)), at
 
 
 def _thresholds(levels: CaseLevels) -> Iterator[Setting]:

@@ -231,7 +231,10 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     "gold edited": _edited("golds"),
     "expectations edited": _edited("expect"),
     GOLD_DRIFT: _has_drifted,
-    "answers of reviewers edited": lambda old, new: _decision(old) == _decision(new) and _edited("review")(old, new),
+    # The fingerprint of a review has the policy that its answers are compared by.
+    "answers of reviewers edited": lambda old, new: (
+        _decision(old) == _decision(new) and _edited("review")(old, new) and not _edited("compare")(old, new)
+    ),
     "question, evidence or metadata edited": lambda old, new: (
         (old["question"], old["evidence"]) != (new["question"], new["evidence"]) or _edited("context")(old, new)
     ),

@@ -161,6 +161,19 @@ def test_json_has_the_case_as_reports_have_it_and_the_settings(shop, capsys):
     assert captured.err.startswith("s.queryeval.yaml::all: passed\n")
 
 
+def test_settings_that_levels_state_together_are_shown_with_the_place_of_each(shop, capsys):
+    write("compare: {numbers: {rel: 0.01, abs: 0.5}, case: ignore}\n", "queryeval.yaml")
+    write(SUITE.replace("cases:", "compare: {numbers: {abs: 0.1}}\ncases:", 1))
+    assert main(["explain", "all", "--json"]) == 0
+
+    settings = {setting["key"]: setting for setting in json.loads(capsys.readouterr().out)["settings"]}
+    assert {key: (value["value"], value["path"]) for key, value in settings.items() if "compare" in key} == {
+        "compare: numbers: rel": ("0.01", "queryeval.yaml"),
+        "compare: numbers: abs": ("0.1", "s.queryeval.yaml"),
+        "compare: case": ("ignore", "queryeval.yaml"),
+    }
+
+
 def test_a_case_of_a_report_is_shown_without_running_it_also_without_its_suite(shop, explain):
     write_report(evaluate(load_cases(".")), Path("report.json"))
     Path("shop.sql").unlink()
