@@ -152,7 +152,7 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
         "green",
     )
     assert verdict(entry(), gates=[unknown, unknown]) == (
-        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more gate; {remedy}",
+        f"queryeval: NO VERDICT: none of 2 gates could be evaluated: {text}; {remedy}",
         "yellow",
     )
     assert verdict(entry(outcome="skipped")) == (

@@ -103,7 +103,8 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     if reached_count(totals) == totals["skipped"]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
-        return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]
+        which = f"none of {len(gates)} gates" if gates[1:] else "no gate"
+        return NO_VERDICT, [f"{which} could be evaluated: {quoted(gate_summary(gates[0]))}"]
     counts = [
         f"{pluralize(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
     ]

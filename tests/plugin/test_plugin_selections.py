@@ -55,8 +55,8 @@ def verdicts(run):
 
 SELECTION, OFF = ("-o", "queryeval_gates=selection"), ("-o", "queryeval_gates=off")
 WHOLE = "PASSED: 9 cases: 6 passed, 2 missed, 1 skipped (no case failed, 3 gates met)"
-NO_GATE = "NO VERDICT: no gate could be evaluated: "
-SELECT = f"{NO_GATE}execution_accuracy: 1 of 8 cases ran and 2 more gates; {' '.join(SELECTION)} *"
+NO_GATE = "NO VERDICT: none of 3 gates could be evaluated: "
+SELECT = f"{NO_GATE}execution_accuracy: 1 of 8 cases ran; {' '.join(SELECTION)} *"
 ONE = "PASSED: 1 case: 1 passed, 2 gates evaluated on 1 of 8 cases (no case failed, 2 gates met, 1 gate not evaluated)"
 TWO = "FAILED: gate missed: execution_accuracy is 0.500 (needs *"
 
@@ -211,7 +211,7 @@ def test_verdict_of_a_run_of_a_selection_names_the_baseline_that_gates_need_and_
     without, mistaken = run_and_parse("-k", "good"), run_and_parse("-k", "mistaken")
 
     assert without.result.outlines[-1] == (
-        f"queryeval: {NO_GATE}regressions: no baseline was given and 1 more gate; name a baseline with "
+        "queryeval: NO VERDICT: none of 2 gates could be evaluated: regressions: no baseline was given; name a baseline with "
         "--queryeval-baseline=REPORT.json"
     )
     assert mistaken.result.outlines[-1] == "queryeval: FAILED: 1 case in error; 1 of 3 cases selected"

@@ -18,7 +18,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.reports import blocks
 from pytest_queryeval.reports.added_sections import ReportSection
 from pytest_queryeval.reports.blocks import Block, CaseName, Untrusted
-from pytest_queryeval.text.formatting import cell_text, format_score
+from pytest_queryeval.text.formatting import cell_text, format_score, pluralize
 
 CELL_CHARACTERS = 20
 # For one pass with a verdict, and for several.
@@ -50,7 +50,8 @@ def challenge_blocks(report: Report) -> Iterator[Block]:
     challenges = [(nodeid, by_data(challenge)) for nodeid, challenge in reported]
     counts = Counter(challenge.verdict for _, challenge in challenges)
     metric_report = report["metrics"].get("challenged_accuracy")
-    score = f"challenged_accuracy {format_score(metric_report['mean'])}: " if metric_report else ""
+    mean, n = (metric_report["mean"], metric_report["n"]) if metric_report else (0.0, 0)
+    score = f"challenged_accuracy {format_score(mean)} ({pluralize(n, 'case')}): " if n else ""
     yield (f"{score}{_counts_text(counts)}",)
     number_ruled_out = sum(challenge.ruled_out is not None for _, challenge in challenges)
     if number_ruled_out:

@@ -46,7 +46,8 @@ QUESTIONS = {
 _PYTEST_INI = """\
 [pytest]
 # Node ids begin at the folder of this file, wherever pytest is started: reports are compared by them.
-# Each run writes the page reports/report.html, and reports/report.json, with which a later run can be compared.
+# Each run writes the page reports/report.html, and reports/report.json, with which a later run can be compared; a run
+# with the option --queryeval-report writes there instead.
 queryeval_report = reports
 """
 _CI_FOLDER = re.compile(r"[\w./-]+", re.ASCII)

@@ -439,7 +439,7 @@ def test_reports_have_the_challenge_and_count_the_verdicts(report):
     assert report["metrics"]["challenged_accuracy"]["mean"] == 0.6
     sentence, ruled_out, table, reason = CHALLENGES.blocks(report)
     assert sentence == (
-        "challenged_accuracy 0.600: of 4 passes 1 is the gold query, 1 stands, 1 refuted, 1 unchallenged",
+        "challenged_accuracy 0.600 (5 cases): of 4 passes 1 is the gold query, 1 stands, 1 refuted, 1 unchallenged",
     )
     assert ruled_out[0].startswith(
         "not in the metric: 1 of those that stand differs from the gold query only on databases that"
