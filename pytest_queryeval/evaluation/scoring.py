@@ -135,7 +135,8 @@ class Scoring:
             return self._score(name, requested, *inputs)
 
         value = score(gold)
-        if value != 0.0 or not follows_compare(name, "choices") or self._open_answer is None:
+        is_refuted = self.challenge is not None  # so the predicted answer equals gold's own
+        if value != 0.0 or is_refuted or not follows_compare(name, "choices") or self._open_answer is None:
             return value
         return score(replace(gold, answer=self._open_answer))
 
@@ -296,9 +297,6 @@ class Scoring:
         if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
             return None
         answer = gold.answer
-        own_answer = project(answer, settings.policy.gold_columns)
-        if execution_accuracy(own_answer, predicted, policy=settings.policy) == 1.0:
-            return None
         chosen = choose_towards(predicted, answer, settings.policy)
         if chosen is not None and execution_accuracy(chosen, predicted, policy=settings.policy) == 1.0:
             self.depends_on_tie = True
@@ -324,7 +322,8 @@ class Scoring:
                 return table
             if not settings.policy.gold_columns and is_nearer(table, nearest, predicted, guided.alignment):
                 self.nearest_answer = nearest = table
-            if query.fixed_columns is not None and Counter(table.rows) == Counter(own_answer.rows):
+            own_rows = project(answer, settings.policy.gold_columns).rows
+            if query.fixed_columns is not None and Counter(table.rows) == Counter(own_rows):
                 break  # the choice makes no difference, or none that predicted asks for
         self._note_tries(choices, number)
         return None

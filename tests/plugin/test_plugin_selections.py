@@ -211,7 +211,7 @@ def test_verdict_of_a_run_of_a_selection_names_the_baseline_that_gates_need_and_
     without, mistaken = run_and_parse("-k", "good"), run_and_parse("-k", "mistaken")
 
     assert without.result.outlines[-1] == (
-        "queryeval: NO VERDICT: none of 2 gates could be evaluated: regressions: no baseline was given; name a baseline with "
-        "--queryeval-baseline=REPORT.json"
+        "queryeval: NO VERDICT: none of 2 gates could be evaluated: regressions: no baseline was given; name a "
+        "baseline with --queryeval-baseline=REPORT.json"
     )
     assert mistaken.result.outlines[-1] == "queryeval: FAILED: 1 case in error; 1 of 3 cases selected"
