@@ -20,7 +20,6 @@ from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.sandbox.http_messages import is_temporary, retry_after
 from pytest_queryeval.text.formatting import one_line
 
 MAX_FRAMES = 3
@@ -160,6 +159,8 @@ def _may_pass(error: BaseException) -> tuple[bool, float]:
         owner = error if response is None else response  # a response of requests is false for a status of 400 or more
         status, headers = getattr(owner, "status_code", None), getattr(owner, "headers", None)
     if isinstance(status, int) and status >= 100:
+        from pytest_queryeval.sandbox.http_messages import is_temporary, retry_after
+
         pause = 0.0
         with suppress(Exception):  # headers may be anything, too
             pause = retry_after(headers) if is_temporary(status) and isinstance(headers, Mapping) else 0.0

@@ -22,7 +22,6 @@ from pytest_queryeval.documents.values import each_entry, entries, known_entries
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.graph_store import COMPRESSED, RDF_FORMATS
 from pytest_queryeval.engines.settings import VERSION, absolute
-from pytest_queryeval.sandbox.http_settings import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,
@@ -149,6 +148,8 @@ def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) 
 
 
 def _source_hint(source_text: str, sources: Mapping[str, Source]) -> str:
+    from pytest_queryeval.sandbox.http_settings import suggested_url
+
     path = PurePosixPath(source_text)
     if path.suffix == ".sql":
         return f": write {{sqlite: {{script: {source_text}}}}}"
