@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import groups_shown, in_order_of_words
@@ -166,7 +167,8 @@ def points(change: float) -> str:
     return f"{100 * change:+.1f}".replace("-", "\N{MINUS SIGN}") if abs(change) >= 0.0005 else "0.0"
 
 
-class GateRow(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRow:
     """A gate in few words."""
 
     word: str
@@ -192,7 +194,8 @@ def gate_rows(report: Report) -> list[GateRow]:
     return rows
 
 
-class Weakness(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
     """Wrong answers that have a cause, or a value of a group, in common."""
 
     group: Literal["cause", "difficulty", "kind"]

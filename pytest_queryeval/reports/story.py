@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
@@ -46,7 +47,8 @@ CAUSE_DIRECTION, DIFFERENCE_DIRECTION = (
 VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "failed", None: "no threshold"}  # of a trial
 
 
-class Ending(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
     """How a case ended."""
 
     outcome: str
@@ -54,14 +56,16 @@ class Ending(NamedTuple):
     """Why, in one line; empty if nothing is wrong."""
 
 
-class Fact(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fact:
     """What the suite says of a case, and where it does."""
 
     name: str
     text: str
 
 
-class TableExcerpt(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableExcerpt:
     """The first rows of a table."""
 
     shape: str
@@ -74,7 +78,8 @@ class TableExcerpt(NamedTuple):
     """How many more rows the table has; empty for none."""
 
 
-class StoryQuery(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryQuery:
     """Gold or what was predicted."""
 
     name: Literal["gold", "predicted"]
@@ -87,14 +92,16 @@ class StoryQuery(NamedTuple):
     """Why there is no answer."""
 
 
-class StoryCause(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryCause:
     """Which edits make a wrong prediction right, and the query after them."""
 
     cause: CauseReport
     """With the `causing_edits`."""
 
 
-class StoryChallenge(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryChallenge:
     """Whether other data tells a right predicted query from gold."""
 
     summary: str
@@ -111,7 +118,8 @@ class DifferingRow(NamedTuple, Generic[AnyRow]):
     """Of a repeated row, how often each answer has it."""
 
 
-class Differences(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
     """How the answers differ, in a sentence and in rows."""
 
     summary: str
@@ -124,14 +132,16 @@ class Differences(NamedTuple):
     """Of which kinds of rows not all are shown."""
 
 
-class Note(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Note:
     """What is said besides scores: a sentence, a hint, what does not hold, or where the texts of queries differ."""
 
     name: Literal["hint", "expected", "violation", "texts", "note"]
     text: str
 
 
-class StoryScore(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryScore:
     """The score of a metric, and what its threshold needs."""
 
     metric: str
@@ -139,27 +149,31 @@ class StoryScore(NamedTuple):
     needs: str
 
 
-class StoryTrial(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryTrial:
     """One of several trials."""
 
     verdict: str
     scores: Mapping[str, float | None]
 
 
-class StorySteps(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorySteps:
     """What the system did until it answered."""
 
     summary: str
     steps: Sequence[StepReport]
 
 
-class Notes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Notes:
     """All notes of metrics, at least one."""
 
     notes: Sequence[Note]
 
 
-class Scores(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scores:
     """All scores, at least one."""
 
     scores: Sequence[StoryScore]
@@ -167,7 +181,8 @@ class Scores(NamedTuple):
     """The settings of the comparison that are not the default and that a score follows; empty without any."""
 
 
-class Trials(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Trials:
     """All trials, at least one."""
 
     trials: Sequence[StoryTrial]

@@ -66,7 +66,8 @@ class AnswerName(NamedTuple):
     prediction: str
 
 
-class DrawnCase(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCase:
     """A case that was drawn to be judged."""
 
     id: str

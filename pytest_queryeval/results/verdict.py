@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
@@ -39,7 +40,8 @@ REMEDIES = {
 WITHOUT_EXPLAIN = ": the system has to return the query without EXPLAIN"
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
     """The verdict of a run, and what led to it."""
 
     state: str

@@ -10,8 +10,8 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.errors import ReportError
@@ -27,7 +27,8 @@ OK = 0
 MAX_SYSTEMS = 2
 
 
-class DrawSize(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DrawSize:
     """How many cases to draw, and the seed of the random numbers."""
 
     number: int

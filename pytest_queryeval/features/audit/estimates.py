@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.audit.intervals import (
@@ -96,7 +97,8 @@ class AuditReport(VerdictsReport):
     """Present if there are two."""
 
 
-class Tally(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tally:
     """The judged part of a sum over all cases: of one property, or of the difference of two in the same cases."""
 
     counts: Mapping[str, tuple[Count, ...]]
@@ -135,7 +137,8 @@ class Tally(NamedTuple):
         return Tally(counts, self.constant)
 
 
-class JudgedCases(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JudgedCases:
     """The cases of an audit, and what all reviewers together judge of the answers to those that were drawn."""
 
     cases: Mapping[str, AnsweredCase]

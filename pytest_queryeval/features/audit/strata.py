@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport, by_data
 from pytest_queryeval.core.errors import ReportError
@@ -36,7 +36,8 @@ MINIMUM = 5  # cases of a stratum
 POWER = 0.75
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
     """What a system answered to a case, in the first of several trials."""
 
     passed: bool
@@ -50,7 +51,8 @@ class Answer(NamedTuple):
     """The name of the prediction in audit files."""
 
 
-class AnsweredCase(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredCase:
     """A case with the answer of each audited system."""
 
     id: str

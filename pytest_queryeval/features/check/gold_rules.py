@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
@@ -436,7 +436,8 @@ def moving_gold(gold: GoldRun) -> Iterator[str]:
         yield f"the gold query reads {clock}: write the date that is meant"
 
 
-class RequiredPattern(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RequiredPattern:
     """A triple pattern that every solution of a query has."""
 
     text: str

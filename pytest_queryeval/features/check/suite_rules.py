@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.core.errors import Finding, Location, case_finding, did_you_mean
 from pytest_queryeval.core.gates import Gate
@@ -41,7 +41,8 @@ from pytest_queryeval.suites.settings import FOLDER_FILE
 from pytest_queryeval.text.formatting import pluralize
 
 
-class Level(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
     """A mapping with settings."""
 
     node: Node
@@ -65,7 +66,8 @@ class Level(NamedTuple):
         )
 
 
-class Suites(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suites:
     """The suites that are checked."""
 
     root: Path

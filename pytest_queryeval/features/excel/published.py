@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.report import GroupReport, MetricStatistics, Report, TotalName
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 
-class Heading(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Heading:
     """The header of a column."""
 
     text: str

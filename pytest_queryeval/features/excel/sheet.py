@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports.blocks import Cell, cell, nested_value
@@ -55,7 +55,8 @@ HIDDEN_COLUMN = 60  # the first of two for the ends of error bars, which LibreOf
 TEXT_COLOUR, QUIET_COLOUR, GRID_COLOUR = "#1D2327", "#586069", "#DFE3E6"
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Column:
     """A column of a table."""
 
     header: str

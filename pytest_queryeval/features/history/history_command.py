@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from os.path import realpath
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, first_lines, notifier, with_progress
 from pytest_queryeval.core.errors import ReportError, path_hint
@@ -129,7 +129,8 @@ def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]
                 skipped.append(str(error))
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
     """The mean of a run in the plot of a metric. Places are percentages of the plot."""
 
     run: int
@@ -144,7 +145,8 @@ class Point(NamedTuple):
     """What the plot shows on hover."""
 
 
-class Trend(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
     """A metric or a measure over the runs."""
 
     name: str
@@ -154,7 +156,8 @@ class Trend(NamedTuple):
     """The points of consecutive runs that have the metric, a list for each stretch."""
 
 
-class Streak(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
     """Consecutive runs in which a case had the same outcome."""
 
     first: int

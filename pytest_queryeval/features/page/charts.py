@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import RUN_METRICS
@@ -55,7 +55,8 @@ class Circle:
     count: int
 
 
-class Dot(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
     """A circle at a place from 0 to 1, of a radius in pixels."""
 
     x: float
@@ -63,7 +64,8 @@ class Dot(NamedTuple):
     radius: float
 
 
-class Risk(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
     """What the system would get wrong if it answered only with at least this confidence."""
 
     confidence: float | None
@@ -75,7 +77,8 @@ class Risk(NamedTuple):
     answers: int
 
 
-class Plot(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
     """A small chart of a metric, between two ends: bars, or dots, which a curve may join."""
 
     metric: str
@@ -87,7 +90,8 @@ class Plot(NamedTuple):
     """Places from 0 to 1."""
 
 
-class Chart(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
     """Small charts of one kind with their description, and their numbers as a table."""
 
     name: str

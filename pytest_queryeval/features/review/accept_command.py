@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.cli.output import Result, wrap_write_errors
 from pytest_queryeval.core.case_report import CaseReport, PredictedReport
@@ -45,7 +44,8 @@ SHOWN_CHARACTERS = 1_000
 BY_HAND = "write the answer into the review file by hand"
 
 
-class Acceptance(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
     """A prediction that is a right answer of its case."""
 
     reported: CaseReport

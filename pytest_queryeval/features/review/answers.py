@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log2
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import OrderPlan
@@ -46,7 +46,8 @@ _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
 NAME_CHARACTERS = 100
 
 
-class SystemAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemAnswer:
     """What a system answered to a case, in the first of several trials."""
 
     prediction: QueryOrAnswer | Abstention | None
@@ -59,7 +60,8 @@ class SystemAnswer(NamedTuple):
     """The gold by which the answer was right, though a small database tells it from gold; None for other answers."""
 
 
-class System(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
     """A report as a system, whose answers are known by the node ids of cases."""
 
     name: str

@@ -13,7 +13,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -54,7 +54,8 @@ class CaseKey(NamedTuple):
     id: str
 
 
-class RightAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RightAnswer:
     """A right answer besides the golds of the suite, never a file; the kind of the case reads its node."""
 
     form: AnswerForm
@@ -73,7 +74,8 @@ class RightAnswer(NamedTuple):
             raise node.problem(str(error)) from error
 
 
-class GoldDecision(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldDecision:
     """What a reviewer decided on the golds of a case."""
 
     case: CaseKey

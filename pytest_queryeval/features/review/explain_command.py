@@ -11,9 +11,8 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, wrap_write_errors
@@ -76,7 +75,8 @@ MARGIN = "  | "
 INDENT = "  "
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
     """A setting that applies to a case."""
 
     key: str

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import CHECK_RULES, Finding, QueryEvalError
@@ -117,7 +118,8 @@ class RankedCaseReport(TypedDict):
     answers: list[RankedAnswer]
 
 
-class RankedCase(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedCase:
     """A case with what speaks against its gold."""
 
     case: Case

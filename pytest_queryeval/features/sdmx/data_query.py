@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import unescape
 from itertools import chain
 from math import prod
 from string import ascii_letters, digits
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import did_you_mean
@@ -93,7 +94,8 @@ _FILTER = re.compile(r"c\[([^\[\]]*)\]")
 _OPERATION = re.compile(r"(eq|ne|lt|le|gt|ge|co|nc|sw|ew):(.*)")
 
 
-class _Resource(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resource:
     """The dataset and the key in the path of a query."""
 
     agency: str

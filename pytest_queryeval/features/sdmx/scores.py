@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
@@ -19,7 +19,8 @@ MACROS = ("union", "target")
 _VERSIONED = re.compile(r"(.+)\([^()]+\)", re.DOTALL)
 
 
-class Ratios(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratios:
     """Precision and recall, both in [0, 1]."""
 
     precision: float
@@ -60,7 +61,8 @@ def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
     return rename
 
 
-class MatchedTerms(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedTerms:
     """The terms of gold and of a prediction, each once."""
 
     true_positives: tuple[Term, ...]

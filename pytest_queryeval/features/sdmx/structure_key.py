@@ -9,9 +9,10 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
 from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
@@ -43,7 +44,8 @@ _EVALUATED_ATTRIBUTES = ("hasFormalLevels", "leveled")  # attributes whose value
 _DIMENSIONS = ("Dimension", "MeasureDimension")
 
 
-class StructureFiles(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StructureFiles:
     """The files whose messages make one structure."""
 
     files: tuple[File, ...]

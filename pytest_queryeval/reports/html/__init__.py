@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from pytest_queryeval.reports.blocks import CaseName
@@ -46,7 +46,8 @@ class View:
     is_first: bool
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scale:
     """An axis whose ends and middle are round: values become places from 0 to 100."""
 
     low: float

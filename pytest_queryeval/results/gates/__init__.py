@@ -10,10 +10,10 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
@@ -149,7 +149,8 @@ def ran_text(ran: int, number: int | None) -> str:
     return f"{ran:,} of {pluralize(number, 'case')} ran"
 
 
-class CaseWithoutResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CaseWithoutResult:
     """A case without a result."""
 
     path: str
@@ -157,7 +158,8 @@ class CaseWithoutResult(NamedTuple):
     case: Case
 
 
-class EarlyDecision(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EarlyDecision:
     """Whether a gate is met, as decided before all of its cases ran."""
 
     is_met: bool

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.json_value import JsonValue
@@ -55,7 +55,8 @@ ANSWER_CHOICES: Sequence[Choice] = (
 )
 
 
-class GoldCase(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldCase:
     """A case whose gold is reviewed."""
 
     ranked: RankedCase
@@ -209,7 +210,8 @@ def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
     return [answer.as_gold(case) for answer in read_answers(parse_json(json.dumps(items), file_at("answers"), line=0))]
 
 
-class DrawnAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnAnswer:
     """An answer to judge."""
 
     case: Case

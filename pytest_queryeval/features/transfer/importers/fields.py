@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
@@ -75,7 +76,8 @@ _JSON = StrictJson(allow_nan=True)
 NOTHING: JsonValue = {}  # what `value_at` returns for a field that a record does not have, told by `is`
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Field:
     """Where a key of the cases is."""
 
     name: str
@@ -84,7 +86,8 @@ class Field(NamedTuple):
     """Whether neither `--map` nor the name of the key says so."""
 
 
-class Fields(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fields:
     """Where the keys of the cases of a test set are."""
 
     by_key: Mapping[str, Field]
@@ -223,7 +226,7 @@ def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str |
         found_kind = _kind_of(values.get(by_key["gold"].name, []))
     if found_kind is None and by_key.keys() & {"gold_any", "gold_table"}:
         found_kind = "sql"
-    return fields._replace(by_key=MappingProxyType({**fields.by_key, **by_key}), kind=found_kind)
+    return replace(fields, by_key=MappingProxyType({**fields.by_key, **by_key}), kind=found_kind)
 
 
 def has_named(key: str, names: Sequence[str]) -> bool:
