@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -14,7 +14,8 @@ from pytest_queryeval.languages.sql.columns import Columns, find_cte
 MAX_VALUES = 10_000
 
 
-class ComparedText(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedText:
     """A text that a query compares a column of a table with."""
 
     column: str

@@ -7,8 +7,9 @@ joins make equal are one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -209,7 +210,8 @@ def short(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-class OuterJoin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OuterJoin:
     """A join that keeps rows without a match, or one side only: what it joins, and on which conditions.
 
     `preserved` are the relations before it where they may be without a match too: then their order matters.

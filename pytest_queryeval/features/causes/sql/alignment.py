@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -178,7 +179,8 @@ def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
     return uses
 
 
-class _Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Part:
     """A part of a clause, such as a table or a condition."""
 
     key: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from itertools import permutations
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import Dialect, ErrorLevel, Generator, exp
 
@@ -45,7 +46,8 @@ _CONSTANTS: frozenset[CauseLabel] = frozenset(
 )
 
 
-class Edit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Edit:
     """A change of the predicted query."""
 
     label: CauseLabel

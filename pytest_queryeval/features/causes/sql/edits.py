@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, islice
 from typing import TypeAlias
@@ -336,7 +337,7 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
     values = [edit for edit in clause_edits.edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
-        yield values[0]._replace(change=(old, new), steps=_steps(values))
+        yield replace(values[0], change=(old, new), steps=_steps(values))
     for select, gold_select in clause_edits.pairs:
         edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
@@ -353,10 +354,10 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
             old, new = _arguments(select, names), _arguments(gold, names)
-            edit = joined[0]._replace(change=(old, new), extent=Size.SEVERAL, steps=_steps(joined))
+            edit = replace(joined[0], change=(old, new), extent=Size.SEVERAL, steps=_steps(joined))
             # Without its LIMIT, an order that gold does not have is of no use.
             is_limit = clauses == ("ORDER", "LIMIT") and not new
-            yield edit._replace(label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
+            yield replace(edit, label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
     groupings = [edit for edit in edits if edit.clause == "GROUP" and edit.change[0] is None]
     for edit in edits if groupings else ():
         aggregate = edit.change[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -18,7 +18,8 @@ from pytest_queryeval.features.causes.sql.parts import key, query_within, source
 _GROUPS, _FIRST = ("group", "having"), ("order", "limit", "offset")
 
 
-class _Nested(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nested:
     """A condition that a column has one of the values of a query, or none of them, however it is written."""
 
     condition: exp.Expr

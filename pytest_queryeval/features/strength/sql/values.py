@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -34,7 +35,8 @@ Ranges: TypeAlias = Mapping[Column, tuple[Cell, Cell]]  # the least and the grea
 Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
     """Columns with the values that a query compares them with, pairs of columns that it compares, and its numbers.
 
     `numbers` are those of LIMIT and of comparisons without a column, as with `count(*)`. Names are in lower case.

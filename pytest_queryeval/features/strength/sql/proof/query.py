@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.mappings import excluding
@@ -43,7 +43,8 @@ class UnprovableError(Exception):
     """A query contains something that no rule understands."""
 
 
-class OuterJoin(NamedTuple):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OuterJoin:
     """A LEFT JOIN of a table or a query, after all inner joins."""
 
     alias: str
@@ -116,7 +117,7 @@ class Block:
             having=tuple(map(function, self.having)),
             order=tuple((function(key), direction) for key, direction in self.order),
             outer_joins=tuple(
-                join._replace(conditions=tuple(map(function, join.conditions))) for join in self.outer_joins
+                replace(join, conditions=tuple(map(function, join.conditions))) for join in self.outer_joins
             ),
         )
 
