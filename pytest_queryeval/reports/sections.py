@@ -279,7 +279,7 @@ def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
     yield from non_system_changes(baseline)
     if baseline["metrics"]:
         yield from (changes_table(baseline), (CHANGE_NOTE,))
-    yield from causes(baseline["causes"])
+    yield from causes(by_increase(baseline["causes"]))
     yield from flips(baseline)
 
 
@@ -288,7 +288,7 @@ def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
     if rate := baseline["metrics"].get("pass_rate"):
         change = f"{signed(rate['change'])}, p {p_text(rate['p'])}, adjusted {p_text(rate['p_holm'])}"
         yield (f"pass_rate {format_score(rate['before'])} → {format_score(rate['after'])} ({change})",)
-    yield from causes(baseline["causes"])
+    yield from causes(by_increase(baseline["causes"]))
     yield from flips(baseline)
 
 

@@ -27,6 +27,7 @@ from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     amounts_table,
     baseline_headline,
+    by_increase,
     causes,
     cautions,
     change_reader,
@@ -152,7 +153,7 @@ def _sections(report: Report, worst_cases: Sequence[CaseReport], sharing: Mappin
         yield _list("the comparison with the baseline", [markdown_sentence(baseline_headline(baseline))])
         changes = [f"- {markdown_sentence(sentence)}" for sentence in non_system_changes(baseline)]
         yield _list("what changed besides the system", changes)
-    cause_counts = baseline["causes"] if baseline else report["causes"]
+    cause_counts = by_increase(baseline["causes"]) if baseline else report["causes"]
     yield _list("causes", [markdown_sentence(sentence) for sentence in causes(cause_counts)])
     yield _cases(FAULTS_TITLE, report, worst_cases, sharing, 18_000, max_rows=MAX_LISTED)
     if baseline:
