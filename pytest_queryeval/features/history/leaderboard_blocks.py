@@ -306,8 +306,8 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
 def leaderboard_latex(board: Leaderboard) -> bytes:
     """Return the ranking as a table of LaTeX with the package booktabs; its caption has n and the test."""
     tests = dict.fromkeys(TESTS[system["difference"]["test"]] for system in board["systems"] if system["difference"])
-    tested = f", difference to the best, and its $p$ by the {' or the '.join(tests)}, adjusted by Holm's method"
-    tested = tested if tests else ""
+    adjusted = ", adjusted by Holm's method" if _is_adjusted(board) else ""
+    tested = f", difference to the best, and its $p$ by the {' or the '.join(tests)}{adjusted}" if tests else ""
     cases = pluralize(board["common"], "common case")
     lines = [
         r"% \usepackage{booktabs}",
