@@ -11,7 +11,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.groups import GROUPS, groups_of
@@ -69,7 +69,6 @@ MAX_SIZE = 1e15
 P95 = 0.95
 MIN_SOURCES = 5
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
-T_TERMS = (Z95, 2.372271230298562, 2.8224986157396112, 2.555849679507722, 1.5895340533938225)  # of the t distribution
 ROUNDING = 1e-12  # a standard error up to this share of the largest score counts as 0
 
 
@@ -88,18 +87,26 @@ def aggregate(
     counts = CaseCounts(ordered_cases)
     overall_report = counts.report()
     known_better = better or {}
-    fields, fields_left_out = counts.field_statistics()
-    tables = {
-        "spider_table": counts.has_spider and _spider_table(ordered_cases),
-        "dimensions": counts.dimension_statistics(),
-        "fields": fields,
-        "fields_left_out": fields_left_out,
-        "errata": counts.has_review and errata_of(ordered_cases),
-        "trials": counts.trials_report(),
-        "decided_trials": counts.decided_trials["of"] and counts.decided_trials,
-        "recorded": counts.recorded["answers"] and counts.recorded,
-        "rerun_cases": counts.rerun_cases,
-    }
+    tables: ReportTables = {}
+    if counts.has_spider and (spider_table := _spider_table(ordered_cases)):
+        tables["spider_table"] = spider_table
+    if dimensions := counts.dimension_statistics():
+        tables["dimensions"] = dimensions
+    fields, left_out = counts.field_statistics()
+    if fields:
+        tables["fields"] = fields
+    if left_out:
+        tables["fields_left_out"] = left_out
+    if counts.has_review and (errata := errata_of(ordered_cases)):
+        tables["errata"] = errata
+    if trials := counts.trials_report():
+        tables["trials"] = trials
+    if counts.decided_trials["of"]:
+        tables["decided_trials"] = counts.decided_trials
+    if counts.recorded["answers"]:
+        tables["recorded"] = counts.recorded
+    if counts.rerun_cases:
+        tables["rerun_cases"] = counts.rerun_cases
     return {
         "schema": SCHEMA,
         **about,
@@ -113,7 +120,7 @@ def aggregate(
         "accidental": counts.accidental,
         "causes": overall_report["causes"],
         "groups": {group: counts.group_reports(group, overall_report) for group in counts.groups},
-        **cast("ReportTables", {name: table for name, table in tables.items() if table}),
+        **tables,
         "gates": list(gates),
         "cases": ordered_cases,
     }
@@ -156,7 +163,17 @@ def reached_count(totals: Totals) -> int:
 
 
 def _totals(counts: Counter[TotalName]) -> Totals:
-    return cast("Totals", {"cases": counts.total(), **{name: counts[name] for name in TOTAL_OF.values()}})
+    return {
+        "cases": counts.total(),
+        "passed": counts["passed"],
+        "failed": counts["failed"],
+        "missed": counts["missed"],
+        "errors": counts["errors"],
+        "skipped": counts["skipped"],
+        "xfailed": counts["xfailed"],
+        "xpassed": counts["xpassed"],
+        "not_run": counts["not_run"],
+    }
 
 
 def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
@@ -542,24 +559,32 @@ def t_freedom(sizes: Sequence[int]) -> float:
     (19.0, 1.89)
     """
     n = sum(sizes)
-    # Sums of deviations have the covariances n_g n_h ((1 if g is h, else 0) - s_g - s_h + s), with shares s_g = n_g / n
-    # and s the sum of s_g².
-    zero, first, second, third = (
-        sum(math.pow(size, power) for size in sizes) / math.pow(n, power - 2) for power in range(2, 6)
+    shares = [size / n for size in sizes]
+    # Sums of deviations have the covariances n_g n_h ((1 if g is h, else 0) - s_g - s_h + s), with s the sum of s_g².
+    s = math.fsum(share * share for share in shares)
+    zero, first, second = (
+        math.fsum(size**2 * share**power for size, share in zip(sizes, shares, strict=True)) for power in range(3)
     )
-    s = zero / n**2
-    same = n**2 * (second * (1 + 2 * s) - 4 * third)
+    variances = [size**2 * (1 - 2 * share + s) for size, share in zip(sizes, shares, strict=True)]
+    same = math.fsum(size**4 * (1 + 2 * (s - 2 * share)) for size, share in zip(sizes, shares, strict=True))
     squares = (s * zero) ** 2 + 2 * zero * second - 4 * s * zero * first + 2 * first**2 + same
-    return (zero * (1 + s) - 2 * first) ** 2 / squares
+    return math.fsum(variances) ** 2 / squares
 
 
 def t_quantile(freedom: float) -> float:
     """Return the 97.5 % point of Student's t, within 1 % from 2 degrees of freedom on.
 
-    By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5) around Z95, since scipy.special takes long to
-    import.
+    By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), since scipy.special takes long to import.
 
     >>> round(t_quantile(19), 4)
     2.093
     """
-    return sum(term / freedom**power for power, term in enumerate(T_TERMS))
+    z = Z95
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Literal, NotRequired, TypeAlias, TypedDict, cast
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import NO_DIFFERENCE, DifferenceReport
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
@@ -93,14 +93,15 @@ def details_of(dimensions: Mapping[str, MatchedTerms]) -> SelectionDetails:
     """Return the details of the first MAX_DIMENSIONS dimensions, with a note if there are more."""
     dimension_details: dict[str, DimensionDetails] = {}
     for name, matched_terms in islice(dimensions.items(), MAX_DIMENSIONS):
-        of_dimension: dict[str, object] = {
+        dimension_details[_truncate(name)] = {
             "precision": precision_of(matched_terms),
             "recall": recall_of(matched_terms),
             "in_target": in_target(matched_terms),
             "counts": {key: len(getattr(matched_terms, key)) for key in LISTS},
-            **{key: [*map(_plain_term, getattr(matched_terms, key)[:MAX_TERMS])] for key in LISTS},
+            "true_positives": [_plain_term(term) for term in matched_terms.true_positives[:MAX_TERMS]],
+            "false_negatives": [_plain_term(term) for term in matched_terms.false_negatives[:MAX_TERMS]],
+            "false_positives": [_plain_term(term) for term in matched_terms.false_positives[:MAX_TERMS]],
         }
-        dimension_details[_truncate(name)] = cast("DimensionDetails", of_dimension)
     counts = {
         name: {short_name: dimension["counts"][key] for short_name, key in COUNTED.items()}
         for name, dimension in dimension_details.items()

@@ -77,13 +77,17 @@ def encode_table(table: TableChange) -> JsonValue:
 
 def decode_table(entry: Entry) -> TableChange:
     """Return what was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
-    names = ("before", "after", "key", "generated", "added_indexes", "removed_indexes")
     return TableChange(
         table=decode_text(entry["table"]),
+        before=None if entry["before"] is None else _decode_names(entry["before"]),
+        after=None if entry["after"] is None else _decode_names(entry["after"]),
+        key=_decode_names(entry["key"]),
+        generated=_decode_names(entry["generated"]),
         references=tuple(Reference(*_decode_names(names)) for names in entry["references"]),
         added=_decode_rows(entry["added"], entry["after"]),
         removed=_decode_rows(entry["removed"], entry["before"]),
-        **{name: entry[name] and _decode_names(entry[name]) for name in names},
+        added_indexes=_decode_names(entry["added_indexes"]),
+        removed_indexes=_decode_names(entry["removed_indexes"]),
     )
 
 
