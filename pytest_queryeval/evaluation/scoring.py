@@ -135,10 +135,17 @@ class Scoring:
             return self._score(name, requested, *inputs)
 
         value = score(gold)
-        is_refuted = self.challenge is not None  # so the predicted answer equals gold's own
-        if value != 0.0 or is_refuted or not follows_compare(name, "choices") or self._open_answer is None:
+        if value != 0.0 or not follows_compare(name, "choices") or self._equals_own_answer or self._open_answer is None:
             return value
         return score(replace(gold, answer=self._open_answer))
+
+    @cached_property
+    def _equals_own_answer(self) -> bool:
+        """Whether predicted equals the answer that gold gave, so that a score of 0 is that of a challenge."""
+        gold, predicted = self.gold.answer, self.predicted.answer
+        if not isinstance(gold, Table) or not isinstance(predicted, Table):
+            return False
+        return execution_accuracy(gold, predicted, policy=self._case.settings.policy) == 1.0
 
     def _inputs(self, name: str, metric: Metric) -> tuple[Execution, Execution]:
         gold = self._whole_gold if metric.published else self.gold

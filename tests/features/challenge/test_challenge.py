@@ -270,6 +270,17 @@ def test_a_refuted_answer_that_equals_golds_does_not_depend_on_a_choice(tmp_path
     assert "choice" not in entry["details"]
 
 
+def test_an_answer_that_is_right_by_a_choice_is_so_in_any_order_of_metrics(tmp_path):
+    gold = "SELECT name FROM (SELECT name FROM singer LIMIT 1)"
+    pair = gold, "SELECT name FROM (SELECT name FROM singer ORDER BY id DESC LIMIT 1)"
+    (case,) = challenge_cases([pair], database(tmp_path, SCRIPT, "sqlite"))
+    metrics = "challenged_accuracy", "execution_accuracy"
+    scores = [evaluate([change(case, metrics=order)], cause="off")["cases"][0] for order in (metrics, metrics[::-1])]
+
+    assert [entry["scores"]["execution_accuracy"] for entry in scores] == [1.0, 1.0]
+    assert scores[0]["scores"] == scores[1]["scores"]
+
+
 def test_of_several_golds_each_that_accepts_has_to_be_refuted(challenge):
     golds = (query(NOT_YOUNG), query("SELECT name FROM singer WHERE NOT age <= 30"))
 
