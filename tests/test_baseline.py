@@ -448,13 +448,14 @@ FEWER = f"fewer cases in a file: {PATH}"
         (SELECTED, SELECTED | {"collected": {"b": 9}}, [f"{FEWER} (3 before, 0 now)"]),
         (SELECTED, {"collected": {"b": 9}, "selected": True, "requested_paths": {"paths": ["b"], "ignored": []}}, []),
         (SELECTED, {"collected": {"b": 9}, "selected": True, "unreadable_files": [PATH]}, []),
+        (SELECTED | {"stopped": True}, SELECTED | {"stopped": True}, ["the earlier run ended before all its cases ran"]),
     ],
     ids=[
         *("another selection", "the baseline ran all", "an early end", "unknown, as under --lf", "removed", "fewer"),
-        *("fewer, stopped", "the file is gone", "not requested", "unreadable"),
+        *("fewer, stopped", "the file is gone", "not requested", "unreadable", "the baseline ended early"),
     ],
 )
-def test_cases_that_a_selection_lost_and_files_that_have_fewer_are_named(of_baseline, about, what):
+def test_cases_that_a_selection_or_an_early_end_lost_and_files_that_have_fewer_are_named(of_baseline, about, what):
     changes = compared([case("a"), case("b")], [case("a")], of_baseline=of_baseline, **about)["changes"]
 
     assert [change["what"] for change in changes] == what

@@ -289,7 +289,9 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
 
 
 def _conditions(before: RunResults, after: RunResults) -> Iterator[str]:
-    """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
+    """Yield an incomplete baseline, and changed conditions of the run: reruns of a case, processes, versions."""
+    if before["stopped"]:
+        yield "the earlier run ended before all its cases ran"
     old_environment, new_environment = before["environment"], after["environment"]
     before_workers, after_workers = (
         environment.get("workers", 1) for environment in (old_environment, new_environment)
