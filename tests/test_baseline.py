@@ -429,6 +429,7 @@ def test_a_case_is_removed_unless_it_did_not_run_for_a_known_reason(about, is_re
 
 SELECTED = {"selected": True, "collected": {PATH: 3}}
 FEWER = f"fewer cases in a file: {PATH}"
+EARLY_BASELINE = "the earlier run ended before all its cases ran"
 
 
 @pytest.mark.parametrize(
@@ -448,11 +449,11 @@ FEWER = f"fewer cases in a file: {PATH}"
         (SELECTED, SELECTED | {"collected": {"b": 9}}, [f"{FEWER} (3 before, 0 now)"]),
         (SELECTED, {"collected": {"b": 9}, "selected": True, "requested_paths": {"paths": ["b"], "ignored": []}}, []),
         (SELECTED, {"collected": {"b": 9}, "selected": True, "unreadable_files": [PATH]}, []),
-        (SELECTED | {"stopped": True}, SELECTED | {"stopped": True}, ["the earlier run ended before all its cases ran"]),
+        (SELECTED | {"stopped": True}, SELECTED | {"stopped": True}, [EARLY_BASELINE]),
     ],
     ids=[
         *("another selection", "the baseline ran all", "an early end", "unknown, as under --lf", "removed", "fewer"),
-        *("fewer, stopped", "the file is gone", "not requested", "unreadable", "the baseline ended early"),
+        *("fewer, stopped", "the file is gone", "not requested", "unreadable", "an early baseline"),
     ],
 )
 def test_cases_that_a_selection_or_an_early_end_lost_and_files_that_have_fewer_are_named(of_baseline, about, what):
