@@ -22,7 +22,10 @@ _HIDDEN = frozenset({*(field.name for field in fields(Case)), "predicted_file", 
 
 
 class _LazySchema:
-    """The slot of a function that lists the schema: no field of the view, so that copies hold the text instead."""
+    """Holds the function that lists the schema, in a slot that is no field of the view.
+
+    So copies of a view contain the schema's text instead of the function.
+    """
 
     __slots__ = ("_list_schema",)
 
@@ -53,7 +56,7 @@ class CaseView(_LazySchema):
     if not TYPE_CHECKING:  # type checkers should report attributes that do not exist
 
         def __getattr__(self, name: str) -> Any:
-            """List the schema on first use; for any other name, raise AttributeError with the reason."""
+            """Return the schema, listed on first use; for any other name, raise AttributeError with the reason."""
             if name == "schema":
                 object.__setattr__(self, name, self._list_schema())
                 return self.schema
@@ -66,7 +69,10 @@ class CaseView(_LazySchema):
 
 
 def view_of(case: Case, list_schema: Callable[[], str | None] = lambda: None) -> CaseView:
-    """Return what a predictor sees of a case in one call; `list_schema` is called when `schema` is first read."""
+    """Return what a predictor sees of a case in one call, with a copy of its metadata.
+
+    `list_schema` is called when `schema` is first read.
+    """
     view = CaseView(
         id=case.id,
         question=case.question,
@@ -85,7 +91,7 @@ def view_of(case: Case, list_schema: Callable[[], str | None] = lambda: None) ->
 
 
 class Predictor(Protocol):
-    """What answers cases; opened once in a session, closed at its end."""
+    """The system under test as the run calls it; opened once in a session and closed at its end."""
 
     concurrency: int
     """The number of calls that may run at once, unless the suite sets it."""
@@ -93,7 +99,7 @@ class Predictor(Protocol):
     """How often a call with a temporary error is repeated, unless the suite sets it."""
 
     def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
-        """Return the system's answer in a trial, counted from 1; raises `PredictorError` if there is none.
+        """Return the system's answer to a case in a trial, counted from 1; raises `PredictorError` if there is none.
 
         A coroutine function runs on an event loop in a separate thread, together with other calls. It is cancelled when
         its time is up or the run ends, and must then leave no process and no connection behind. Any other function is
@@ -101,40 +107,43 @@ class Predictor(Protocol):
         """
 
     def close(self) -> Awaitable[None] | None:
-        """Free what the predictor holds; awaited on the event loop if it is a coroutine function."""
+        """Free the predictor's resources; a coroutine is awaited on the event loop."""
 
 
 class StoredPredictions(Protocol):
-    """Answers that exist already, opened once in a session: no system is called, so they may see whole cases."""
+    """Answers that exist before the run. No system is called, so `predict` may see whole cases with gold."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the answer of a trial, counted from 1; raises `PredictorError` if there is none."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its resources."""
 
 
 @runtime_checkable
 class RegistersCases(Protocol):
-    """A predictor that holds its answers already, and can compare them with the cases of a run."""
+    """A predictor whose answers exist before the run, and which compares them with the cases of the run."""
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Take all cases of the run, in its order; called once, before the first call of `predict`."""
 
     def remarks(self) -> Sequence[str]:
-        """Return sentences on the answers that belong to none of the registered cases, or that look as if so."""
+        """Return sentences for the user on answers that do not fit the registered cases."""
 
 
 class PredictorOpener(Protocol):
-    """Opens a predictor from its settings; raises `PredictorError` if they do not work."""
+    """Opens a predictor from its settings."""
 
     def __call__(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
-        """Open it; nothing is called yet."""
+        """Return the opened predictor, without calling the system.
+
+        Raises `PredictorError` if the settings do not work.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorType:
-    """A predictor as suites name it."""
+    """A sort of predictors, as suites name it: how it is opened, and how its settings are checked."""
 
     opener: PredictorOpener
     text_setting: str = ""
@@ -163,12 +172,12 @@ class PredictorType:
     """
 
     def sees(self, settings: Mapping[str, JsonValue]) -> frozenset[str]:
-        """Return which of `SURROUNDINGS` an answer may depend on."""
+        """Return which of `SURROUNDINGS` an answer may depend on: all, unless `sends` names fewer."""
         return SURROUNDINGS if self.sends is None else self.sends(settings)
 
 
 class PredictorRegistry(Registry[PredictorType]):
-    """Predictors by name; a plain function that is registered opens one from any settings."""
+    """Predictor types by name. A registered function becomes a type that opens a predictor from any settings."""
 
     def _admit(self, member: Any) -> PredictorType:
         return member if isinstance(member, PredictorType) else PredictorType(opener=member)

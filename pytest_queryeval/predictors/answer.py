@@ -37,7 +37,8 @@ JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
 def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention | None:
     """Return the abstention of an object with `"abstained": true`; None for any other object.
 
-    Raises `PredictorError` for members of other types; `by` is who gave it, for messages.
+    Raises `PredictorError` if `abstained` or `reason` has the wrong type, or if there is a prediction too. `by` says in
+    messages who gave the object.
     """
     is_abstention, stated_reason = fields.get(ABSTAINED, False), fields.get(REASON)
     if not isinstance(is_abstention, bool):
@@ -52,9 +53,10 @@ def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention |
 
 
 def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Prediction:
-    """Return what an object with `predicted`, or with `"abstained": true`, says; its other members are metadata.
+    """Return the prediction that an object with `predicted`, or with `"abstained": true`, states.
 
-    Raises `PredictorError` for an invalid answer or step; `by` is who gave it, for messages.
+    Members other than the answer, `steps` and the reason to abstain become metadata. Raises `PredictorError` for an
+    invalid answer or step. `by` says in messages who gave the object.
     """
     abstention = read_abstention(fields, by=by)
     read_names = {PREDICTED, ABSTAINED, STEPS, *([] if abstention is None else [REASON])}
@@ -64,9 +66,10 @@ def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> Predi
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
-    """Return an answer as text: text as it is, other values as JSON, unless the answers of the kind are tables.
+    """Return an answer as a query's text: a text as it is, other values as JSON.
 
-    Raises `PredictorError` for any other answer; `by` is who gave it, for messages.
+    Raises `PredictorError` for None, for values that JSON cannot contain, and for anything but text if the answers of
+    the kind are tables. `by` says in messages who gave the answer.
     """
     if isinstance(answer, str):
         return QueryOrAnswer(query=str.__str__(answer))
@@ -87,10 +90,10 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
-    """Return what a function returned as a prediction; raises `PredictorError`.
+    """Return what a user's function returned as a prediction; raises `PredictorError` if it cannot be one.
 
-    `by` is who answered, for messages; `predictor` and `seconds`, the wall time of the call, are those of a prediction
-    that does not state them.
+    `predictor` and `seconds`, the wall time of the call, fill a prediction that does not state them. `by` says in
+    messages who answered.
     """
     if isinstance(answer, Prediction):
         named = replace(answer, predictor=answer.predictor or predictor, seconds=answer.seconds or seconds)
@@ -100,9 +103,9 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
 
 
 def read_prediction(prediction: Prediction, kind: str, *, by: str) -> Prediction:
-    """Return a user's `Prediction` with its answer as it is executed; raises `PredictorError` for a wrong field.
+    """Return a user's `Prediction` with its answer as a `QueryOrAnswer` or `Abstention`.
 
-    `by` is who returned it, for messages.
+    Raises `PredictorError` for a field of the wrong type. `by` says in messages who returned the prediction.
     """
     _check_fields(prediction, by=by)
     if isinstance(prediction.answer, QueryOrAnswer | Abstention):
@@ -111,7 +114,10 @@ def read_prediction(prediction: Prediction, kind: str, *, by: str) -> Prediction
 
 
 def _read_returned(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
-    """Return what a function returned as text, as `read_answer` does; an error names the part that has the query."""
+    """Return an answer as `read_answer` does.
+
+    If the kind's answers are tables, an error says which part of the answer may be the query.
+    """
     try:
         return read_answer(answer, kind, by=by)
     except PredictorError as error:
@@ -126,9 +132,10 @@ def _read_returned(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 
 @contextmanager
 def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
-    """Raise `PredictorError` instead of whatever a user's function raises within the `with` statement.
+    """Turn any error that a user's function raises within the `with` statement into `PredictorError`.
 
-    That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
+    That includes `pytest.skip()` and similar errors: the system under test does not decide whether a case counts.
+    Interruptions and this package's own errors pass through. `in_task` says that the function runs in a task.
     """
     task = running_task() if in_task else None
     try:
@@ -149,9 +156,10 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
 
 
 def _may_pass(error: BaseException) -> tuple[bool, float]:
-    """Return whether another call may succeed after an error of a function, and how many seconds to wait for it.
+    """Return whether another call may succeed after a function's error, and how many seconds to wait before it.
 
-    Clients of models and services raise errors with a status, or errors named after connections and time limits.
+    An HTTP status decides, if the error or its response has one. Otherwise the names of the error's classes decide:
+    those of connections and time limits are temporary.
     """
     status, headers = None, None
     with suppress(Exception):  # attributes of a class of the user's may raise anything
@@ -169,7 +177,7 @@ def _may_pass(error: BaseException) -> tuple[bool, float]:
 
 
 def user_frames(frames: traceback.StackSummary) -> str:
-    """Return the places in the user's code, in brackets: the last frames outside of this package and libraries."""
+    """Return the last places in the user's code, in brackets; empty if all frames are of this package or libraries."""
     user_code = [
         frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]
@@ -178,7 +186,10 @@ def user_frames(frames: traceback.StackSummary) -> str:
 
 
 def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the function with `async def`") -> None:
-    """Raise `PredictorError` with a remedy for an answer that should have been awaited."""
+    """Raise `PredictorError` for an answer that must be awaited, with the remedy `instead`; close a coroutine.
+
+    Any other answer passes.
+    """
     if not inspect.isawaitable(answer):
         return
     if inspect.iscoroutine(answer):
@@ -187,7 +198,7 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 
 def _check_fields(prediction: Prediction, *, by: str) -> None:
-    """Raise `PredictorError` for a field of a user's `Prediction` that is wrong, which Python does not check."""
+    """Raise `PredictorError` for the first field of a user's `Prediction` that has the wrong type."""
     content = prediction.answer
     answer = getattr(content, "answer", None)
     form = "a text, a dict, a list, a number, an Abstention or a QueryOrAnswer"
@@ -208,7 +219,10 @@ def _check_fields(prediction: Prediction, *, by: str) -> None:
 
 
 def _invalid_part(answer: object, path: str = "", levels: int = MAX_LEVELS) -> str:
-    """Return the path and the type of the first value in an answer that JSON cannot hold, for a message."""
+    """Return ` at $PATH (TYPE)` for the first value within an answer that JSON cannot contain.
+
+    Empty if there is none, or if the answer itself is that value. `path` and `levels` are for nested calls.
+    """
     with suppress(Exception):  # values of types of the user's own may raise anything
         json.dumps(answer)
         return ""

@@ -27,10 +27,14 @@ HOOK_NAME = "pytest_queryeval_predict"
 
 
 class Inline:
-    """Answers each case with its own `predicted`."""
+    """Answers cases with their own `predicted`."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the case's own prediction; raise `PredictorError` if it has none, or gold cannot be translated."""
+        """Return the case's own prediction for all trials.
+
+        If `predicted` asks for a translation, the first gold query is translated from gold's dialect. Raises
+        `PredictorError` if the case has no prediction, or gold cannot be translated.
+        """
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
         if not isinstance(case.predicted, GoldTranslation):
@@ -54,7 +58,7 @@ class Inline:
 
 
 def open_inline(spec: PredictorSpec) -> Inline:
-    """Open it; it has no settings."""
+    """Return a predictor that answers from the suite; the settings are not used."""
     return Inline()
 
 
@@ -62,7 +66,7 @@ INLINE = PredictorType(opener=open_inline, calls=False)
 
 
 class Hook:
-    """Calls the hook, which only a run of pytest has."""
+    """Answers cases by calling the pytest hook, which only a run of pytest has."""
 
     concurrency = 1
     retries = 0
@@ -71,7 +75,7 @@ class Hook:
         self._call = call
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return what the first implementation that answers gives back; raises `PredictorError` if none does."""
+        """Return the answer of the first hook implementation that gives one; raises `PredictorError` if none does."""
         start = perf_counter()
         with wrap_predictor_errors(HOOK_NAME):
             answer = self._call(case)
@@ -83,7 +87,7 @@ class Hook:
 
 
 def open_hook(spec: PredictorSpec) -> Predictor:
-    """Raise `PredictorError`: a `Hook` has to be made with the hook of the run."""
+    """Raise `PredictorError`: no hook is defined. Runs with a hook create `Hook` themselves."""
     raise PredictorError(f"no conftest.py or plugin defines {HOOK_NAME}(case, config): add it to a conftest.py")
 
 

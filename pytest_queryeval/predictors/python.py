@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 class _Function:
-    """A function of the user's, with the modules beside its file."""
+    """A user's function; `siblings` are the modules in the folder of its file."""
 
     retries = 0
 
@@ -61,7 +61,7 @@ class _Function:
         self._siblings = siblings
 
     def close(self) -> None:
-        """Leave the path of modules as it was."""
+        """Take the folder of the function's file off `sys.path`, if it was added."""
         if self._siblings:
             self._siblings.release()
 
@@ -71,7 +71,7 @@ class _Function:
 
 
 class PythonFunction(_Function):
-    """Calls a function with the case; it returns the query's text, a value, or a `Prediction`."""
+    """Answers cases by calling a function with the case view; it returns a query, a value, or a `Prediction`."""
 
     concurrency = 1
 
@@ -90,7 +90,7 @@ class PythonFunction(_Function):
 
 
 class AsyncPythonFunction(_Function):
-    """Awaits a coroutine function, several cases at once."""
+    """Answers cases by awaiting a coroutine function, for several cases at once."""
 
     concurrency = 8
 
@@ -105,9 +105,9 @@ class AsyncPythonFunction(_Function):
 
 
 class SiblingModules:
-    """The modules beside a predictor's file: importable while it is imported and called, as for a script.
+    """The modules in the folder of a predictor's file, which the file can import as a script could.
 
-    Modules of the same names that a file of another folder has imported are hidden meanwhile.
+    Modules of the same names from other folders are hidden while the file is imported and called.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -120,7 +120,10 @@ class SiblingModules:
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make the modules importable within the `with` statement, and hide others of the same names."""
+        """Make the modules importable within the `with` statement, and hide modules of the same names.
+
+        Afterwards `sys.path` and `sys.modules` are as before.
+        """
         hidden_names = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
         hidden = _removed(hidden_names)
         sys.modules.update(self._modules)
@@ -134,13 +137,16 @@ class SiblingModules:
             sys.modules.update(hidden)
 
     def keep_importable(self) -> None:
-        """Make the modules importable until `release`, for functions that run at the same time; hide no others."""
+        """Append the folder to `sys.path` until `release`, for functions that run at the same time.
+
+        Hides no modules.
+        """
         if not self._is_kept:
             self._is_kept = True
             sys.path.append(str(self._folder))
 
     def release(self) -> None:
-        """End `keep_importable`."""
+        """Take the folder off `sys.path`, if `keep_importable` added it."""
         if self._is_kept:
             self._is_kept = False
             with suppress(ValueError):  # the user's code may have removed it
@@ -152,14 +158,14 @@ class SiblingModules:
 
 
 def _removed(names: set[str]) -> dict[str, ModuleType]:
-    """Remove the modules of these names, and those within them, from `sys.modules`, and return them."""
+    """Remove the modules of these names, with their submodules, from `sys.modules`, and return them."""
     if not names:
         return {}
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
 
 
 def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
-    """Import the function under `target`; raises `PredictorError` if there is none."""
+    """Import the function under `target` and return its predictor; raises `PredictorError` if that fails."""
     target = spec.settings.get(TARGET, "")
     try:
         place, name = split_target(target)
@@ -193,7 +199,7 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
 
 
 def _check_arguments(target: str, function: Callable[..., object]) -> None:
-    """Raise `PredictorError` for a function that certainly cannot be called with a case alone."""
+    """Raise `PredictorError` if a function cannot be called with one argument; pass if its signature is not known."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # as of some functions written in C
@@ -210,7 +216,10 @@ def _check_arguments(target: str, function: Callable[..., object]) -> None:
 
 
 def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
-    """Import a file under a unique name, so that files of the same name in different folders differ."""
+    """Import a file under a name unique to its path, so that files of the same name do not collide.
+
+    Raises FileNotFoundError if there is no file, and what the file raises.
+    """
     name = f"queryeval_predictor_{path.stem}_{sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -227,7 +236,7 @@ def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
 
 
 def check(settings: Mapping[str, JsonValue]) -> None:
-    """Raise `SettingError` for an unknown setting, and where the target names no function."""
+    """Raise `SettingError` for an unknown setting, and for a target without a module or file and a function."""
     validate_settings(settings, SETTINGS)
     split_target(settings.get(TARGET))
 
@@ -242,7 +251,7 @@ PYTHON = PredictorType(
 
 
 def split_target(target: object) -> tuple[str, str]:
-    """Return the module or file, and the function, of "module:function"; raises `SettingError` for anything else."""
+    """Return the module or file, and the function, of a target; raises `SettingError` if it does not have both."""
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
         needed = "needs 'module:function' or 'file.py:function'"
@@ -251,14 +260,15 @@ def split_target(target: object) -> tuple[str, str]:
 
 
 def is_file(place: str) -> bool:
-    """Return whether a target is in a file, not in a module."""
+    """Return whether the first part of a target is a Python file, not a module."""
     return place.endswith(".py")
 
 
 def check_function(target: str, folder: Path) -> None:
-    """Raise `SettingError` if a file certainly does not have a function.
+    """Raise `SettingError` if the target's file does not exist, is not Python, or surely lacks the function.
 
-    Modules are not checked: pytest puts their folders on sys.path later. Nor are files that bind names dynamically.
+    Nothing is imported. Modules are not checked, because pytest puts their folders on sys.path later. Nor are files
+    that bind names dynamically.
     """
     place, name = split_target(target)
     if not is_file(place):
@@ -280,9 +290,10 @@ def check_function(target: str, folder: Path) -> None:
 
 @lru_cache(maxsize=64)
 def _bound_names(path: Path, _: int) -> frozenset[str] | None:
-    """Return the names that a module binds; None if its text does not show them.
+    """Return the names that a module binds at its top level; None if its text does not show all of them.
 
-    Raises SyntaxError if it is not Python.
+    The second argument is the file's modification time, which makes the cache read a changed file again. Raises
+    SyntaxError if the file is not Python.
     """
     try:
         source = decode_source(path.read_bytes())

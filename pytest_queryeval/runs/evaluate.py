@@ -40,7 +40,7 @@ Pair: TypeAlias = tuple[object, object]  # gold and predicted
 
 
 class NamedCase(NamedTuple):
-    """A case with the names that its report has."""
+    """A case with its node id and path, as reports name it."""
 
     case: Case
     nodeid: str
@@ -49,7 +49,7 @@ class NamedCase(NamedTuple):
 
 
 class PredictedCase(NamedTuple):
-    """A case with the answers of the system."""
+    """A case with the system's answers to it."""
 
     named_case: NamedCase
     answers: Sequence[Prediction | QueryEvalError]
@@ -69,10 +69,11 @@ def evaluate_cases(
     """Yield the reports of cases as soon as they are ready: in order, or, with an `executor`, as they are done.
 
     Predictions are requested ahead in this process, as many at once as their predictors allow; with `by_batch`, no more
-    than that beyond the current case. An executor runs and scores queries. A case whose gold, source or predictor
-    fails, or that kills several workers, is yielded with the outcome `error`. Raise `ExecutorBroken` if the executor no
-    longer works, and `QueryEvalError` for metrics that workers cannot measure. `tell` is called with a line if a worker
-    dies.
+    than that beyond the current case. An executor runs and scores queries.
+
+    A case whose gold, source or predictor fails, or that kills several workers, is yielded with the outcome `error`.
+    Raises `ExecutorBroken` if the executor no longer works, and `QueryEvalError` for metrics that workers cannot
+    measure. `tell` is called with a line if a worker dies.
     """
     to_run = [named_case for named_case in cases if named_case.case.skip is None]
     if executor is not None and (conflict := timing_conflict((named_case.case for named_case in to_run), "executor")):
@@ -94,7 +95,7 @@ def evaluate_cases(
 
 
 def evaluate_chunk(items: Sequence[PredictedCase], session: WorkerSession) -> list[CaseReport]:
-    """Return the reports of cases whose predictions are known, in a worker."""
+    """Return the reports of cases whose predictions are known. Runs in a worker."""
     session.answers = {id(item.named_case.case): item.answers for item in items}
     session.at_hand = frozenset(id(item.named_case.case) for item in items if item.is_at_hand)
     session.prepare(item.named_case.case for item in items)
@@ -107,7 +108,7 @@ def _failure_report(predicted_case: PredictedCase, reason: str) -> CaseReport:
 
 
 class _Predictions:
-    """Predictions of cases in the order in which the answers arrive."""
+    """Yields cases with their predictions, in the order in which the answers arrive."""
 
     def __init__(self, predictors: PredictorPool) -> None:
         self._predictors = predictors
@@ -115,7 +116,10 @@ class _Predictions:
         self._open_cases: dict[int, tuple[NamedCase, list[Prediction | QueryEvalError]]] = {}
 
     def of(self, cases: Sequence[NamedCase]) -> Iterator[PredictedCase | None]:
-        """Yield cases with their predictions, and None while none is ready."""
+        """Request the predictions of cases, and yield each case once all its answers are there.
+
+        Yields None while no case is ready.
+        """
         self._predictors.prefetch(
             [named_case.case for named_case in cases], all_trials=True, on_answer=lambda case: self._ended.put(id(case))
         )
@@ -137,7 +141,10 @@ class _Predictions:
                 yield from self._take_if_answered(key)
 
     def _take_if_answered(self, key: int) -> Iterator[PredictedCase]:
-        """Yield a case once all its answers are there."""
+        """Take the answers of a case that have arrived; yield the case if they are complete.
+
+        They are complete with the last trial, an error, or an answer that serves all trials.
+        """
         named_case, answers = self._open_cases.get(key, (None, []))
         while named_case is not None and self._predictors.has_answer(named_case.case, len(answers) + 1):
             trial = len(answers) + 1
@@ -151,7 +158,7 @@ class _Predictions:
 
 
 def _without_predictor_settings(case: Case) -> Case:
-    """Return a case without the settings of its predictor, which no worker may see; `abstain` stays."""
+    """Return a case without the settings of its predictor, which no worker may see; its other fields stay."""
     predictor = case.settings.predictor
     if predictor is None:
         return case
@@ -159,7 +166,10 @@ def _without_predictor_settings(case: Case) -> Case:
 
 
 def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
-    """Return the report of a case."""
+    """Return the report of a case: skipped, not run, an error, or the result of its evaluation.
+
+    Errors of gold, source and predictor are reported, not raised.
+    """
     case, nodeid, path = named_case
     if case.skip is not None:
         return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=one_line(case.skip))
@@ -188,20 +198,18 @@ def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
 def evaluate(
     cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto", executor: Executor | None = None
 ) -> Report:
-    """Execute and score cases, and return the report as report.json holds it, without gates.
+    """Execute and score cases, and return the content of report.json, without gates.
 
-    `name` is that of the run in reports, the predictors and the commit by default.
+    `name` is the name of the run in reports; by default the predictors and the commit. Predictions are requested ahead,
+    as many at once as their predictors allow. `cause` says on which sources the causes of wrong answers are looked for:
+    `auto` on local ones, `full` on all.
 
-    Predictions are requested ahead, as many at once as their predictors allow.
-
-    `cause` says on which sources the causes of wrong answers are looked for: `auto` on local ones, `full` on all.
-
-    Queries are run and scored one after the other, or by the workers of an `executor`, such as a
-    `concurrent.futures.ProcessPoolExecutor`: see [Many cases](scale.md). The caller closes it.
-    Raise `ExecutorBroken`, which has the report of what was done, where the executor breaks.
+    Queries are run and scored in turn, or by the workers of an `executor`, such as a
+    `concurrent.futures.ProcessPoolExecutor`: see [Many cases](scale.md). The caller closes it. If it breaks,
+    `ExecutorBroken` is raised, with the report of the cases that are done.
 
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised for it.
-    Raise `TypeError` for a path instead of cases.
+    Raises `TypeError` for a path instead of cases.
     """
     if isinstance(cases, str | Path):
         raise TypeError(f"expected cases, found a path: use `evaluate(load_cases({str(cases)!r}))`")
@@ -264,14 +272,14 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Yield the scores of each pair of gold and predicted, in their order, while the pairs are read.
 
-    A pair is a tuple or a list. Each side is the text of a query, or an answer: a `Table`, a mapping
-    `{"columns": [...], "rows": [...]}`, or for kinds without queries a value. `source` is what suites write under
-    `source`, with paths relative to the current folder; pairs of answers need none. `metrics` are those of the kind by
-    default. `settings` are other keys of suites: `kind` (`sql` by default), `compare`, `options`, `timeout`, `max_rows`
-    and so on.
+    A pair is a tuple or a list. Each side is the text of a query, or an answer: a `Table`, a mapping `{"columns":
+    [...], "rows": [...]}`, or for kinds without queries a value. `source` is what suites write under `source`, with
+    paths relative to the current folder; pairs of answers need none. `metrics` are those of the kind by default.
+    `settings` are other keys of suites: `kind` (`sql` by default), `compare`, `options`, `timeout`, `max_rows` and so
+    on.
 
-    With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raise `QueryEvalError`
-    for settings that cannot be right, and while scores are read `ExecutorBroken` if the executor breaks.
+    With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raises `QueryEvalError`
+    for invalid settings, and `ExecutorBroken` while scores are read, if the executor breaks.
     """
     suite_keys: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
     case = case_of_settings(not_none(suite_keys), Path.cwd())
@@ -303,7 +311,7 @@ def _score_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterator
 
 
 def score_chunk(case: Case, pairs: Sequence[object], session: Session) -> list[PairScore]:
-    """Return the scores of pairs, in a worker."""
+    """Return the scores of pairs. Runs in a worker."""
     return [_score(pair, case, session) for pair in pairs]
 
 
@@ -324,7 +332,10 @@ def _score(pair: object, case: Case, session: Session) -> PairScore:
 
 
 def _read_side(side: object, kind: str, role: str) -> QueryOrAnswer:
-    """Return one side of a pair as a query or an answer; raise `PredictorError` for other objects."""
+    """Return one side of a pair as a query or an answer; raises `PredictorError` for any other object.
+
+    `role` is "gold" or "predicted", for messages.
+    """
     if isinstance(side, str):
         return QueryOrAnswer(query=side)
     if isinstance(side, Answer):

@@ -22,7 +22,10 @@ _EXCEL_LAYOUT = (
 
 
 def whole_number(text: str) -> int:
-    """Return the value of an option; raise `ArgumentTypeError`, whose text argparse and pytest show with the option."""
+    """Return the integer in the text of an option.
+
+    Raises `ArgumentTypeError`, whose text argparse and pytest show with the option.
+    """
     try:
         return int(text)
     except ValueError:
@@ -32,7 +35,7 @@ def whole_number(text: str) -> int:
 class Option(NamedTuple):
     """An option of runs: `--NAME` of `queryeval evaluate`, `--queryeval-NAME` of pytest, `queryeval_NAME` in ini files.
 
-    On command lines, NAME has hyphens instead of underscores.
+    On command lines, hyphens replace the underscores of NAME.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """The name on command lines, without the prefix."""
+        """The name on command lines, with hyphens and without `--` or `--queryeval-`."""
         return self.name.replace("_", "-")
 
     @property
@@ -75,7 +78,7 @@ def _option(help_: str, metavar: str = "", *, default: str | None = None, **deta
 
 @dataclass(frozen=True, kw_only=True)
 class OptionValues:
-    """The options of a run as they are written; None for an option that is missing and has no default."""
+    """The options of a run as the user wrote them; None for a missing option without a default."""
 
     report: Sequence[str] | None = _option(
         "write a report: PATH.json, a folder for all formats, or github for summary and annotations",

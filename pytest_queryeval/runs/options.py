@@ -38,7 +38,10 @@ METADATA = re.compile(r"metadata\[.*\]", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(OptionValues):
-    """The options of a run with their parsed values, which are parsed on first use."""
+    """The options of a run, and their parsed values.
+
+    Values are parsed when they are first read, and then raise `QueryEvalError` if they are invalid.
+    """
 
     prefix: str
     """The text before the names of options on the command line."""
@@ -48,7 +51,10 @@ class RunOptions(OptionValues):
     """The folder that paths in recordings are relative to."""
 
     def check(self) -> None:
-        """Raise `QueryEvalError` for an option that cannot be parsed; `misuse` checks what depends on cases."""
+        """Raise `QueryEvalError` for the first option that is empty, invalid, or whose feature is missing.
+
+        `misuse` checks the options that depend on cases.
+        """
         for option in OPTIONS:
             value = getattr(self, option.name)
             if value == "" or (option.type is list and value and "" in value):  # as of a variable that is not set
@@ -95,14 +101,15 @@ class RunOptions(OptionValues):
                 raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
 
     def choose_cases(self, nodeids: Sequence[str]) -> set[str]:
-        """Return the selected cases that a sample and a limit leave."""
+        """Return the node ids that are left by the sample and then by the limit."""
         sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
         return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
 
     def misuse(self, cases: Collection[Case], collected: Collection[Case], workers: str = "") -> str:
-        """Return why an option does not fit the cases that will run or all that were collected, or ''.
+        """Return why an option does not fit the cases, or an empty text.
 
-        `workers` is the option by which several processes run queries, if any does.
+        `cases` will run; `collected` are all cases before selection. `workers` is the option by which several processes
+        run queries; empty if one process does.
         """
         if cases and self.predictor_spec is not None and not self.replay:
             try:
@@ -128,7 +135,7 @@ class RunOptions(OptionValues):
         return self._stop_misuse(cases) or self._idle_option(collected) or conflict
 
     def _unfit_minimum(self, name: str, threshold: Threshold, cases: Iterable[Case]) -> str:
-        """Return why no suite could state the minimum of a metric; else why a case cannot meet it; else ''."""
+        """Return why a minimum is senseless for its metric, or cannot be met by a case; an empty text if it can."""
         if problem := senseless_minimum(name, threshold.minimum or 0.0):
             return f"{problem} under `thresholds` of a suite or a queryeval.yaml"
         if problem := unreachable_threshold(name, threshold):
@@ -141,7 +148,10 @@ class RunOptions(OptionValues):
         return next(problems, "")
 
     def _idle_option(self, cases: Collection[Case]) -> str:
-        """Return the problem of an option about calls if no case makes any; else an empty text."""
+        """Return the problem if trials, concurrency or recording is requested but no case calls a predictor.
+
+        Recording also suits cases that run queries. Return an empty text if there is no problem.
+        """
         asked = [case.settings.predictor for case in cases if case.predicted is None and case.settings.predictor]
         if self.trials is not None and cases and not asked:
             remedy = f"leave it out, or add {self.prefix}predictor"
@@ -153,7 +163,7 @@ class RunOptions(OptionValues):
         return ""
 
     def _stop_misuse(self, cases: Iterable[Case]) -> str:
-        """Return the problem if the run may stop before a case that can fail it by itself; else an empty text."""
+        """Return the problem if the run may stop early although a case can fail it; otherwise an empty text."""
         case = next((case for case in cases if _can_fail(case)), None)
         if self.stop_seed is None or case is None:
             return ""
@@ -161,11 +171,14 @@ class RunOptions(OptionValues):
         return f"{self.prefix}stop: {why}: write `on_miss: xfail`, or add {self.prefix}stop=off"
 
     def sort_key(self, nodeid: str) -> bytes:
-        """Return the sort key of a case: random if the run may stop early, else equal for all cases."""
+        """Return the sort key of a case: random if the run may stop early, otherwise the same for all cases."""
         return b"" if self.stop_seed is None else random_sort_key(nodeid, self.stop_seed)
 
     def apply(self, case: Case) -> Case:
-        """Return the case with the options applied."""
+        """Return the case as it will be evaluated, with the options applied.
+
+        They may change its predictor, trials, concurrency, thresholds and metrics.
+        """
         settings = case.settings
         if self.predictor_spec is not None:
             case, settings = replace(case, predicted=None), replace(settings, predictor=self.predictor_spec)
@@ -192,7 +205,7 @@ class RunOptions(OptionValues):
         return case if settings is case.settings else replace(case, settings=settings)
 
     def _limits_of(self, case: Case, criteria: Collection[Criterion]) -> dict[str, Threshold]:
-        """Return the thresholds of the option that apply to a case, if it has these criteria."""
+        """Return the option's thresholds whose metrics apply to a case of these criteria."""
         return {
             name: limit
             for name, limit in self.thresholds.items()
@@ -201,7 +214,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def predictor_spec(self) -> PredictorSpec | None:
-        """The predictor for all cases; None without the option."""
+        """The predictor for all cases; None without the option. Raises `QueryEvalError` for a text that names none."""
         if not self.predictor:
             return None
         try:
@@ -211,7 +224,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def sample_and_seed(self) -> tuple[int, int] | None:
-        """How many cases are chosen at random, and the seed; None for all."""
+        """The number of cases to choose at random, and the seed; None to keep all cases."""
         if self.sample is None:
             return None
         expected = "a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
@@ -227,14 +240,14 @@ class RunOptions(OptionValues):
         return int(self._parsed("stop", self.stop, STOP, expected)["seed"] or 0)
 
     def _parsed(self, option: str, text: str, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
-        """Return the match of the text of an option; raise `QueryEvalError` if it is not as expected."""
+        """Return the match of a pattern with an option's whole text; raises `QueryEvalError` with what is expected."""
         if match := pattern.fullmatch(text):
             return match
         raise QueryEvalError(f"{self.prefix}{option}: expected {expected}, found '{one_line(text, MAX_QUOTED)}'")
 
     @cached_property
     def spend_name_and_limit(self) -> tuple[str, float] | None:
-        """The name of the number that is limited, and its limit; None without a limit."""
+        """The name of the number that the run limits, and its limit; None without a limit."""
         if not self.spend or self.spend == ["off"]:
             return None
         if len(self.spend) > 1:
@@ -255,7 +268,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def recording(self) -> Recording | None:
-        """Where predictions and executions are recorded to or replayed from; None without either option."""
+        """The recording that predictions and executions are written to or replayed from; None without both options."""
         if not (place := self.replay or self.record):
             return None
         recording: Recording = feature("recording").Recording(
@@ -265,12 +278,15 @@ class RunOptions(OptionValues):
 
     @property
     def baseline_path(self) -> Path | None:
-        """The file of the baseline."""
+        """The file of the baseline; None without the option."""
         return self.folder / self.baseline if self.baseline else None
 
     @cached_property
     def baseline_report(self) -> Report | None:
-        """The report to compare with, read before this run writes its own; None without the option."""
+        """The report to compare with; None without the option.
+
+        Read it before this run writes its own report, which may replace the file.
+        """
         if self.baseline_path is None:
             return None
         try:
@@ -280,7 +296,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
-        """The thresholds for all cases that have the metric, by metric."""
+        """The minimum of each metric that the option names, for all cases that have the metric."""
         thresholds = {}
         for text in self.threshold or ():
             name, _, value = text.partition("=")
@@ -296,13 +312,13 @@ class RunOptions(OptionValues):
 
 
 def _with_minima(thresholds: Mapping[str, Threshold], minima: Mapping[str, Threshold]) -> dict[str, Threshold]:
-    """Return thresholds with the minima of the option, which leave each maximum as it is."""
+    """Return thresholds in which the option's minima replace the minima of the suite; each maximum stays."""
     maxima = {name: threshold.maximum for name, threshold in thresholds.items()}
     return {**thresholds, **{name: replace(limit, maximum=maxima.get(name)) for name, limit in minima.items()}}
 
 
 def _why_unscored(metric: str, cases: Collection[Case]) -> str:
-    """Return why a metric scores none of the cases; empty if it scores one."""
+    """Return why a metric scores none of the cases; empty if it scores a case."""
     kinds = {case.settings.kind for case in cases}
     if not any(applies_to(metric, kind) for kind in kinds):
         return f"no case of kind {', '.join(sorted(kinds))} has the metric '{metric}'"
@@ -315,14 +331,15 @@ def _why_unscored(metric: str, cases: Collection[Case]) -> str:
 
 
 def _can_fail(case: Case) -> bool:
-    """Return whether a wrong answer to a case fails the run."""
+    """Return whether a wrong answer to a case fails the run by itself."""
     return case.settings.on_miss == "fail" and bool(case.settings.thresholds) and not case.withdrawal
 
 
 def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
-    """Return `number` of the node ids, from each file in proportion; the same ones in every process.
+    """Return `number` of the node ids, from each file in proportion to its cases; the same in every process.
 
-    It is a systematic sample: cases at equal distances, where those of a file stand together in random order.
+    It is a systematic sample: the cases of a file stand together in random order, and cases at equal distances are
+    taken.
     """
 
     def sort_key(nodeid: str) -> tuple[str, bytes]:
@@ -335,5 +352,5 @@ def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
 
 
 def random_sort_key(nodeid: str, seed: int) -> bytes:
-    """Return a random sort key of a case, which depends on the seed and the case only."""
+    """Return a pseudo-random sort key that depends only on the seed and the node id."""
     return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()

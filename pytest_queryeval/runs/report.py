@@ -66,9 +66,10 @@ def gated_report(
     better: Mapping[str, Better] | None = None,
     decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
 ) -> Report:
-    """Return the report on cases, with their gates evaluated; the `baseline` comes with its name.
+    """Return the report on cases, with their gates evaluated and joint scores added.
 
-    `about` and `better` are those of `aggregate`. `decide` tells whether a gate was decided before all cases ran.
+    `baseline` is the name and the report to compare with; the comparison is added to `about`. `about` and `better` are
+    those of `aggregate`. `decide` returns the decision on a gate that was made before all cases ran, or None.
     """
     name, earlier = baseline or ("", None)
     cases = with_joint_scores(cases)
@@ -97,9 +98,10 @@ def report_of_run(
     stop: EarlyStop | None = None,
     spend: SpendLimit | None = None,
 ) -> Report:
-    """Return the report on cases; `environment` holds facts besides versions, and the other arguments are `RunFacts`.
+    """Return the report on the cases of a run, with its name, time, environment, gates and comparison to the baseline.
 
-    Settings of predictors are left out, since they may be secret.
+    `environment` adds facts to the versions of Python and this package. The other arguments are those of `RunFacts`.
+    Settings of predictors are left out, because they may be secret.
     """
     predictor = predictor_of(cases)
     about: RunFacts = {
@@ -134,7 +136,7 @@ def report_of_run(
 
 
 def _platform() -> str:
-    """Return `platform.platform(terse=True)`, on Linux without the process that it starts to ask for a processor."""
+    """Return `platform.platform(terse=True)`, on Linux without the process that it would start."""
     system = os.uname()
     if system.sysname != "Linux":
         return platform.platform(terse=True)
@@ -142,7 +144,10 @@ def _platform() -> str:
 
 
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
-    """Return the versions of the engines that run here, by name; those of services are unknown."""
+    """Return the versions of the engines that run in this process, by name.
+
+    Services have no known version. Engines that are missing or whose source has an error are left out.
+    """
     versions: set[str] = set()
     for source in {source.key: source for case in cases for source in case.settings.sources}.values():
         with suppress(QueryEvalError, PackageNotFoundError):  # their cases report what is missing
@@ -151,12 +156,12 @@ def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
 
 
 def predictor_of(cases: Iterable[CaseReport]) -> PredictorReport:
-    """Return what answered the cases."""
+    """Return the sorted names of the predictors that answered the cases."""
     return {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})}
 
 
 def run_name(chosen_name: str, predictor: PredictorReport, folder: Path) -> str:
-    """Return, in one line, the name that a user chose, else one of the predictors and the commit of a folder."""
+    """Return the chosen name in one line; if it is blank, the predictors and the commit of the folder."""
     if chosen_name.strip():
         return one_line(chosen_name, CHARACTERS)
     commit = _commit(folder)
@@ -165,7 +170,10 @@ def run_name(chosen_name: str, predictor: PredictorReport, folder: Path) -> str:
 
 
 def _commit(folder: Path) -> str:
-    """Return the short id of the commit in CI, else of git, with `+dirty` after changes; empty if there is none."""
+    """Return the first seven digits of the commit that CI names, otherwise the short id that git finds in a folder.
+
+    git's id has `+dirty` if files have changed. Return an empty text without git, repository or answer in GIT_SECONDS.
+    """
     commits = (os.environ.get(variable, "") for variable in COMMIT_VARIABLES)
     if commit := next(filter(re.compile("[0-9a-f]{7,64}").fullmatch, commits), ""):
         return commit[:7]
@@ -187,7 +195,7 @@ def _commit(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTargets:
-    """The places that a report is written to."""
+    """The files, folders and summary that a report is written to."""
 
     paths: Sequence[Path] = ()
     """Files, and folders for all formats."""
@@ -197,7 +205,7 @@ class ReportTargets:
     """The layout of workbooks."""
 
     def write(self, report: Report) -> WrittenFiles:
-        """Write the report to all places, JSON first, from which the other formats can be made."""
+        """Write the report to all targets, JSON first, and return the written files and the problems."""
         files = [file for path in self.paths for file in files_of(path)]
         files.sort(key=lambda file: file.suffix != ".json")
         written = write_files(files, partial(write_report, report, layout=self.layout))
@@ -208,7 +216,10 @@ class ReportTargets:
         return written
 
     def commands(self, report: Report, root: Path) -> Iterator[str]:
-        """Yield lines for the log of GitHub Actions; paths in the report are relative to `root`."""
+        """Yield the annotation lines for the log of GitHub Actions; none unless a step summary is a target.
+
+        Paths in the report are relative to `root`.
+        """
         if self.summary is not None:
             yield from feature("ci").annotation_lines(report, root)
 
@@ -216,9 +227,10 @@ class ReportTargets:
 def report_targets(
     names: Iterable[str], *, option: str, folder: Path, layout: str, baseline: Path | None = None
 ) -> ReportTargets:
-    """Return the targets that an option names, paths relative to `folder`.
+    """Return the targets that the values of an option name; paths are relative to `folder`.
 
-    Raise `ReportError`, which names the option, for a target that no report can go to.
+    GITHUB stands for the step summary. Raises `ReportError`, which names the option, for a target that cannot be
+    written, or that is the baseline.
     """
     names = list(names)
     paths = [folder / name for name in names if name != GITHUB]

@@ -34,7 +34,7 @@ MAX_NAMED = 3  # gates in a message
 
 
 def not_run_report(named_case: NamedCase) -> CaseReport:
-    """Return the report of a case that the run did not need."""
+    """Return the report of a case that was left out because all gates were decided."""
     case, nodeid, path = named_case
     message = "all gates were decided before its turn"
     return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message=message)
@@ -42,7 +42,7 @@ def not_run_report(named_case: NamedCase) -> CaseReport:
 
 @dataclass(slots=True)
 class _GateTest:
-    """A gate that may be decided before all of its cases ran."""
+    """The test of a gate that may be decided before all its cases ran, and the cases counted so far."""
 
     gate: PendingGate
     test: MeanTest
@@ -62,14 +62,14 @@ class _GateTest:
 
 
 class EarlyStop:
-    """Decides gates of a run by the reports of the cases that ran so far; the cases have to run in random order.
+    """Decides gates by the reports of the cases that ran so far; the cases have to run in random order.
 
     A gate can be decided early if it limits the pass rate or the mean of a metric from 0 to 1, and if all of its cases
     will run; in the mode `selection`, those that will run count. All these gates are decided at the level `ALPHA`
     together, so their limits share it. Gates that need all cases, listed in `needs_all`, keep the run going to its end.
     Other gates have no result in this run, whether it stops or not.
 
-    `problem` tells why no gate can be decided early; empty if one can.
+    `problem` says why no gate can be decided early; empty if a gate can.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class EarlyStop:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the remaining cases are not needed."""
+        """Whether all gates are decided, so that the remaining cases are not needed."""
         return not self.needs_all and all(test.decision is not None for test in self._tests)
 
     def add(self, case: CaseReport) -> None:
-        """Count a case that ran; one that the spend limit left out changes nothing."""
+        """Count the report of a case that ran; does nothing for a case that was not run."""
         if case["outcome"] == "not_run":
             return
         self._cases_run += 1
@@ -129,21 +129,21 @@ class EarlyStop:
                 self._tests[number].add(case)
 
     def decision(self, gate: PendingGate) -> EarlyDecision | None:
-        """Return the decision on a gate; None if there is none."""
+        """Return the early decision on a gate; None if it is not decided or cannot be."""
         test = self._tests_by_key.get(gate_key(gate))
         return None if test is None else test.decision
 
     def report(self) -> StopReport:
-        """Return the stopping rule, and how many cases ran."""
+        """Return the stopping rule, the number of cases that ran, and the number of all cases."""
         return {"rule": "decided", "seed": self._seed, "alpha": ALPHA, "after": self._cases_run, "of": self._of}
 
 
 def early_stop(
     cases: Sequence[NamedCase], suites: RunSuites, files_below: Callable[[Path], Iterable[Path]]
 ) -> EarlyStop | None:
-    """Return the early stop of a run of these cases; None if no option asks for one, or there is no case.
+    """Return the early stop of a run of these cases; None if no option requests it, or no case will run.
 
-    `files_below` finds the suite files below a folder. Raise `QueryEvalError` if no gate can be decided early.
+    `files_below` finds the suite files below a folder. Raises `QueryEvalError` if no gate can be decided early.
     """
     options, to_run = suites.options, [named_case for named_case in cases if named_case.case.skip is None]
     if options.stop_seed is None or not to_run:
@@ -162,7 +162,7 @@ def early_stop(
 
 
 def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_baseline: bool) -> str:
-    """Return why a gate has no result in this run, whether it stops or not; empty if it has one."""
+    """Return why a gate has no result in this run even if all cases run; empty if it has a result."""
     if mode == "off":
         return OFF
     if rule_of(gate).needs_baseline:

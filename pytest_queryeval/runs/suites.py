@@ -32,11 +32,11 @@ from pytest_queryeval.text.formatting import utf8_safe
 
 
 class RunSuites:
-    """The suites of a run.
+    """The suites of a run, with the options applied to their cases.
 
-    `cases` are the collected ones, by suite file, `unreadable_files` the suite files with errors, and `left_out` those
-    that require an extra that is not installed. All paths are relative to the root. `warn` is called with a weakness of
-    a suite and its location. With `has_predictor`, suites need not name a predictor.
+    `cases` are the collected cases by suite file. `unreadable_files` are suite files with errors, `left_out` those that
+    need an extra that is not installed. All paths are relative to the root. `warn` is called with a weakness of a suite
+    and its location. With `has_predictor`, suites need not name a predictor.
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class RunSuites:
     def load(self, path: Path) -> list[Case]:
         """Collect a suite, and return its cases with the options and the metrics of the gates applied.
 
-        Raise `SuiteError`; the gates of its folders count even then. Raise `MissingExtraError` for a suite to skip.
+        Warns of weak gates. Raises `SuiteError` for a suite that cannot be read; the gates of its folders count even
+        then. Raises `MissingExtraError` for a suite to skip.
         """
         name = self.relative_path(path)
         try:
@@ -79,9 +80,9 @@ class RunSuites:
         return self.cases[name]
 
     def warn_of_ungated(self, paths: Collection[str]) -> None:
-        """Warn of gates that all of their cases cannot miss, and of cases under `on_miss: xfail` in no other gate.
+        """Warn of gates that no wrong answer can miss, and of cases under `on_miss: xfail` that no other gate counts.
 
-        All cases below these paths, which are relative to the root, are collected.
+        All cases below `paths`, which are relative to the root, have to be collected.
         """
         folders = (folder for folder in self._folders.values() if isinstance(folder, Folder))
         gates = [gate for folder in folders for gate in folder.gates if self._is_below(folder.path, paths)]
@@ -98,14 +99,14 @@ class RunSuites:
         return any(is_below(self.relative_path(folder), path) for path in paths)
 
     def _warn_of(self, findings: Iterable[Finding]) -> None:
-        """Warn of findings that are new and not silenced."""
+        """Call `warn` for the findings that are new and not silenced."""
         new_findings = [finding for finding in dict.fromkeys(findings) if finding not in self._findings]
         self._findings.update(new_findings)
         for message, place in finding_messages(new_findings):
             self._warn(message, place)
 
     def read(self, path: Path) -> Suite:
-        """Return a suite under the options of this run, collected or not; raise `SuiteError`."""
+        """Return a suite under the options of this run, without collecting it; raises `SuiteError`."""
         return load_suite(
             path,
             root=Path(path.anchor),
@@ -116,7 +117,10 @@ class RunSuites:
         )
 
     def relative_path(self, path: Path) -> str:
-        """Return a path relative to the root, with forward slashes, as in node ids."""
+        """Return a path relative to the root, with forward slashes, as in node ids.
+
+        On another drive it stays absolute.
+        """
         if path not in self._relative:
             relative_path = Path.cwd() / path
             with suppress(ValueError):  # on another drive
@@ -126,16 +130,16 @@ class RunSuites:
 
     @property
     def collected(self) -> dict[str, int]:
-        """The numbers of cases by suite file."""
+        """The number of collected cases by suite file."""
         return {path: len(cases) for path, cases in self.cases.items()}
 
     @property
     def all_cases(self) -> list[Case]:
-        """The cases that were collected."""
+        """All collected cases."""
         return list(chain.from_iterable(self.cases.values()))
 
     def gates(self) -> list[PendingGate]:
-        """Return the gates of all folders that have a suite below them."""
+        """Return the gates of all folders with a suite below them, with their folder relative to the root."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [{**gate.required, "folder": self.relative_path(gate.folder)} for gate in gates]
 
@@ -147,10 +151,10 @@ def with_case_counts(
     collected: Mapping[str, int],
     files_below: Callable[[Path], Iterable[Path]],
 ) -> list[PendingGate]:
-    """Return the gates, each with the number of its `cases`, None if a suite file below its folder cannot be read.
+    """Return the gates with the number of their `cases`; None if a suite file below the gate's folder cannot be read.
 
     `cases` are those that ran, `collected` the numbers of cases of the collected files. Other suite files below the
-    folders of the gates, which `files_below` finds, are only read: a run may cover some paths only.
+    folders of the gates, which `files_below` finds, are read too, because a run may cover some paths only.
     """
     gates = list(gates)
     places = {Path(os.path.abspath(suites.options.root / gate["folder"])) for gate in gates}  # noqa: PTH100
@@ -186,5 +190,5 @@ def with_case_counts(
 
 
 def _suite_of(case: CaseReport) -> str:
-    """Return the suite file of a case, relative to the root, as in its node id."""
+    """Return the suite file of a case, which starts its node id."""
     return case["nodeid"].partition("::")[0]

@@ -55,7 +55,7 @@ DASK_LOGS = "the logs of Dask's workers say more"
 
 
 class RegisteredMember(NamedTuple):
-    """A member of a registry, which the import of a module registers."""
+    """A member of a registry, and the module whose import registers it."""
 
     registry: str
     """The noun of the registry."""
@@ -66,7 +66,7 @@ class RegisteredMember(NamedTuple):
 
 
 def registered() -> Sequence[RegisteredMember]:
-    """Return the members registered in this process that the evaluation of cases may need."""
+    """Return the members registered in this process that workers may need to evaluate cases."""
     return [
         RegisteredMember(registry, name, by, by.digest)
         for registry, members in USED_BY_WORKERS.items()
@@ -75,7 +75,10 @@ def registered() -> Sequence[RegisteredMember]:
 
 
 def register_again(needed: Sequence[RegisteredMember]) -> None:
-    """Import the modules that register these members; raise `QueryEvalError` if one fails or does not."""
+    """Import the modules that register these members, in this process.
+
+    Raises `QueryEvalError` if an import fails, or if a member is still missing afterwards.
+    """
     with _importing:
         for member in needed:
             try:
@@ -91,7 +94,10 @@ def register_again(needed: Sequence[RegisteredMember]) -> None:
 
 
 def _import(member: RegisteredMember) -> None:
-    """Import a module, or its file under its name, unless its current version is already imported."""
+    """Import the module of a member under its name, or its file, unless this version of the file is imported already.
+
+    Modules of `__main__`, and modules imported by other code, stay as they are. May extend `sys.path`.
+    """
     name, file = member.by
     if name == "__main__" or not file:
         return
@@ -121,7 +127,7 @@ class UnreadableItems(Exception):  # noqa: N818 - no error of the work
 
 
 class WorkerSession(Session):
-    """A session in a worker, which is sent the predictions of its cases."""
+    """A session in a worker, to which the predictions of its cases are sent instead of asking the system."""
 
     answers: Mapping[int, Sequence[Prediction | QueryEvalError]] = {}
     """The answers by the `id` of a case: one for each trial, up to the first error."""
@@ -129,17 +135,17 @@ class WorkerSession(Session):
     """The `id`s of the cases whose prediction needed no call."""
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
-        """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
+        """Return the answer that was sent for a trial, counted from 1, or raise the error that was sent for it."""
         return unwrap(self.answers[id(case)][trial - 1])
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """Return the system's answer where no call was needed for it."""
+        """Return the first answer if the system did not have to be called for it; else None."""
         answer = self.answers[id(case)][0]
         return answer if id(case) in self.at_hand and isinstance(answer, Prediction) else None
 
 
 class Work(Protocol[T_contra, R_co]):
-    """The work on the items of a chunk; it is pickled."""
+    """A function that a worker calls with the items of a chunk; it is pickled."""
 
     def __call__(self, items: Sequence[T_contra], session: WorkerSession) -> Sequence[R_co]:
         """Return a result for each item, in their order."""
@@ -147,7 +153,7 @@ class Work(Protocol[T_contra, R_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[T_contra, R_co]):
-    """The work of a run, and the session that it needs."""
+    """The work of a run, and what its worker sessions need: recording, mode of causes, registered members."""
 
     work: Work[T_contra, R_co]
     cause: CauseMode = "off"
@@ -159,7 +165,10 @@ class Job(Generic[T_contra, R_co]):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class ChunkCall:
-    """The message to a worker; it has no `repr`, since schedulers log the arguments of calls that fail."""
+    """The message that sends a chunk to a worker.
+
+    It has no `repr`, because schedulers log the arguments of calls that fail.
+    """
 
     job: bytes
     """The pickled `Job`."""
@@ -172,7 +181,7 @@ class ChunkCall:
 
 
 class WorkerId(NamedTuple):
-    """A thread that does one chunk at a time."""
+    """A thread of a process of a host, which does one chunk at a time."""
 
     host: str
     process: int
@@ -180,7 +189,7 @@ class WorkerId(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """The results of a chunk."""
+    """The results of a chunk, the seconds that it took, and its worker."""
 
     results: bytes
     """Pickled, so that they can be searched for secrets all at once."""
@@ -189,7 +198,10 @@ class ChunkResult(NamedTuple):
 
 
 def do_chunk(call: ChunkCall) -> ChunkResult:
-    """Do the work of a job on the items of a chunk, in a worker; raise `UnreadableItems`, and what the work raises."""
+    """Do the work of a job on the items of a chunk, and return the results. Runs in a worker.
+
+    Registers the secrets of the call first. Raises `UnreadableItems`, and what the work raises.
+    """
     for secret in call.secrets:
         register_secret(secret)
     with _open_session(call.job) as (work, session):
@@ -205,7 +217,7 @@ def do_chunk(call: ChunkCall) -> ChunkResult:
 
 @dataclass(slots=True)
 class _Idle:
-    """A session that no thread uses at the moment."""
+    """An open session that no thread uses at the moment, and since when."""
 
     job: bytes
     """The pickled job that the session was opened for."""
@@ -221,7 +233,10 @@ os.register_at_fork(after_in_child=_idle.clear)
 
 @contextmanager
 def _open_session(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
-    """Yield the work of a job, and a session for it."""
+    """Yield the work of a job and a session for it, reused from an earlier chunk of the job if one is idle.
+
+    The session stays open afterwards. Sessions of other jobs that were idle for IDLE_SECONDS are closed.
+    """
     with _lock:
         now = time.monotonic()
         idle_session = next((idle for idle in _idle if idle.job == job), None)
@@ -243,7 +258,7 @@ def _open_session(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
 
 
 def close_idle_sessions() -> None:
-    """Close what this process keeps open between chunks."""
+    """Close all sessions that this process keeps open between chunks."""
     with _lock:
         closing, _idle[:] = list(_idle), []
     for idle in closing:
@@ -255,12 +270,12 @@ Finalize(None, close_idle_sessions, exitpriority=10)
 
 
 class WorkerDied(Exception):  # noqa: N818 - no error of the work
-    """The worker that had this chunk, and no other, has died; another one takes its place."""
+    """The worker that had only this chunk has died; another worker takes its place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[T]):
-    """Consecutive items."""
+    """Consecutive items that are sent to a worker together."""
 
     first: int
     """The number of the first item."""
@@ -271,7 +286,7 @@ class Chunk(Generic[T]):
     """Whether it is sent while no other chunk is under way."""
 
     def halves(self) -> Iterator[Chunk[T]]:
-        """Yield both halves of a chunk of several items."""
+        """Yield the first and the second half of a chunk of several items."""
         half = len(self.items) // 2
         yield Chunk(self.first, self.items[:half])
         yield Chunk(self.first + half, self.items[half:])
@@ -280,9 +295,9 @@ class Chunk(Generic[T]):
 class Dispatcher(Generic[T, R]):
     """Sends items to an executor in chunks, and yields their results.
 
-    `failed` makes the result of an item without one, from the reason; `redacted` returns a result without its secrets.
-    `tell` is called with a line when a chunk is lost. The number of workers and the duration of an item are estimated
-    from the results.
+    `failed` makes the result of an item that has none, from the item and the reason. `redacted` returns a result
+    without its secrets. `tell` is called with a line when a chunk is lost or no worker answers. The number of workers
+    and the duration of an item are estimated from the results.
     """
 
     def __init__(
@@ -312,10 +327,10 @@ class Dispatcher(Generic[T, R]):
         self._item_bytes = 0.0
 
     def run(self, items: Iterable[T | None]) -> Iterator[tuple[int, Sequence[R]]]:
-        """Yield the results of items that follow each other, with the number of the first, as soon as they are done.
+        """Yield the number of a first item, and the results of the items from it on, as soon as they are done.
 
-        A None among the items means that the next one is not ready yet. Raise `ExecutorBroken`, and what the work
-        raises.
+        A None among the items means that the next item is not ready yet. Raises `ExecutorBroken`, and what the work
+        raises. At the end, pending chunks are cancelled and idle sessions of this process closed.
         """
         chunks = self._fill_chunks(items)
         sent, is_last = 0, False
@@ -349,7 +364,10 @@ class Dispatcher(Generic[T, R]):
             close_idle_sessions()  # of threads of this process
 
     def _fill_chunks(self, items: Iterable[T | None]) -> Iterator[Chunk[T] | None]:
-        """Yield the items in chunks, and None while the next item is not ready."""
+        """Yield the items in chunks, and None while the next item is not ready.
+
+        A chunk is yielded before it is full if a worker is idle.
+        """
         first, filling, began = 0, list[T](), 0.0
         for item in items:
             if item is not None:
@@ -385,7 +403,11 @@ class Dispatcher(Generic[T, R]):
         self._pending[future] = chunk
 
     def _finished_results(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
-        """Wait at most `timeout` seconds for a first result; yield all results that are ready."""
+        """Wait at most `timeout` seconds for a first result; yield all results that are ready.
+
+        Results of items that were given up are yielded too. Lost and unreadable chunks are scheduled again. Raises
+        `ExecutorBroken`, and what the work raises.
+        """
         finished_futures = wait(self._pending, timeout, FIRST_COMPLETED).done
         if self._pending and timeout and not finished_futures:
             self._tell(f"no worker has answered for {timeout:.0f} s")
@@ -418,7 +440,7 @@ class Dispatcher(Generic[T, R]):
             yield first, [item_result]
 
     def _learn(self, chunk_result: ChunkResult, number: int) -> None:
-        """Adapt the size of the next chunks to the duration of a finished one."""
+        """Adapt the size of the next chunks to the duration of a finished chunk of `number` items."""
         self._workers.add(chunk_result.worker)
         self._deaths_in_a_row = 0
         seconds = chunk_result.seconds / number
@@ -427,9 +449,10 @@ class Dispatcher(Generic[T, R]):
         self._size = max(1, min(int(fitting), GROWTH * self._size))
 
     def _lose(self, chunk: Chunk[T], reason: str, *, deaths: int, is_sure: bool) -> None:
-        """Retry a chunk on which workers died: in halves, and a single item until it has killed too many workers.
+        """Schedule a chunk again on which workers died: in halves, or as a single item.
 
-        `is_sure` says that the workers had no other chunk. Raise `ExecutorBroken` after too many deaths in a row.
+        A single item is given up after MAX_DEATHS deaths, if `is_sure` says that the workers had no other chunk. Raises
+        `ExecutorBroken` after too many deaths in a row.
         """
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW:
@@ -449,7 +472,7 @@ class Dispatcher(Generic[T, R]):
             self._give_up(chunk, f"its worker died {chunk.deaths} times: {reason}: {remedy}")
 
     def _refuse(self, chunk: Chunk[T], reason: str) -> None:
-        """Split a chunk that cannot be sent in halves, until the item that is at fault is alone."""
+        """Schedule the halves of a chunk that cannot be sent; give up a single item."""
         if len(chunk.items) > 1:
             self._again.extend(chunk.halves())
         else:

@@ -19,7 +19,7 @@ MAX_LEVELS = 50  # of lists and mappings within each other; what is nested deepe
 
 
 def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Return rows of a driver's values as rows of values that `marshal` knows: see `encode`."""
+    """Return a driver's rows as tuples of values that `marshal` can write; each value as `encode` returns it."""
     # Most answers hold plain values only: checking all types at once costs a fifth of checking each row.
     if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
         return [*map(tuple, rows)]
@@ -27,10 +27,12 @@ def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def encode(value: Any, levels: int = MAX_LEVELS) -> Any:
-    """Return a value as a number, a text, bytes, or a pair of a type's name and its content.
+    """Return a driver's value in plain values that `marshal` can write and `core.sent_cells` reads back.
 
-    Lists and mappings become lists of encoded values and of pairs, intervals ISO 8601 durations. Whatever else a
-    driver has, such as UUIDs and network addresses, becomes its text.
+    None, booleans, numbers, texts and bytes stay as they are. Decimals, dates and times become pairs of a type's name
+    and a text. Lists and sets become a pair of "list" and the encoded items, mappings a pair of "mapping" and pairs of
+    encoded keys and values. Sets and mappings are sorted. Intervals become ISO 8601 durations. All other values, such
+    as UUIDs, and lists nested deeper than `levels`, become their text.
     """
     match value:
         case None | bool() | int() | float() | str() | bytes():
@@ -65,9 +67,10 @@ def _encode_nested(value: Any, levels: int) -> tuple[str, list[Any]]:
 
 
 def without_common(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
-    """Return both lists of encoded rows without those that they have in common, each as often as both have it.
+    """Return both lists of encoded rows, without the rows that are in both lists.
 
-    Rows are compared by their bytes, since NaN is not equal to itself, and 1 is to 1.0.
+    A row that occurs n times in a list and m times in the other list is removed min(n, m) times from both. Rows are
+    compared by their bytes, because NaN is not equal to itself, and 1 is equal to 1.0.
     """
     counts = Counter(marshal.dumps(row, 2) for row in removed)
     only_added = []
@@ -81,7 +84,7 @@ def without_common(added: Rows, removed: Rows) -> tuple[Rows, Rows]:
 
 
 def duration(value: timedelta) -> str:
-    """Return an interval as an ISO 8601 duration: `P1DT2H0.5S`, negative ones with a sign in front."""
+    """Return an interval as an ISO 8601 duration, such as `P1DT2H0.5S`; a negative interval starts with `-`."""
     sign, value = ("-", -value) if value < timedelta(0) else ("", value)
     minutes, seconds = divmod(value.seconds, 60)
     hours, minutes = divmod(minutes, 60)

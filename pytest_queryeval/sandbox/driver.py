@@ -62,60 +62,67 @@ _TEXT_CONTROLS = frozenset(b"\t\n\r\f")
 
 
 class Driver(Protocol):
-    """Runs queries in a child process; `host_child` creates the `Driver` of the file in its arguments."""
+    """Runs queries in a child process. `host_child` loads a file and creates the class named `Driver` in it."""
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query` and return its answer; raises what `classify` knows.
+        """Start `query` and return its answer, whose rows are fetched later.
 
-        `settings` are those that the parent gave to its host. `timeout` is in seconds: the driver stops by itself
-        where it can.
+        `settings` are the settings that the parent gave to its host. `timeout` is in seconds: the driver stops the
+        query by itself if it can. Raises errors that `classify` knows.
         """
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of the other methods."""
+        """Return the verdict on an error that another method of this driver raised."""
 
 
 class TableDriver(Driver, Protocol):
     """A driver that can list the tables of a source."""
 
     def reads(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """List the columns that a query reads as rows of table, column and view; only drivers of engines that tell."""
+        """Return the columns that a query reads, as rows of table, column and view.
+
+        Implemented only by drivers whose engine can list them.
+        """
 
     def describe(self, settings: Settings) -> Answer:
-        """List the columns of all tables as rows of table, column, type, and the table and column of a foreign key.
+        """Return the columns of all tables, as rows of table, column, type, and the table and column of a foreign key.
 
-        The last two are None if there is none.
+        The last two cells are None for a column without a foreign key.
         """
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements that make the tables, by name, as rows of one text."""
+        """Return the statements that create the tables, as rows of one text, in an order by name."""
 
 
 class Fault(Exception):  # noqa: N818 - the source's, not an error of the driver
-    """The source cannot be read, or does not work: the query is not at fault."""
+    """The source cannot be read or does not work. The query is not to blame."""
 
 
 class Refused(Exception):  # noqa: N818 - an outcome of the query
-    """The query does more than read."""
+    """The query does more than read, so the driver did not run it."""
 
 
 class TooLarge(Exception):  # noqa: N818 - an outcome of the query
-    """The answer exceeds a limit; drivers need not classify it."""
+    """The answer exceeds a limit. `host_child` handles this error, so `classify` need not know it."""
 
 
 def too_many_rows(max_rows: int) -> TooLarge:
-    """Return the error of an answer of more than `max_rows` rows."""
+    """Return, not raise, the error for an answer of more than `max_rows` rows."""
     return TooLarge(f"more than {max_rows:,} rows: raise `max_rows` if there may be more")
 
 
 def make_answer(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Answer:
-    """Return the answer with these columns and rows."""
+    """Return an `Answer` with these columns, which takes rows from the iterable only when they are fetched."""
     row_iterator = iter(rows)
     return columns, lambda count: list(islice(row_iterator, count))
 
 
 def read_header(path: str, size: int) -> bytes:
-    """Return the first bytes of a file; raises `Fault` unless it is a regular file with content, OSError as `open`."""
+    """Return the first `size` bytes of a file.
+
+    Raises `Fault` if the file does not exist, is empty, or is not a regular file. Raises the OSError of `open` if it
+    cannot be read.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116 - as in `signature`
     except FileNotFoundError as error:
@@ -129,7 +136,10 @@ def read_header(path: str, size: int) -> bytes:
 
 
 def signature(path: str) -> tuple[int, ...]:
-    """Return inode, size and time (ns) of the file at `path`, one of which changes with it; () without a file."""
+    """Return inode, size and modification time (ns) of the file at `path`; () if there is no such file.
+
+    A change of the file changes the tuple.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
     except FileNotFoundError:
@@ -138,14 +148,21 @@ def signature(path: str) -> tuple[int, ...]:
 
 
 def limit(name: int, amount: int) -> None:
-    """Lower a limit of `resource` for this process; raises ValueError or OSError if the system does not allow it."""
+    """Lower a resource limit of this process, such as RLIMIT_AS, to `amount` or to the lower hard limit.
+
+    Raises ValueError or OSError if the system does not allow it.
+    """
     hard = resource.getrlimit(name)[1]
     amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
     resource.setrlimit(name, (amount, amount))
 
 
 def encode_term(term: Any, level: int = 0) -> Term:
-    """Return a term of pyoxigraph or rdflib in plain values; the names of their classes tell which it is."""
+    """Return a term of pyoxigraph or rdflib as a `Term` of plain values.
+
+    Terms are recognised by the name of their class, so that neither library is imported. Unknown terms, and triples
+    nested deeper than MAX_NESTED_TERMS, become their text in `<<( )>>`.
+    """
     match type(term).__name__:
         case "NoneType":
             return None
@@ -171,12 +188,15 @@ def encode_term(term: Any, level: int = 0) -> Term:
 
 
 def language_tag(language: str, direction: object) -> str:
-    """Return a language with the base direction of the text, if it has one."""
+    """Return `language--direction` for a text with a base direction, otherwise the language alone."""
     return f"{language}--{direction}" if direction else language
 
 
 class Alarm:
-    """Calls functions at their times, in one thread for all queries: a thread costs more than a small query."""
+    """Calls functions after given times, in one thread for all queries.
+
+    A thread for each query would cost more than a small query.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -186,14 +206,17 @@ class Alarm:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def set(self, *calls: tuple[float, Callable[[], object]]) -> None:
-        """Call each function in so many seconds, in this order; this replaces what was set before."""
+        """Schedule each function after its number of seconds, in ascending order; replaces earlier calls."""
         with self._changed:
             self._pending, self._rung = [(monotonic() + seconds, function) for seconds, function in calls], 0
             if self._pending[0][0] < self._wakes:
                 self._changed.notify()
 
     def clear(self) -> int:
-        """Cancel the remaining calls, and return how many were made; a call under way ends first."""
+        """Cancel the remaining calls and return how many calls were made since `set`.
+
+        Waits for a call that is being made. Errors of the called functions are ignored.
+        """
         with self._changed:
             rung, self._pending, self._rung = self._rung, [], 0
             return rung
@@ -213,9 +236,10 @@ class Alarm:
 
 
 def first_word(query: str, *, is_nesting: bool = False) -> str:
-    """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none.
+    """Return the first word of a query in lower case; empty if there is none.
 
-    `is_nesting` says whether comments contain comments, as in PostgreSQL and DuckDB.
+    Comments, parentheses and semicolons before the word are skipped. `is_nesting` says whether comments may contain
+    comments, as in PostgreSQL and DuckDB.
 
     >>> first_word("/* /* */ SELECT */ DROP"), first_word("/* /* */ SELECT */ DROP", is_nesting=True)
     ('select', 'drop')
@@ -238,9 +262,9 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def strip_trailing_semicolons(query: str) -> str:
-    """Return a query without the semicolons behind it, and the comments between and behind these.
+    """Return a query cut before its trailing semicolons, with the comments between and behind them.
 
-    Drivers take one semicolon at most, and only comments after it.
+    A query without trailing semicolon stays as it is. Drivers accept at most one semicolon, and only comments after it.
 
     >>> strip_trailing_semicolons("SELECT ';' /* all */;; /* now; */ ; -- done")
     "SELECT ';' /* all */"
@@ -255,7 +279,9 @@ def strip_trailing_semicolons(query: str) -> str:
 
 
 def split_at_semicolons(query: str) -> list[str]:
-    """Return the texts between the semicolons of a query, without blanks and comments around them.
+    """Return the statements between the semicolons of a query, without blanks and comments around them.
+
+    Texts without a word are left out. Semicolons in quotes and comments do not split.
 
     >>> split_at_semicolons("SELECT ';'; /* all */; This counts; all rows. -- ;")
     ["SELECT ';'", 'This counts', 'all rows.']
@@ -271,12 +297,14 @@ def split_at_semicolons(query: str) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name in double quotes, as standard SQL has it."""
+    """Return an SQL name in double quotes, with its own double quotes doubled."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def wrong_file_problem(name: str, header: bytes) -> str:
-    """Return the problem of a file that is not a database of `name`, such as SQLite, by its first bytes.
+    """Return the problem text for a file that is not a database of `name`, such as SQLite.
+
+    `header` are its first bytes. If they show what the file is, the text says so and gives the remedy.
 
     >>> wrong_file_problem("SQLite", b"CREATE TABLE singer (name text);")
     'not a SQLite database, but a text file with SQL: write `source: {sqlite: {script: FILE}}`'

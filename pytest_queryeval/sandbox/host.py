@@ -53,10 +53,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def child_command(program: Path, packages: Sequence[str], *arguments: str) -> list[str]:
-    """Return the command that runs a program of ours, which imports the standard library, `packages` and our own.
+    """Return the command line that runs a program of this package in an isolated interpreter.
 
-    -I keeps the user's folder and environment out of the imports, -S the site packages where none is needed, -B the
-    caches of modules that this process does not write either. Raises `SourceError` if a package is not installed.
+    The program can import the standard library, `packages` and this package. `-I` keeps the user's folder and
+    environment out of the imports. `-S` leaves out the site packages if `packages` is empty. `-B` is passed on if this
+    process writes no bytecode. Raises `SourceError` if a package is not installed.
     """
     folders: dict[str, None] = {}
     for package in packages:  # -I may leave out the folder that one is imported from
@@ -70,9 +71,10 @@ def child_command(program: Path, packages: Sequence[str], *arguments: str) -> li
 
 
 def run_program(name: str, program: Path, packages: Sequence[str], *arguments: str, folder: Path | None = None) -> None:
-    """Run a program of ours, in `folder` if given, and wait until it ends; messages call it `name`.
+    """Run a program of this package in a child process, in `folder` if given, and wait until it ends.
 
-    Raises `SourceError` if it does not start, and with its last line on stderr where its exit status is not 0.
+    Raises `SourceError` if the program does not start. If its exit status is not 0, raises `SourceError` with its last
+    line on stderr. Messages call the program `name`.
     """
     command = child_command(program, packages, *arguments)
     try:
@@ -85,14 +87,15 @@ def run_program(name: str, program: Path, packages: Sequence[str], *arguments: s
 
 
 def _last_line(text: str, characters: int) -> str:
-    """Return the last line that is not blank, cut to a number of characters; empty if there is none."""
+    """Return the last line that is not blank, cut to `characters`; empty if there is none."""
     return next((one_line(line, characters) for line in reversed(text.split("\n")) if line.strip()), "")
 
 
 class Child:
-    """The process and its pipes. Messages are marshalled tuples behind their length in eight bytes.
+    """A child process that starts at once, and exchanges messages with this process through pipes.
 
-    It starts in `folder`, if given, and is killed with the processes that it has started.
+    A message is a marshalled tuple behind its length in eight bytes. The process starts in `folder`, if given. `ready`
+    becomes true with its first message.
     """
 
     def __init__(self, command: list[str], *, folder: Path | None = None) -> None:
@@ -119,18 +122,22 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the process has not ended yet."""
         return self._process.poll() is None
 
     def send(self, message: tuple[Any, ...]) -> None:
-        """Write a message to the child's stdin; raises BrokenPipeError when the child is gone."""
+        """Write a message to the child's stdin. Raises BrokenPipeError if the child has closed it."""
         payload = marshal.dumps(message)
         view = memoryview(len(payload).to_bytes(LENGTH_BYTES, "big") + payload)
         while view:
             view = view[os.write(self._requests, view) :]
 
     def receive(self, deadline: float, *, at_most: int) -> bytearray:
-        """Wait for a message; raises TimeoutError at `deadline` (monotonic clock), EOFError when the child is gone."""
+        """Wait for a message and return it, still marshalled.
+
+        Raises TimeoutError at `deadline` (monotonic clock), EOFError if the child closes its pipe, and `SourceError` if
+        the message has more than `at_most` bytes.
+        """
         size = int.from_bytes(self._read(LENGTH_BYTES, deadline), "big")
         if size > at_most:
             raise SourceError(f"a message of {size:,} bytes, of which {at_most:,} were allowed")
@@ -151,11 +158,11 @@ class Child:
         return data
 
     def wait(self) -> int:
-        """Return the exit status of a child whose pipe is closed; negative for a signal."""
+        """Wait until a child whose pipe is closed ends, and return its exit status; negative for a signal."""
         return self._process.wait(START_SECONDS)
 
     def ran_out_of_memory(self) -> bool:
-        """Return whether the child's stderr says that it had no memory left."""
+        """Return whether the end of the child's stderr says that it had no memory left."""
         return any(words in self._tail() for words in ("memory allocation", "bad_alloc", "annot allocate memory"))
 
     def _tail(self) -> str:
@@ -164,17 +171,20 @@ class Child:
         return self._stderr.read().decode("utf-8", "replace")
 
     def stderr_tail(self) -> str:
-        """Return the last line that the child wrote to its stderr; empty if there is none."""
+        """Return the last line that is not blank of the child's stderr, shortened; empty if there is none."""
         return _last_line(self._tail(), LINE_CHARACTERS)
 
     def send_kill_signal(self) -> None:
-        """Send SIGKILL; may be called in any thread, while another one waits for an answer."""
+        """Send SIGKILL to the child and the processes that it started; does nothing if the child has ended.
+
+        Any thread may call it, also while another thread waits for an answer.
+        """
         if self._process.poll() is None:  # or its id may be that of another group
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """Send SIGKILL, wait for the end and close the pipes; may be called again."""
+        """Kill the child and the processes that it started, wait for its end and close the pipes. Idempotent."""
         self.send_kill_signal()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
@@ -183,19 +193,23 @@ class Child:
 
 
 class QueryRequest(NamedTuple):
-    """A query, and the settings that its driver needs."""
+    """The text of a query, and the settings that its driver needs for it."""
 
     text: str
     settings: Mapping[str, Any]
 
 
 class Host:
-    """One child process, started on the first query and again after it died, shared by all sources of an engine.
+    """Runs queries in one child process, which starts with the first query and again after it died or was killed.
 
-    `driver` is the file that the child loads (its `Driver` is a `driver.Driver`). `packages` are what it imports next
-    to the standard library. The child may use `memory` bytes of address space. With `file_bytes` it may write files of
-    that size to a folder of its own, in which it starts and which is removed with it. It has `grace` seconds to stop a
-    late query by itself. Safe to use from several threads, which then wait for each other.
+    All sources of an engine share a host. `driver` is the file that the child loads (its `Driver` is a
+    `driver.Driver`). `packages` are imported by the child next to the standard library. The child may use `memory`
+    bytes of address space.
+
+    If `file_bytes` is not 0, the child may write files of that size to a folder of its own. It starts in that folder,
+    which is removed with it. It has `grace` seconds to stop a late query by itself; then it is killed.
+
+    Several threads may use a host: they wait for each other.
     """
 
     def __init__(
@@ -225,30 +239,39 @@ class Host:
         return self._child.pid if self._child and self._child.running else None
 
     def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; `settings` are plain values, for the driver.
+        """Run `query` for at most `timeout` seconds, and return its answer or its failure.
 
-        Raises `SourceError` if the source is at fault, or if the child cannot be started.
+        `settings` are plain values for the driver. An empty, too long or undecodable query fails without a child. A
+        timeout and an answer of more than `max_rows` rows are failures too. Raises `SourceError` if the source is at
+        fault, or if the child cannot be started.
         """
         if failure := text_refusal(query):
             return Execution(query=query, error=failure, engine=self.name)
         return replace(self._answer("run", settings, query, timeout, max_rows), query=query)
 
     def reads(self, settings: Mapping[str, Any], query: str, *, timeout: float) -> Execution:
-        """List the columns that `query` reads, as rows of table, column and view; raises `SourceError`."""
+        """Return an execution whose rows are the columns that `query` reads: table, column and view.
+
+        Raises `SourceError`.
+        """
         return self._answer("reads", settings, query, timeout, MAX_COLUMNS)
 
     def describe(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
-        """List the columns of the source's tables, as `schema.DescribedColumn`s; raises `SourceError`."""
+        """Return an execution whose rows are the columns of the source, as the fields of `schema.DescribedColumn`.
+
+        Raises `SourceError`.
+        """
         return self._answer("describe", settings, None, timeout, MAX_COLUMNS)
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
-        """List the statements that make the source's tables and views, one in a row; raises `SourceError`."""
+        """Return an execution whose rows are the statements that create tables and views; raises `SourceError`."""
         return self._answer("ddl", settings, None, timeout, MAX_COLUMNS)
 
     def time(self, gold: QueryRequest, predicted: QueryRequest, *, iterations: int, timeout: float) -> Execution:
-        """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
+        """Time two queries in turn, after a first pair of runs that does not count.
 
-        The answer has a row for each iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
+        Each run may take `timeout` seconds. The answer has a row for each iteration: the seconds of gold, the seconds
+        of predicted. Raises `SourceError`.
         """
         pair = [(dict(question.settings), question.text) for question in (gold, predicted)]
         payload = (*pair, iterations, min(timeout, MAX_WAIT_SECONDS))
@@ -257,10 +280,15 @@ class Host:
     def compare(
         self, queries: tuple[str, str], databases: Sequence[dict[str, Any]], *, timeout: float, max_rows: int
     ) -> list[tuple[Execution, Execution] | SourceError | None]:
-        """Run two queries in databases with these settings, at most `timeout` seconds in all.
+        """Run two queries in each database, given by its settings, within `timeout` seconds in all.
 
-        Return both executions for each database, None where their answers are the same, and the error of a database
-        that cannot be read. The list ends where a query is late, or ends the child. Raises `SourceError`.
+        Return for each database:
+        - None if both answers are the same,
+        - otherwise both executions,
+        - or the `SourceError` of a database that cannot be read.
+
+        The list ends with the database in which a query is late. If the child itself fails, the list is one pair of
+        that failure. Raises `SourceError` if the child cannot be started.
         """
         answer = self._answer("compare", {}, (queries, databases, max_rows), timeout, len(databases))
         if not isinstance(answer.answer, Table):
@@ -294,7 +322,7 @@ class Host:
         return self._execution(rows, last, time.monotonic() - began, timeout)
 
     def close(self) -> None:
-        """Kill the child; a later query would start another."""
+        """Kill the child, even while another thread waits for its answer. A later query starts a new child."""
         self._is_closing = True
         if child := self._child:
             child.send_kill_signal()  # a thread that waits for it then releases the lock
@@ -303,7 +331,7 @@ class Host:
             self._is_closing = False
 
     def _running_child(self) -> Child:
-        """Return the child, started where there is none or it has ended; raises `SourceError`."""
+        """Return the running child; start a new child if there is none. Raises `SourceError` if it does not start."""
         if self._child and self._child.running:
             return self._child
         self._kill()
@@ -340,7 +368,7 @@ class Host:
                 self._kill()
 
     def _exit_error(self, child: Child) -> tuple[Any, ...]:
-        """Return the last message for a child that ended before it had sent one."""
+        """Return the last message in the name of a child that ended before it had sent its own."""
         status = child.wait()
         if status >= 0:
             return "fault", f"the {self.name} process ended with status {status}: {child.stderr_tail()}"
@@ -378,18 +406,18 @@ class Host:
 
 
 class Hosts:
-    """The hosts of one worker, by name; closed together."""
+    """The hosts of one worker, by name, which are closed together. Creating it removes abandoned scratch folders."""
 
     def __init__(self) -> None:
         remove_abandoned_scratch()
         self._hosts: dict[str, Host] = {}
 
     def shared(self, host: Host) -> Host:
-        """Return the first host that was passed under the name of this one."""
+        """Return the first host that was passed with this host's name, so that all callers share one child process."""
         return self._hosts.setdefault(host.name, host)
 
     def close(self) -> None:
-        """Kill all child processes; may be called again."""
+        """Kill all child processes. Idempotent."""
         for host in self._hosts.values():
             host.close()
 
@@ -401,7 +429,10 @@ class Hosts:
 
 
 def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
-    """Return the streamed rows, and the message that ends them."""
+    """Collect the rows that a child streams, and return them with the message that ends them.
+
+    The message "again" discards the rows received so far. Raises like `Child.receive`.
+    """
     rows: list[Row] = []
     room = RESULT_BYTES
     while True:
@@ -418,7 +449,10 @@ def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
 
 
 def text_refusal(query: str) -> Failure | None:
-    """Return why no engine needs to run the text of a query; None if one does."""
+    """Return the failure of a query text that no engine needs to see; None if the text can be run.
+
+    Refused are blank texts, texts over QUERY_CHARACTERS characters, and texts with half of a surrogate pair.
+    """
     if not query.strip():
         return Failure(kind="empty", message="the query is empty")
     if len(query) > QUERY_CHARACTERS:
@@ -432,8 +466,8 @@ def text_refusal(query: str) -> Failure | None:
 def is_match(pattern: str, text: str, hosts: Hosts) -> bool | Failure:
     """Return whether a pattern matches anywhere in the first QUERY_CHARACTERS characters of a text.
 
-    Return a failure where that is not known within PATTERN_SECONDS. A blank text never matches. Raise `SourceError`
-    if no child process can be started.
+    A child process does the search. If it takes over PATTERN_SECONDS, a failure is returned. A blank text never
+    matches. Raises `SourceError` if no child process can be started.
     """
     if not (head := text[:QUERY_CHARACTERS]).strip():
         return False
@@ -443,9 +477,10 @@ def is_match(pattern: str, text: str, hosts: Hosts) -> bool | Failure:
 
 
 def unmatched_texts(pattern: re.Pattern[str], texts: Collection[str], hosts: Hosts) -> Collection[str] | Failure:
-    """Return the texts that a pattern does not match as a whole; a failure if that is not known in PATTERN_SECONDS.
+    """Return the texts that a pattern does not match as a whole.
 
-    Raise `SourceError` if no child process can be started.
+    A child process does the search. If it takes over PATTERN_SECONDS, a failure is returned. Raises `SourceError` if no
+    child process can be started.
     """
     host = hosts.shared(Host("pattern", _DRIVER))
     settings = {"pattern": pattern.pattern, "flags": pattern.flags, "texts": [*texts]}

@@ -33,7 +33,10 @@ MAX_CELLS = 10_000_000  # about 1 GiB as objects of the parent, which compares t
 
 
 class Stream:
-    """Sends the rows of one answer in chunks of about `CHUNK_BYTES`, within the limits of the request."""
+    """Sends the rows of one answer in chunks of about CHUNK_BYTES bytes.
+
+    `max_rows` and `max_bytes` limit the whole answer.
+    """
 
     def __init__(self, send: Callable[[bytes], None], max_rows: int, max_bytes: int) -> None:
         self._send = send
@@ -48,7 +51,11 @@ class Stream:
         self._count = FIRST_ROWS
 
     def drain(self, columns: tuple[str, ...], fetch: Callable[[int], list[Any] | None]) -> None:
-        """Send all rows of `fetch`, with the columns behind the last ones; raises `TooLarge`."""
+        """Fetch and send all rows.
+
+        The last message is "done" with the columns, the last rows and the seconds of fetching. If `fetch` returns None,
+        sends "again" and starts from the first row. Raises `TooLarge` if the answer exceeds a limit.
+        """
         while True:
             rows = fetch(min(self._count, self._rows_left + 1))
             if rows is None:
@@ -70,7 +77,7 @@ class Stream:
             self._count = max(1, min(fitting, self._count * 8, MAX_ROWS))
 
     def _pack(self, *message: Any) -> int:
-        """Send a message and return its size in bytes; raises `TooLarge`."""
+        """Send a message and return its size in bytes; raises `TooLarge` if the answer exceeds its bytes."""
         began = perf_counter()
         payload = marshal.dumps(message)
         self._bytes_left -= len(payload)
@@ -82,10 +89,11 @@ class Stream:
 
 
 def time_pairs(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Iterator[tuple[float, float]]:
-    """Yield the seconds that both queries take to their last row, without end; each runs at most `timeout` seconds.
+    """Yield pairs of seconds that gold and predicted take to their last row, without end.
 
-    They run in turn, so that a slow phase of the machine affects both. Each is the first as often as the other, in an
-    order without a period: other processes run at regular times, and would always delay the same query.
+    Each run may take `timeout` seconds. The queries run in turn, so that a slow phase of the machine affects both. Each
+    query is first equally often, in random order: other processes run at regular times, and would always delay the same
+    query.
     """
     from random import sample  # takes some milliseconds
 
@@ -96,7 +104,10 @@ def time_pairs(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Ite
 
 
 def measure(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
-    """Return the seconds that a query takes until its last row is fetched; `question` is its settings and its text."""
+    """Return the seconds until the last row of a query is fetched. `question` is its settings and its text.
+
+    Arms the timer of the process, which ends the process if the query does not stop.
+    """
     # The parent waits for all runs together: the alarm ends a single one that no interrupt reaches.
     signal.setitimer(signal.ITIMER_REAL, timeout + ALARM_SECONDS)
     began = perf_counter()
@@ -107,10 +118,10 @@ def measure(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
 
 
 def compare(driver: Driver, queries: tuple[str, str], databases: list[Any], max_rows: int, timeout: float) -> Answer:
-    """Run two queries in each database, given by the settings of a request, for `timeout` seconds in all.
+    """Run two queries in each database, given by the settings of a request, within `timeout` seconds in all.
 
-    The rows of the answer hold what `run_to_end` returns for both; None twice where their answers are the same. They
-    end with the first query that is late.
+    A row of the answer is a pair of results of `run_to_end`, or two None if both answers are the same. The rows end
+    with the first database in which a query is late. The queries run when the rows are fetched.
     """
     deadline = perf_counter() + timeout
 
@@ -127,7 +138,11 @@ def compare(driver: Driver, queries: tuple[str, str], databases: list[Any], max_
 
 
 def run_to_end(driver: Driver, settings: Any, query: str, timeout: float, max_rows: int) -> tuple[Any, ...]:
-    """Run a query to its end, and return the message that `answer` would end with, but for the time."""
+    """Run a query to its end and return its result as a message.
+
+    The message is ("done", columns, rows, 0.0), ("failure", kind, text), or another verdict of the driver. Errors are
+    not raised.
+    """
     try:
         columns, fetch = driver.run(settings, query, timeout)
         while (rows := fetch(max_rows + 1)) is None:
@@ -142,7 +157,11 @@ def run_to_end(driver: Driver, settings: Any, query: str, timeout: float, max_ro
 
 
 def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: float) -> Answer:
-    """Start an action: run a query, list the source's columns or statements, time two queries, or compare them."""
+    """Start the action of a request and return its answer.
+
+    The actions are "describe", "reads", "ddl", "time" and "compare"; any other name runs a query. `payload` is the text
+    of the query; for "time" and "compare" a tuple of their arguments.
+    """
     match action:
         case "describe":
             return cast("TableDriver", driver).describe(settings)
@@ -162,7 +181,7 @@ def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: flo
 
 
 def answer(driver: Driver, request: tuple[Any, ...], send: Callable[[bytes], None]) -> None:
-    """Send all messages of the answer to one request."""
+    """Answer one request: send its rows and its last message. Errors are sent as failures or faults, not raised."""
     action, settings, payload, timeout, max_rows, max_bytes = request
     try:
         stream = Stream(send, max_rows, max_bytes)
@@ -176,7 +195,10 @@ def answer(driver: Driver, request: tuple[Any, ...], send: Callable[[bytes], Non
 
 
 def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO, grace: float) -> None:
-    """Answer requests one after the other until the parent closes the pipe, or is gone."""
+    """Send ("ready",), then answer requests in turn until the parent closes the pipe.
+
+    A timer ends this process if an answer takes longer than its timeout, `grace` and ALARM_SECONDS.
+    """
 
     def send(payload: bytes) -> None:
         replies.write(len(payload).to_bytes(LENGTH_BYTES, "big"))
@@ -193,7 +215,7 @@ def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO, grace: float) -
 
 
 def limit_process(memory: int, file_bytes: int) -> None:
-    """Limit what a query can take from the machine, and leave no core file behind."""
+    """Limit the address space and the file sizes of this process as far as the system allows; turn off core files."""
     for name, amount in ((RLIMIT_AS, memory), (RLIMIT_FSIZE, file_bytes), (RLIMIT_CORE, 0)):
         # Not every system lets a process lower every limit; the parent's deadline holds in any case.
         with contextlib.suppress(ValueError, OSError):
@@ -201,7 +223,10 @@ def limit_process(memory: int, file_bytes: int) -> None:
 
 
 def main() -> None:
-    """Serve with the driver and the limits of the command line."""
+    """Serve requests on stdin and stdout, with the driver and the limits of the command line.
+
+    Prints of libraries go to stderr.
+    """
     path, memory, file_bytes, grace = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not print between the messages

@@ -37,19 +37,19 @@ _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOT
 
 
 def user_agent() -> str:
-    """Return how requests name this program and its version."""
+    """Return the User-Agent header of requests: the name of this program and its version."""
     return f"pytest-queryeval/{version('pytest-queryeval')}"
 
 
 def is_body(value: Any) -> bool:
-    """Return whether it is a bare placeholder, a form, or a JSON value that is not a text."""
+    """Return whether a value can be the `body` setting: a bare placeholder, a form, a mapping or a list."""
     if isinstance(value, str):
         return is_placeholder(value) or _FORM.fullmatch(value) is not None
     return isinstance(value, dict | list)
 
 
 def is_parameters(value: Any) -> bool:
-    """Return whether it is a mapping from names to texts, numbers or booleans."""
+    """Return whether a value is a mapping to texts, numbers or booleans."""
     return isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values())
 
 
@@ -64,14 +64,16 @@ def placeholders(*templates: Any) -> set[str]:
 
 
 def bare_placeholders(*templates: Any) -> list[str]:
-    """Return the names of the placeholders that are the whole of a text, in their order."""
+    """Return the names of the placeholders that are the whole of a text in JSON values, in their order."""
     return [match[1] for text in _texts(templates) if (match := _PLACEHOLDER.fullmatch(text))]
 
 
 def render(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a JSON value with values instead of its placeholders; a bare placeholder becomes a value of any type.
+    """Return a JSON value with values instead of its placeholders.
 
-    Where a bare placeholder is an item of a list and its value is a list, the items of that replace it.
+    A text that is one placeholder becomes the value itself, of any type. Within longer texts, values become text. If a
+    bare placeholder is an item of a list and its value is a list, the items of the value are inserted. Placeholders
+    without a value stay as they are.
 
     >>> render({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
     {'sql': 'SELECT "{limit}"', 'top': 5}
@@ -96,14 +98,18 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def render_text(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text with values instead of its placeholders, in one pass; those of other names stay as they are."""
+    """Return a text with values instead of its placeholders; placeholders without a value stay as they are.
+
+    Braces within an inserted value are not placeholders. Values that are no texts are inserted as JSON.
+    """
     return _PLACEHOLDER.sub(lambda match: _as_text(values.get(match[1], match[0])), text)
 
 
 def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
-    """Return a body and its content type: a bare placeholder is plain text, another text a form, anything else JSON.
+    """Return the bytes of a rendered body, and its content type.
 
-    None is not a body. Raises UnicodeEncodeError for values that are not Unicode text.
+    A bare placeholder becomes plain text, another text a form with quoted values, anything else JSON. None becomes
+    (None, ""). Raises UnicodeEncodeError for values that are not Unicode text.
     """
     if body is None:
         return None, ""
@@ -116,7 +122,10 @@ def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str
 
 
 def with_parameters(url: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Return the URL with the rendered parameters behind its own; raises UnicodeEncodeError like `render_body`."""
+    """Return the URL with the rendered parameters appended to its own query.
+
+    Raises UnicodeEncodeError for values that are not Unicode text.
+    """
     if not parameters:
         return url
     texts = {name: _as_text(render(item, values)) for name, item in parameters.items()}
@@ -139,7 +148,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class BodyError(ValueError):
-    """A body of an answer is not what its headers say; `temporary` if another one may be."""
+    """The body of an answer is not what its headers say. `temporary`: a repeated request may get a sound body."""
 
     def __init__(self, problem: str, *, temporary: bool = False) -> None:
         super().__init__(problem)
@@ -151,9 +160,10 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 class Decompressor:
-    """Decompresses a body by its `Content-Encoding`; unlike those of HTTP libraries, it requires the end of the data.
+    """Decompresses a body by its `Content-Encoding`: gzip, or none.
 
-    A compressed text that is cut can look whole. Methods raise `BodyError`.
+    Unlike decoders of HTTP libraries, it checks that the data are complete: a compressed text that is cut can look
+    whole. Another encoding, and faulty data, raise `BodyError`.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -165,7 +175,7 @@ class Decompressor:
             raise BodyError(f"is encoded as '{shown}', which was not asked for: let the service send it as it is")
 
     def feed(self, data: bytes) -> bytes:
-        """Return what the next bytes stand for."""
+        """Return the decompressed content of the next bytes; raises `BodyError` for faulty data."""
         if not self._is_gzip:
             return data
         content = b""
@@ -180,7 +190,7 @@ class Decompressor:
         return content
 
     def end(self) -> None:
-        """Check that no data are missing."""
+        """Check that the body is complete; raises `BodyError` if its end is missing."""
         if self._stream is not None and not self._stream.eof:
             raise _broken("it breaks off before the end of the data")
 
@@ -195,7 +205,10 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined",
 
 
 def decoded(body: bytes, charset: str) -> str:
-    """Return a text by its charset, UTF-8 if there is none; raise `BodyError`."""
+    """Return a body as text by its charset, UTF-8 if `charset` is empty, without a byte order mark.
+
+    Raises `BodyError` for an unknown charset, and for bytes that do not fit it.
+    """
     try:
         codec = codecs.lookup(charset or "utf-8")
         if codec.name.replace("_", "-") in _NO_CHARSETS:
@@ -208,9 +221,9 @@ def decoded(body: bytes, charset: str) -> str:
 
 
 def message(content_type: str, body: bytes, most: int = ERROR_BYTES) -> str:
-    """Return `: ` and the first `most` characters of a body, in one line without markup; empty for an empty body.
+    """Return `: ` and the first `most` characters of a body, in one line without markup; empty for a blank body.
 
-    Servers repeat what they were sent, which may hold secrets.
+    Servers repeat what they were sent, so the text may contain secrets.
     """
     text = truncate(body[: 2 * ERROR_BYTES].decode("utf-8", "replace"), most)
     if "html" in content_type:
@@ -225,7 +238,11 @@ _FORMATS = {"xml": "XML", "csv": "CSV", "tab-separated": "TSV", "turtle": "Turtl
 
 
 def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, service: str = "the service") -> str:
-    """Return the problem of a body of the content type `kind`, for which a reader of `expected` raised `error`."""
+    """Return the problem text for a body that a reader of `expected`, such as JSON, could not read.
+
+    `kind` is the body's content type, `error` the error of the reader. The text says whether a web page or another
+    format came back, with the remedy.
+    """
     description = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
     if "html" in kind:
         return f"a web page came back: is the URL that of {service}? ({description})"
@@ -237,9 +254,10 @@ def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, serv
 
 
 def credentials_remedy(sent: str, challenge: str) -> str:
-    """Return what was sent, what `WWW-Authenticate` asks for, and the remedy, to be added to an answer 401, 403 or 407.
+    """Return the tail of a message on status 401, 403 or 407: what was sent, what the server asks for, and the remedy.
 
-    `sent` is NOTHING_SENT, "`auth: SCHEME` was sent", or another sentence.
+    `sent` is NOTHING_SENT, "`auth: SCHEME` was sent", or another sentence. `challenge` is the header
+    `WWW-Authenticate`.
 
     >>> credentials_remedy("`auth: basic` was sent", "Basic realm=private")
     ' (`auth: basic` was sent, the server asks for basic): the server does not accept it: correct it, or give it access'
@@ -255,7 +273,7 @@ def credentials_remedy(sent: str, challenge: str) -> str:
 
 
 def agent_remedy(problem: str) -> str:
-    """Return the remedy of a refusal that speaks of the user agent; empty for others.
+    """Return a remedy if a problem text mentions the user agent; otherwise an empty text.
 
     >>> agent_remedy("HTTP 403 Forbidden: set a user-agent")
     ": write `headers: {User-Agent: 'NAME (address)'}`"
@@ -264,12 +282,15 @@ def agent_remedy(problem: str) -> str:
 
 
 def is_temporary(status: int) -> bool:
-    """Return whether another call may succeed after an HTTP status."""
+    """Return whether a request that got this HTTP status may succeed later: 408, 429, and 500 or more."""
     return status in (408, 429) or status >= 500
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
+    """Return the seconds of the header Retry-After, at most an hour; 0.0 without a valid header.
+
+    A date is compared with the server's own clock if its header Date is valid (RFC 9110, 10.2.3).
+    """
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), MAX_RETRY_AFTER)

@@ -37,7 +37,10 @@ from pytest_queryeval.sandbox.http_messages import (
 
 
 def auth_of(settings: dict[str, Any]) -> AuthBase:
-    """Return what signs requests: `auth` of the settings, else the URL's user info, else nothing (no .netrc file)."""
+    """Return the object that signs requests by the setting `auth`, otherwise by the user info in the URL.
+
+    Without both, returns `NoAuth`, so that no .netrc file is read.
+    """
     url = urlsplit(settings["url"])
     ((scheme, secret),) = (settings["auth"] or {"basic": ""}).items()
     if not secret and url.username is not None:
@@ -52,33 +55,36 @@ def auth_of(settings: dict[str, Any]) -> AuthBase:
 
 
 class NoAuth(AuthBase):
-    """No credentials."""
+    """Signs requests without credentials."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Leave the request as it is."""
+        """Return the request as it is."""
         return request
 
 
 class Bearer(NoAuth):
-    """A token (RFC 6750)."""
+    """Signs requests with a bearer token (RFC 6750)."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add the token."""
+        """Set the header Authorization of the request, and return the request."""
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL, which must be the same for credentials to be sent."""
+    """Return scheme, host and port of a URL, with the default port of http and https.
+
+    Credentials are sent only if all three are those of the source.
+    """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def without_user(url: str) -> str:
-    """Return the URL without user info and fragment, which are never sent as parts of it."""
+    """Return the URL without user info and fragment, which are never sent as parts of the URL."""
     scheme, host, path, parameters, _ = urlsplit(url)
     return urlunsplit((scheme, host.rpartition("@")[2], path, parameters, ""))
 
@@ -89,9 +95,11 @@ ALWAYS = {"User-Agent": user_agent(), "Accept-Encoding": ENCODINGS}
 
 
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:
-    """Return the request of `settings`: `method`, `url`, and `params` and `body` rendered with the values.
+    """Return the request for a source, with values instead of the placeholders in its parameters and body.
 
-    Raises UnicodeEncodeError for values that are not Unicode text.
+    `settings` contain `method`, `url`, `params` and `body`. The headers are Accept and Content-Type only; headers of
+    the settings, and credentials, are added when the request is sent. Raises UnicodeEncodeError for values that are not
+    Unicode text.
     """
     data, content_type = render_body(settings["body"], values)
     url = with_parameters(without_user(settings["url"]), settings["params"], values)
@@ -100,7 +108,7 @@ def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -
 
 
 def next_page_request(url: str) -> Request:
-    """Return the request for the next page, whose URL an answer named."""
+    """Return the GET request for the URL of a next page, which an answer named."""
     return Request("GET", url, headers=dict(ACCEPT))
 
 
@@ -113,7 +121,7 @@ REDIRECTS = 5
 
 
 class QueryFailed(Exception):  # noqa: N818 - an outcome of the query
-    """The service works, but the query gets no answer; `kind` is that of a `Failure`."""
+    """The service works, but the query gets no answer. `kind` is the kind of a `Failure`."""
 
     def __init__(self, kind: str, text: str = "") -> None:
         super().__init__(text)
@@ -121,7 +129,10 @@ class QueryFailed(Exception):  # noqa: N818 - an outcome of the query
 
 
 class RetryableError(Exception):
-    """The connection broke, or the server asks to retry after `pause` seconds; `error` is raised after the last try."""
+    """The request may succeed if it is sent again after `pause` seconds, `attempts` times in all.
+
+    `error` is raised after the last attempt.
+    """
 
     def __init__(self, error: Exception, pause: float = 0.0, attempts: int = ATTEMPTS) -> None:
         super().__init__(str(error))
@@ -131,7 +142,11 @@ class RetryableError(Exception):
 
 
 class StatusPolicy(NamedTuple):
-    """The meaning of the statuses of a kind of service, and whether its redirects may lead to another origin."""
+    """What HTTP statuses mean for a kind of service.
+
+    `answers` come with an answer, `invalid` mean a faulty query, `rejected` a query that the service refused, as do all
+    from 500. `follows_to_other_origins`: redirects may lead to another origin.
+    """
 
     answers: Collection[int]
     invalid: Collection[int]
@@ -142,9 +157,9 @@ class StatusPolicy(NamedTuple):
 
 
 class Sessions:
-    """One session, and so its connections, for each set of credentials. No session keeps cookies.
+    """One session, with its connections, for each set of URL, credentials, headers and TLS check.
 
-    `trust_env` takes proxies and CA files from the environment.
+    No session keeps cookies. With `trust_env`, proxies and CA files come from the environment.
     """
 
     def __init__(self, *, trust_env: bool) -> None:
@@ -153,7 +168,7 @@ class Sessions:
         self._sessions: dict[str, requests.Session] = {}
 
     def get(self, settings: dict[str, Any]) -> requests.Session:
-        """Return the session for the settings of a source."""
+        """Return the session for the settings of a source; equal connection settings share a session."""
         key = repr([settings[name] for name in ("url", "auth", "headers", "verify")])
         if key not in self._sessions:
             session = self._sessions[key] = requests.Session()
@@ -164,7 +179,7 @@ class Sessions:
 
 
 def classify(error: Exception) -> Verdict:
-    """Return the verdict on an error."""
+    """Return the verdict on an error: a failure for `QueryFailed`, a fault for all others."""
     text = str(error)
     match error:
         case QueryFailed():
@@ -176,7 +191,10 @@ def classify(error: Exception) -> Verdict:
 
 
 class RetryingRequest:
-    """Requests for one answer, which share a deadline and a limit on bytes; what may succeed later is sent again."""
+    """Sends the requests for one answer, and repeats requests that may succeed later.
+
+    All requests share a deadline (monotonic clock) and a limit on bytes.
+    """
 
     def __init__(
         self, session: requests.Session, settings: dict[str, Any], policy: StatusPolicy, deadline: float
@@ -190,7 +208,10 @@ class RetryingRequest:
         self._source_origin = origin(settings["url"])
 
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
-        """Return the headers and the body; raises `QueryFailed` and `Fault`."""
+        """Send a request, again if that may help, and return the headers and the body of the answer.
+
+        Raises `QueryFailed` if the query gets no answer, and `Fault` if the service is at fault.
+        """
         pause = FIRST_PAUSE
         first_error_prefix = ""
         for attempt in range(1, ATTEMPTS + 1):
@@ -208,7 +229,10 @@ class RetryingRequest:
         raise AssertionError("the loop ends by itself")
 
     def _follow(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
-        """Send a request and follow redirects; another origin gets no credentials and no headers of the settings."""
+        """Send a request, follow redirects, and return headers and body of the answer.
+
+        Another origin gets no credentials, no headers of the settings, and no connection of the session.
+        """
         url = request.url
         for _ in range(REDIRECTS + 1):
             trusted = origin(url) == self._source_origin
@@ -331,14 +355,14 @@ class RetryingRequest:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the error of urllib3 that an error of requests wraps."""
+    """Return the error of urllib3 that an error of requests wraps; the error itself if it wraps none."""
     inner = error.args[0] if error.args else None
     inner = getattr(inner, "reason", None) or inner
     return inner if isinstance(inner, BaseException) else error
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of an error, without the objects that urllib3 puts before it."""
+    """Return the message of the cause of an error, without the objects that urllib3 puts before it."""
     inner = innermost(error)
     # urllib3 puts the cause last, behind its own text.
     text = str(inner.args[-1] if inner.args and isinstance(inner.args[-1], Exception) else inner)

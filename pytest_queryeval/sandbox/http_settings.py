@@ -30,7 +30,7 @@ _LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
 
 
 def is_url(value: Any) -> bool:
-    """Return whether it is an absolute http or https URL."""
+    """Return whether a value is the text of an absolute http or https URL."""
     try:
         parts = urlsplit(value if is_text(value) else "")
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -39,9 +39,9 @@ def is_url(value: Any) -> bool:
 
 
 def suggested_url(value: Any) -> str:
-    """Return the tail of an error message that puts the scheme before a host that has none; empty for other values.
+    """Return `: did you mean 'URL'?` for a host without a scheme; empty for other values.
 
-    A text with `@` may hold a password, and its host may begin anywhere.
+    A text with `@` gets no suggestion: it may contain a password, and its host may begin anywhere.
 
     >>> suggested_url("localhost:7878/query")
     ": did you mean 'http://localhost:7878/query'?"
@@ -53,7 +53,7 @@ def suggested_url(value: Any) -> str:
 
 
 def _suggested_or_found(value: Any) -> str:
-    """Return the tail of an error message with the URL that may be meant, else with what was found instead."""
+    """Return the end of a message: the URL that may be meant, otherwise the value that was found."""
     if not isinstance(value, str) or "@" in value:
         return ""
     path = re.split("[?#]", value, maxsplit=1)[0]
@@ -61,7 +61,7 @@ def _suggested_or_found(value: Any) -> str:
 
 
 def is_auth(value: Any) -> bool:
-    """Return whether it names one scheme with its credentials."""
+    """Return whether a value is a mapping from one scheme of SCHEMES to sendable credentials."""
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((scheme, secret),) = value.items()
@@ -73,7 +73,7 @@ def is_auth(value: Any) -> bool:
 
 
 def is_headers(value: Any) -> bool:
-    """Return whether it is a mapping from names to texts or numbers of one line."""
+    """Return whether a value is a mapping from ASCII names to texts or integers that headers can contain."""
     return isinstance(value, dict) and all(
         is_text(name) and isinstance(text, str | int) and name.isascii() and _is_sendable(f"{name}{text}")
         for name, text in value.items()
@@ -81,7 +81,7 @@ def is_headers(value: Any) -> bool:
 
 
 def _is_sendable(text: str) -> bool:
-    """Return whether a header can hold it: one line of Latin-1 characters."""
+    """Return whether a header can contain the text: one line of Latin-1 characters."""
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 

@@ -19,9 +19,11 @@ VIRTUOSO_STAR = ["_star_fake"]  # of the table with which Virtuoso 7 answers `SE
 
 
 def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the columns, from `head.vars`, and the rows as `driver.Term`; raise ValueError with the reason.
+    """Return columns, and rows of `driver.Term`, of a SPARQL JSON result.
 
-    The answer of ASK is one column `boolean` with one row; `ask` is whether one is expected, if known.
+    The answer to ASK becomes one row in a column `boolean`. `ask` says whether a boolean is expected; None if unknown.
+    Tables by which Virtuoso 7 answers ASK and `SELECT *` without variables are translated. Raises ValueError with the
+    reason if the body is no such result.
     """
     try:
         document = _JSON.read(body)

@@ -127,7 +127,7 @@ LIST_COLUMNS = """
 
 
 class Guard:
-    """Callbacks of SQLite during a query: whether it may do an action, and whether its time is over."""
+    """Callbacks that SQLite calls during a query, to allow or deny an action and to stop a late query."""
 
     pragmas = SELECTED_PRAGMAS
     """Those that a SELECT may read."""
@@ -136,7 +136,7 @@ class Guard:
         self.start(0.0)
 
     def start(self, timeout: float) -> None:
-        """Begin the next query."""
+        """Forget the last query and begin the next, which may take `timeout` seconds."""
         self._deadline = monotonic() + timeout
         self._selecting = False
         self.refused = ""
@@ -144,13 +144,16 @@ class Guard:
         """Those that the query reads, with the tables, the databases, and the views that read them."""
 
     def is_late(self) -> bool:
-        """Return whether the time of the query is over."""
+        """Return whether the current query has used up its time."""
         return monotonic() > self._deadline
 
     def authorize(
         self, action: int, first_argument: str | None, second_argument: str | None, *place: str | None
     ) -> int:
-        """Allow actions that read; remember the first refused one, and the columns that are read."""
+        """Return SQLITE_OK for actions that only read, otherwise SQLITE_DENY.
+
+        Keeps the first denied action in `refused`, and adds columns that are read to `columns`.
+        """
         if action == sqlite3.SQLITE_READ:
             self.columns[first_argument, second_argument, *place] = None
         if action == sqlite3.SQLITE_SELECT:
@@ -171,7 +174,10 @@ class Guard:
 
 
 class OpenFile(NamedTuple):
-    """A connection to a file, with the signatures of the file and of its write-ahead log, and the last time limit."""
+    """A connection to a file, and its last time limit.
+
+    `state` are the signatures of the file and of its write-ahead log when it was opened.
+    """
 
     state: tuple[tuple[int, ...], tuple[int, ...]]
     timeout: float
@@ -179,10 +185,10 @@ class OpenFile(NamedTuple):
 
 
 class Driver(driver.TableDriver):
-    """Keeps the last 64 databases open, and one in memory.
+    """Runs queries that only read in SQLite databases; keeps the last 64 files open, and one database in memory.
 
-    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory, which may have
-    `rows`, lists of tuples by table.
+    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory. Next to a
+    script there may be `rows`: lists of tuples by table.
     """
 
     def __init__(self) -> None:
@@ -192,7 +198,10 @@ class Driver(driver.TableDriver):
         self._rows: Rows = {}  # that it has besides, in a transaction
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
+        """Start `query` and return its answer, with escapes for text that is not UTF-8.
+
+        Raises `Fault`, `Refused`, sqlite3's errors, or ValueError for text without a statement.
+        """
         connection, statement = self._prepared(settings, query, timeout)
         connection.text_factory = str
         try:
@@ -219,7 +228,10 @@ class Driver(driver.TableDriver):
         return tuple(column[0] for column in cursor.description), fetch
 
     def _prepared(self, settings: Settings, query: str, timeout: float) -> tuple[sqlite3.Connection, str]:
-        """Return the connection on which a query may run, and its statement; raises like `run`."""
+        """Start the guard, and return the guarded connection for a query and the query without trailing semicolons.
+
+        Raises `Fault`, and `Refused` for EXPLAIN.
+        """
         self._guard.start(timeout)
         if "script" in settings:
             connection = self._in_memory(settings["script"], settings.get("rows") or {})
@@ -234,10 +246,10 @@ class Driver(driver.TableDriver):
         return connection, strip_trailing_semicolons(query)
 
     def reads(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """List the columns that a query reads: table, column, and the view in whose definition it is.
+        """Return the columns that a query reads, as rows of table, column and view.
 
-        Raises like `run`. The column is empty of a table of which none is read. Those that USING and NATURAL compare
-        are not listed.
+        The view is the one whose definition reads the column, or "". A table of which no column is read has one row
+        with an empty column. Columns that USING and NATURAL compare are not listed. Raises like `run`.
         """
         connection, statement = self._prepared(settings, query, timeout)
         for _ in range(2):  # the first one declares virtual tables
@@ -248,15 +260,16 @@ class Driver(driver.TableDriver):
         return make_answer(("table", "column", "view"), rows)
 
     def describe(self, settings: Settings) -> Answer:
-        """List the columns of all tables and views; raises like `run`."""
+        """Return the columns of all tables and working views; raises `Fault` or sqlite3's errors."""
         connection = connect_plainly(settings["path"])
         rows = described(connection, connection.execute(TABLES).fetchall())
         return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements of all tables and views, then of unique indexes, as they were written; raises like `run`.
+        """Return the statements that create tables, views and then unique indexes, as they were written.
 
-        Scripts are made of them. SQLite reads the first statement of each only, so that a file may hide others behind.
+        Callers make scripts of them. Raises `Fault` if a definition is more than one statement: SQLite reads only the
+        first, so that a file could hide others behind it. Also raises sqlite3's errors.
         """
         connection = connect_plainly(settings["path"])
         connection.text_factory = lenient
@@ -272,7 +285,10 @@ class Driver(driver.TableDriver):
         return make_answer(("sql",), rows)
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of another method.
+
+        After a refused action, all connections are closed.
+        """
         text = str(error)
         if isinstance(error, Fault):
             return "fault", text
@@ -308,9 +324,11 @@ class Driver(driver.TableDriver):
         self._memory = None
 
     def _in_memory(self, script: str, rows: Rows) -> sqlite3.Connection:
-        """Return a connection that only reads the database made by a script and by rows, which replaces the last one.
+        """Return a read-only connection to the in-memory database that a script and rows make.
 
-        The script may come from another database: it reaches no file, and is stopped when the time of the query ends.
+        It replaces the in-memory database of another script; other rows replace those before. The script may come from
+        an untrusted database: it reaches no file and is stopped with the query's time. Raises `Fault` if script or rows
+        fail.
         """
         if self._memory is None or self._memory[0] != script:
             if self._memory is not None:
@@ -361,7 +379,7 @@ class Driver(driver.TableDriver):
 
 
 def check_second(connection: sqlite3.Connection, query: str) -> None:
-    """Raise sqlite3's error if what follows the first semicolon of a query is no statement; it is not run."""
+    """Raise sqlite3's error if the text behind the first semicolon of a query is no statement; the text is not run."""
     second = [*split_at_semicolons(query), "", ""][1]
     try:
         connection.execute(second if first_word(second) == "explain" else f"EXPLAIN {second}").close()
@@ -371,7 +389,7 @@ def check_second(connection: sqlite3.Connection, query: str) -> None:
 
 
 def connect_plainly(path: str) -> sqlite3.Connection:
-    """Open a connection without a guard, for trusted queries; raises `Fault` or sqlite3's errors."""
+    """Return a read-only connection without a guard, for trusted queries; raises `Fault` or sqlite3's errors."""
     try:
         return sqlite3.connect(database_uri(path), uri=True, isolation_level=None)
     except OSError as error:
@@ -379,14 +397,14 @@ def connect_plainly(path: str) -> sqlite3.Connection:
 
 
 def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns of tables, without views that do not work: no query can use them."""
+    """Yield the rows of LIST_COLUMNS for each table. Views that do not work are left out: no query can use them."""
     for (name,) in tables:
         with suppress(sqlite3.OperationalError):
             yield from connection.execute(LIST_COLUMNS, {"name": name})
 
 
 def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
-    """Open a connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
+    """Return a guarded connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
     connection = sqlite3.connect(database_uri(path), timeout=lock_seconds(timeout), uri=True, isolation_level=None)
     try:
         protect(connection, guard)
@@ -397,12 +415,15 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
 
 
 def lock_seconds(timeout: float) -> float:
-    """Return how long to wait for a lock: less than the query's time, since a locked database is not its fault."""
+    """Return the seconds to wait for a lock, 80 % of the timeout.
+
+    So a locked database is reported as such, and not as a query that is late.
+    """
     return timeout * 0.8
 
 
 def protect(connection: sqlite3.Connection, guard: Guard) -> None:
-    """Let a connection only read from now on, within the time that its guard knows."""
+    """Limit a connection to reading, to values of VALUE_BYTES bytes, and to the time of its guard, from now on."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.execute("PRAGMA temp_store = MEMORY")
@@ -413,7 +434,10 @@ def protect(connection: sqlite3.Connection, guard: Guard) -> None:
 
 
 def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> None:
-    """Take back the rows of the open transaction, and insert others in a new one; raises sqlite3's errors."""
+    """Replace the rows that an open transaction inserted by other rows, in a new transaction that stays open.
+
+    Without rows, no transaction stays open. Raises sqlite3's errors.
+    """
     connection.set_authorizer(None)
     connection.execute("PRAGMA query_only = OFF")
     if connection.in_transaction:
@@ -429,7 +453,11 @@ def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> No
 
 
 def database_uri(path: str) -> str:
-    """Return the URI by which SQLite reads the file at `path` without creating files next to it; raises `Fault`."""
+    """Return the URI by which SQLite reads the file at `path` without creating files next to it.
+
+    Raises `Fault` if the file is no SQLite database, or has a write-ahead log without a -shm file. Raises OSError if it
+    cannot be read.
+    """
     wal = signature(f"{path}-wal")
     header = read_header(path, HEADER_BYTES)
     if not header.startswith(MAGIC):
@@ -445,9 +473,10 @@ def database_uri(path: str) -> str:
 
 
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Connect the virtual tables while there is no authorizer.
+    """Read from each virtual table once while there is no authorizer.
 
-    The authorizer would refuse the statements that this prepares.
+    The authorizer would refuse the statements by which SQLite prepares such a table. Modules that are missing are
+    skipped.
     """
     virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
@@ -456,12 +485,15 @@ def touch_virtual_tables(connection: sqlite3.Connection) -> None:
 
 
 def declare_pragma_tables(connection: sqlite3.Connection, names: Iterable[str]) -> None:
-    """Declare the tables of pragmas before the authorizer is set, which then sees which of them a query reads."""
+    """Make SQLite declare the named pragma tables, so that the authorizer sees which of them a query reads.
+
+    Call it while there is no authorizer. Names of no pragma are skipped.
+    """
     for name in names:
         with suppress(sqlite3.OperationalError):  # there is none, or a table or a view, which has no arguments
             connection.execute(f"EXPLAIN SELECT * FROM {quoted(name)}()").close()  # noqa: S608 - quoted
 
 
 def lenient(text: bytes) -> str:
-    """Return a text, with escapes for bytes that are not UTF-8."""
+    r"""Return bytes as UTF-8 text, with `\\x` escapes for bytes that are not UTF-8."""
     return text.decode("utf-8", "backslashreplace")

@@ -12,7 +12,10 @@ from types import ModuleType
 
 
 def load(path: str) -> ModuleType:
-    """Import the file at `path` without its package, which would import more than a child needs."""
+    """Import the Python file at `path` as a module without a package.
+
+    Its package would import more than a child needs.
+    """
     spec = importlib.util.spec_from_file_location("program", path)
     assert spec
     assert spec.loader

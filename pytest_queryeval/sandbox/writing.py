@@ -28,7 +28,7 @@ Returned: TypeAlias = "tuple[Columns, Rows] | None"  # by the last statement tha
 
 
 class Relation(NamedTuple):
-    """A table, a view, an index, or "temporary" for what is not of the database; drivers may have more kinds."""
+    """A table, a view or an index; its kind is "temporary" if it is not part of the database. Drivers may add kinds."""
 
     kind: str
     place: Any
@@ -45,17 +45,20 @@ Relations: TypeAlias = Mapping[Any, Relation]  # by what tells whether one is th
 
 
 class SupportsClose(Protocol):
-    """A connection."""
+    """A connection that can be closed."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=SupportsClose)
 
 
 class Copy(NamedTuple, Generic[ConnectionT]):
-    """The open copy of a database, with the signatures of the file and of the write-ahead log that it was made of."""
+    """An open copy of a database, its size in bytes, and its tables, views and indexes.
+
+    `state` are the signatures of the original file and its write-ahead log when the copy was made.
+    """
 
     state: tuple[tuple[int, ...], tuple[int, ...]]
     size: int
@@ -64,11 +67,11 @@ class Copy(NamedTuple, Generic[ConnectionT]):
 
 
 class Copies(Generic[ConnectionT]):
-    """Keeps copies of the last database files, COPIES_BYTES together, each open and without a name.
+    """Keeps copies of the last database files open, of COPIES_BYTES bytes in all.
 
-    A file is unlinked as soon as it is open, so that nothing of it is left behind, however the process ends. `make`
-    copies the database at the first path to the second one, opens that, and reads what it has. `log` is the suffix of
-    its write-ahead log.
+    A copied file is unlinked once it is open, so that no file is left behind, however the process ends. `make` copies
+    the database at the first path to the second path, opens the copy, and reads its relations. `log` is the suffix of
+    the write-ahead log of a database file.
     """
 
     def __init__(self, log: str, make: Callable[[str, Path], tuple[ConnectionT, Relations]]) -> None:
@@ -78,7 +81,11 @@ class Copies(Generic[ConnectionT]):
         atexit.register(self._folder.rmdir)  # the parent is gone, or it would have killed this process
 
     def get(self, path: str) -> Copy[ConnectionT]:
-        """Return the copy of a database, made if there is none of its present state; raises `Fault`."""
+        """Return the open copy of a database; make a new copy if there is none or the file has changed.
+
+        Closes the copies that were used least recently if there is no room. Raises `Fault` if the file cannot be
+        copied.
+        """
         try:
             state = signature(path), signature(f"{path}{self._log}")
             if path in self._open and self._open[path].state != state:
@@ -93,7 +100,7 @@ class Copies(Generic[ConnectionT]):
         return self._open[path]
 
     def drop(self, path: str) -> None:
-        """Close the copy of a database, if there is one: the next query has a new one."""
+        """Close the copy of a database, if there is one, so that the next query gets a new copy."""
         if path in self._open:
             self._open.pop(path).connection.close()
 
@@ -118,11 +125,11 @@ class Copies(Generic[ConnectionT]):
 
 
 class Transaction(ABC):
-    """The transaction in which the statements of a query run, which reads what they changed and undoes it."""
+    """The transaction in which the statements of a query run; reads what they changed and undoes it."""
 
     @abstractmethod
     def relations(self) -> Relations:
-        """Return all tables, views and indexes."""
+        """Return all tables, views and indexes as they are now."""
 
     @abstractmethod
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
@@ -130,27 +137,30 @@ class Transaction(ABC):
 
     @abstractmethod
     def keys(self, relation: Relation) -> Rows:
-        """Return what is known of columns: a word, the column, and the table and column that a foreign key refers to.
+        """Return facts about columns: a word, the column, and the table and column that a foreign key refers to.
 
-        The words are "PRIMARY KEY", "FOREIGN KEY", and "GENERATED" if the database makes values; others do not count.
+        The words are "PRIMARY KEY", "FOREIGN KEY", and "GENERATED" if the database makes the values. Callers ignore
+        other words.
         """
 
     @abstractmethod
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
-        """Return the columns of a table that is defined as before, and rows that were added, and removed.
+        """Return the columns of a table, its added rows and its removed rows; None if no row can have changed.
 
-        None if no row can have changed. Rows may be in both lists.
+        The definition of the table is the same as before. A row may be in both lists.
         """
 
     @abstractmethod
     def undo(self) -> None:
-        """Undo the statements: from now on the other methods read what was before."""
+        """Undo the statements: afterwards the other methods read the state before them."""
 
     def answer(self, old_relations: Relations, returned: Returned, max_rows: int) -> Answer:
-        """Undo the statements, and return what they changed and returned; raises `Refused` or `TooLarge`.
+        """Undo the statements, and return an answer of one row that says what they changed and returned.
 
-        The answer is one row: what was returned; tables and views, as the fields of a `TableChange` up to its rows; by
-        label the statements of the indexes that were added, and of those that were removed.
+        Its cells are: the rows that were returned; the changed tables and views, as the fields of a `TableChange` up to
+        its rows; the statements of added indexes by label; the statements of removed indexes by label.
+
+        Raises `Refused` for temporary tables, and `TooLarge` for more than `max_rows` rows in all.
         """
         new_relations = self.relations()
         if any(relation.kind == "temporary" for relation in new_relations.values()):
@@ -186,14 +196,14 @@ class Transaction(ABC):
                 yield relation.label, old_columns, columns, key, generated, references, added, removed
 
     def _content_before(self, old: Relation | None) -> Content:
-        """Return the content of what was redefined; columns and rows of a view that is no more do not count."""
+        """Return the old content of a changed relation: (None, []) if it is new, ((), []) if it was a view."""
         if old is None:
             return None, []
         return self.content(old) if old.kind == "table" else ((), [])
 
 
 def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]:
-    """Return the statements of the indexes that are not among others, by label."""
+    """Return the statements that made the indexes which `others` lacks or defines otherwise, by label."""
     statements: dict[str, list[object]] = {}
     for place, relation in relations.items():
         if relation.kind == "index" and relation != others.get(place):
@@ -202,5 +212,5 @@ def _indexes(relations: Relations, others: Relations) -> dict[str, list[object]]
 
 
 def names_of(cursor: Any) -> Columns:
-    """Return the names of the columns that the cursor of a driver has."""
+    """Return the column names of a driver's cursor; () if it has no result."""
     return tuple(column[0] for column in cursor.description or ())

@@ -98,9 +98,10 @@ TABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class PredictionsFile:
-    """Answers each case with the entry of its id, or of its question.
+    """Answers cases with the entries of a file, found by the case's id or question.
 
-    A case without an entry is an error. With `missing_fails` its prediction has failed, unless no case has an entry.
+    A case without an entry raises `PredictorError`. With `missing_fails` its prediction is a failure instead, unless no
+    case of the run has an entry.
     """
 
     def __init__(self, file: File, columns: Columns, *, missing_fails: bool = False) -> None:
@@ -118,7 +119,7 @@ class PredictionsFile:
         self._comparisons = MAX_COMPARISONS
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Take all cases of the run, to find the entries that belong to none of them, or to those of several suites."""
+        """Take all cases of the run, to find entries of no case, of several suites, and for other databases."""
         self._case_count = len(cases)
         for case in cases:
             key = self._key(case)
@@ -136,7 +137,10 @@ class PredictionsFile:
         ]
 
     def remarks(self) -> tuple[str, ...]:
-        """Return sentences on entries of no case, of further and of single trials, and for other databases."""
+        """Return sentences on entries that are not used or do not fit.
+
+        They are entries of no case, of more trials than asked, of one trial for several, and for other databases.
+        """
         unused = self._unused(self._spare) if self._case_count else ""
         single = single_trials(self._file, self._single_trials, self._case_count)
         return tuple(filter(None, (unused, self._unused_trials(), single, self._databases.remark())))
@@ -152,7 +156,10 @@ class PredictionsFile:
         return self._unused([key for key, _ in unused], " of more trials") + remedy
 
     def _unused(self, keys: Sequence[str], which: str = "") -> str:
-        """Return a sentence on unused entries by their keys, which may repeat; empty for none."""
+        """Return a sentence that counts and names unused entries; empty for no keys. A key may repeat.
+
+        `which` describes the entries, as in " of more trials".
+        """
         if not keys:
             return ""
         named = first_of([*map(_key_text, dict.fromkeys(keys))], NAMED_ENTRIES)
@@ -160,7 +167,11 @@ class PredictionsFile:
         return f"{self._file.shown}: {len(keys):,} {noun}{which} {verb} not used: {named}"
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the file's entry for the case; raises `PredictorError` if there is none, or it is for another case."""
+        """Return the file's entry for a case and a trial, with its answer read for the kind of the case.
+
+        Raises `PredictorError` if there is no entry, if it was predicted for another question, or if it fits several
+        suites. A missing entry may be a failed prediction instead: see the class.
+        """
         key = self._key(case)
         suite = self._suite_of(key, case)
         if suite is None:
@@ -179,7 +190,7 @@ class PredictionsFile:
         return replace(entry.prediction, answer=content, predictor=_name(self._file))
 
     def _remedy(self, answer: object) -> str:
-        """Return how to name the query in an answer that is an object, or that the query has to be text."""
+        """Return how to name the part of an answer that has the query, or how to write the query as text."""
         keys = [key for key, value in answer.items() if isinstance(value, str)] if isinstance(answer, dict) else []
         if not keys:
             is_listed = isinstance(answer, list) and len(answer) == 1 and isinstance(answer[0], str)
@@ -197,13 +208,16 @@ class PredictionsFile:
         return normalize_key(case.id if self._key_name == "id" else case.question, self._key_name)
 
     def _suite_of(self, key: str, case: Case) -> str | None:
-        """Return which of the entries of a key is that of the case, by the suite that it states; None for none."""
+        """Return the suite name of the entries that serve a case with this key; None if no entry does.
+
+        The longest stated suite that ends the path of the case's suite wins. "" stands for entries that state no suite.
+        """
         suites = self._entries.get(key, {})
         stated = [suite for suite in suites if suite and _is_end(suite, _suite_path(case))]
         return max(stated, key=len) if stated else "" if "" in suites else None
 
     def _check_case(self, entry: Entry, case: Case) -> None:
-        """Raise `PredictorError` for an entry that may be that of another case with the same key."""
+        """Raise `PredictorError` if an entry states another question, or may be for a case of another suite."""
         key = _key_text(entry.key)
         questions = {_words(case.question), _words(escape_invisible(case.question))}
         if entry.question and case.question and _words(entry.question) not in questions:
@@ -218,14 +232,17 @@ class PredictionsFile:
             raise PredictorError(f"{entry.location}: '{key}' is a case of {len(suites)} suites, {paths}: {remedy}")
 
     def _no_prediction(self, prediction_type: type[Prediction], problem: str) -> Prediction:
-        """Return a prediction that has failed where a missing one does; else raise `PredictorError`."""
+        """Return a failed prediction with the problem if missing predictions count as failed.
+
+        Otherwise raise `PredictorError`.
+        """
         message = str(self._file.problem(f"no prediction for {problem}"))
         if self._missing_fails and (not self._case_count or self._missing_count < self._case_count):
             return prediction_type(Failure(kind="missing", message=message), predictor=_name(self._file))
         raise PredictorError(message)
 
     def _share(self) -> str:
-        """Return how many cases have no prediction; empty if that is not known."""
+        """Return the part of a message that says how many cases have no prediction; empty if that is not known."""
         if self._case_count < 2:
             return ""
         if self._missing_count == self._case_count:
@@ -234,7 +251,7 @@ class PredictionsFile:
         return f" ({self._missing_count:,} of {pluralize(self._case_count, 'case')} {verb} none)"
 
     def _hint(self, key: str) -> str:
-        """Return the end of a message: the nearest keys that no case asks for, else some of the keys."""
+        """Return the end of a message on a missing key: similar keys that no case has, or what else may be wrong."""
         if not self._entries:
             return ": it is empty"
         if suites := self._entries.get(key):
@@ -258,14 +275,20 @@ class PredictionsFile:
         return {_letters(key): key for key in reversed(self._spare)}
 
     def _nearest(self, key: str) -> list[str]:
-        """Return the unused key that differs only in case and punctuation, else the most similar ones."""
+        """Return, in quotes, the unused key that differs only in case, punctuation and leading zeros.
+
+        Without such a key, return similar unused keys with the same numbers.
+        """
         if same := self._spare_by_letters.get(_letters(key)):
             return [f"'{_key_text(same)}'"]
         numbers = _DIGITS.findall(_letters(key))  # q301 is not meant for q30
         return self._similar(key, self._spare, lambda spare: _DIGITS.findall(_letters(spare)) == numbers)
 
     def _similar(self, key: str, keys: Sequence[str], is_meant: Callable[[str], bool] = lambda _: True) -> list[str]:
-        """Return the most similar of the keys, in quotes; none once a run has compared too many."""
+        """Return, in quotes, at most NAMED_FIRST of the keys that are similar to a key and satisfy `is_meant`.
+
+        Return none once the run has made MAX_COMPARISONS comparisons.
+        """
         if len(keys) > self._comparisons:
             return []
         self._comparisons -= len(keys)
@@ -274,7 +297,7 @@ class PredictionsFile:
 
 
 def _database_names(case: Case) -> Iterator[str]:
-    """Yield the names by which a benchmark may call the database of a case."""
+    """Yield the names that a benchmark may have for the database of a case, from its metadata and its source."""
     yield from (value for key in ("db_id", "database", "db") if isinstance(value := case.metadata.get(key), str))
     if (source := case.settings.source) is not None:
         places = (source.name, *source.settings.values())
@@ -282,7 +305,7 @@ def _database_names(case: Case) -> Iterator[str]:
 
 
 class PredictedLines:
-    """Answers the first case of a suite file with the first line of a file, and so on."""
+    """Answers the cases of a suite file with the lines of a file, in the same order."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -293,7 +316,7 @@ class PredictedLines:
         self._trials: list[int] = []  # that each case asks for
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Take all cases of the suite, in whose order the lines are."""
+        """Take all cases of the run; their places in the suite files decide which line answers which case."""
         for case in sorted(cases, key=lambda case: (case.location, case.row or case.location)):
             suite = case.location.path
             place = self._places[suite, case.id] = self._counts.get(suite, 0)
@@ -303,15 +326,16 @@ class PredictedLines:
                 self._databases.add(case.id, self._lines[place][1], _database_names(case))
 
     def remarks(self) -> tuple[str, ...]:
-        """Return sentences on trials, and on lines for other databases.
-
-        There are as many lines as cases, or no case is answered.
-        """
+        """Return sentences on cases with several trials, and on lines for other databases."""
         several = [trials for trials in self._trials if trials > 1]
         return tuple(filter(None, (single_trials(self._file, several, len(self._trials)), self._databases.remark())))
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the line of the case; raises `PredictorError` if there are not as many lines as cases."""
+        """Return the line of a case, as the prediction for all trials.
+
+        Raises `PredictorError` if the case is not registered, or there are not as many lines as cases in its suite
+        file.
+        """
         suite = case.location.path
         place = self._places.get((suite, case.id))
         if place is None:
@@ -326,7 +350,10 @@ class PredictedLines:
 
 
 def single_trials(file: File, asked: Sequence[int], case_count: int) -> str:
-    """Return a sentence on cases that ask for several trials, as many as `asked` says, and have one answer."""
+    """Return a sentence on cases that ask for several trials but have one answer; empty if there are none.
+
+    `asked` contains the number of trials of these cases.
+    """
     if not asked:
         return ""
     cases = f"{len(asked):,} of {pluralize(case_count, 'case')} {'has' if len(asked) == 1 else 'have'}"
@@ -335,7 +362,10 @@ def single_trials(file: File, asked: Sequence[int], case_count: int) -> str:
 
 
 def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
-    """Read the file under `path`; raises `PredictorError` with the line that is wrong."""
+    """Open the file under `path`: plain lines, or entries by key.
+
+    Raises `PredictorError` for wrong settings, and for an entry that cannot be read, with its line.
+    """
     settings = spec.settings
     try:
         check_file(settings)
@@ -348,7 +378,7 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
 
 
 def check_file(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for the first setting that cannot be right."""
+    """Raise `SettingError` for the first setting that is unknown, invalid, or does not fit the file's format."""
     if (unknown := next((name for name in settings if name not in SETTINGS), None)) is not None:
         remedy = (
             f": it is a column, write `columns: {{{unknown}: HEADER}}`"
@@ -381,9 +411,10 @@ def check_file(settings: Mapping[str, Any]) -> None:
 
 
 def settings_of(text: str) -> dict[str, JsonValue]:
-    """Read the name of a file, with settings behind a `?` where there are any, as in `b.csv?id=No.&predicted=SQL`.
+    """Return the settings in a file's name, behind a `?`, as in `b.csv?id=No.&predicted=SQL`.
 
-    The name of a field is that of a column; `check_file` refuses names that are neither fields nor settings.
+    A name among FIELDS becomes an entry of `columns`. Without a `?`, or for an unknown suffix, the text is the `path`.
+    Names are not checked; `check_file` does that.
     """
     path, _, query = text.partition("?")
     if not query or not is_known(path):
@@ -402,7 +433,7 @@ def settings_of(text: str) -> dict[str, JsonValue]:
 
 
 def columns_of(settings: Mapping[str, Any]) -> Columns:
-    """Return how a file is read, by settings that are checked."""
+    """Return how to read a file by its checked settings: `key`, `columns`, `answer`, and the layout of a table."""
     names, key = dict(settings.get("columns", {})), settings.get("key")
     if "answer" in settings:
         names[PREDICTED] = settings["answer"]
@@ -415,7 +446,7 @@ def columns_of(settings: Mapping[str, Any]) -> Columns:
 
 
 def check_file_exists(spec: PredictorSpec) -> None:
-    """Raise `SettingError` if the file does not exist."""
+    """Raise `SettingError` if the file does not exist, with a similar name in its folder."""
     name = spec.settings["path"]
     path = spec.folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
@@ -425,7 +456,10 @@ def check_file_exists(spec: PredictorSpec) -> None:
 
 
 def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[str, dict[int, Entry]]]:
-    """Return the entries by key, suite and trial; raises `CaseError` for one that contradicts an earlier one."""
+    """Return the entries by key, suite and trial.
+
+    Equal answers to the same question count once. Raises `CaseError` for an entry that contradicts an earlier entry.
+    """
     entries_by_key: dict[str, dict[str, dict[int, Entry]]] = {}
     for entry in entries:
         trials = entries_by_key.setdefault(entry.key, {}).setdefault(entry.suite, {})
@@ -449,7 +483,7 @@ def _suite_path(case: Case) -> Path:
 
 
 def _is_end(suite: str, path: Path) -> bool:
-    """Return whether a text is the end of the path of a suite, maybe without its suffix."""
+    """Return whether a text is the end of a suite's absolute path, with or without `.queryeval.` and its suffix."""
     parts = PurePosixPath(suite).parts
     name = path.name.partition(".queryeval.")[0]
     return any(names[-len(parts) :] == parts for names in (path.absolute().parts, (*path.absolute().parts[:-1], name)))
@@ -460,7 +494,7 @@ def _words(text: str) -> str:
 
 
 def _letters(key: str) -> str:
-    """Return the letters and digits of a key in lower case, without leading zeros."""
+    """Return the letters and digits of a key, case-folded, without leading zeros of numbers."""
     return _ZEROS.sub("", "".join(filter(str.isalnum, key.casefold())))
 
 

@@ -55,7 +55,7 @@ Row: TypeAlias = tuple[File, int, Mapping[str, JsonValue]]
 
 
 class RunColumns(NamedTuple):
-    """The names of some columns in a workbook or CSV file that a run has written."""
+    """The names of the columns that identify a workbook or CSV file which a run has written."""
 
     id: str
     answer: str
@@ -73,7 +73,7 @@ LAYOUTS = (
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How a file is read."""
+    """How a file of predictions is read: its key, the names of its fields, and its layout."""
 
     key: str | None = None
     """The field that identifies the case; None for `id` where a file has any, else `question`."""
@@ -89,13 +89,13 @@ class Columns:
     """The row with the headers; None for the usual one."""
 
     def name(self, field_name: str) -> str:
-        """Return the name of a field in the file."""
+        """Return the name that the file has for a field."""
         return self.names.get(field_name, field_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An answer to a case."""
+    """An answer to a case, with what the file says about the case."""
 
     location: Location
     key: str
@@ -113,7 +113,10 @@ class Entry:
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
-    """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
+    """Return the field that identifies cases, `id` or `question`, and all entries of a file.
+
+    Raises `CaseError` with the line of an entry that cannot be read.
+    """
     rows = list(READERS[file.path.suffix.lower()](file, columns))
     keys = {key for _, _, row in rows for key in KEY_FIELDS if columns.name(key) in row}
     key_name = columns.key or ("question" if keys == {"question"} else "id")
@@ -121,20 +124,20 @@ def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
 
 
 def read_lines(file: File) -> list[str]:
-    """Return the lines of a file of plain text, without their ends; raises `CaseError` if it cannot be read."""
+    """Return the lines of a text file without their line ends; raises `CaseError` if it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r") for line in lines]
 
 
 def split_marker(answer: str) -> tuple[str, str]:
-    """Return a query, and the name of the database that BIRD's files have behind it; empty without one."""
+    """Return a query without BIRD's marker, and the name of the database behind the marker; empty without a marker."""
     query, _, database = answer.partition(BIRD_MARKER)
     return query, database.strip()
 
 
 class OtherDatabases:
-    """Predictions behind whose queries BIRD's marker names a database that is not that of their case."""
+    """Collects predictions whose BIRD marker names a database other than that of their case."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -142,7 +145,10 @@ class OtherDatabases:
         self._first = ""
 
     def add(self, id_: str, database: str, names_of_case: Iterable[str]) -> None:
-        """Compare the database of the marker, empty without one, with the names of that of the case, if it has any."""
+        """Count a prediction whose marker names none of the names of its case's database.
+
+        An empty `database`, or a case without names, is not counted.
+        """
         names = [*names_of_case] if database else []
         if not names or database.casefold() in map(str.casefold, names):
             return
@@ -151,7 +157,7 @@ class OtherDatabases:
         self._first = self._first or first
 
     def remark(self) -> str:
-        """Return how many there are, and the first; empty for none."""
+        """Return a sentence with the number of such predictions and the first; empty if there are none."""
         if not self._count:
             return ""
         verb = "names another database" if self._count == 1 else "name other databases"
@@ -160,7 +166,7 @@ class OtherDatabases:
 
 
 def normalize_key(key: str, key_name: str) -> str:
-    """Return a key without differences that nobody sees: how accents are written, and white space around it.
+    """Return a key in Unicode form NFC, without white space around it.
 
     In questions, single blanks replace all white space.
     """
@@ -229,7 +235,7 @@ def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, nam
 
 
 def _renaming(key: str, name: str, file: File) -> str:
-    """Return the end of a message on a field `key` that is missing, and that `name` may hold."""
+    """Return the end of a message on a missing field `key`, whose values the file may have under `name`."""
     shown_name = one_line(name, 40)
     return f": rename `{shown_name}`, or write `predictor: {file.path.name}?{key}={shown_name}`"
 
@@ -256,7 +262,10 @@ def _object(value: JsonValue, file: File, line: int) -> Mapping[str, JsonValue]:
 
 
 def _json(file: File, columns: Columns) -> Iterator[Row]:
-    """Yield the rows of a list of predictions, or of a mapping from ids (or questions) to answers."""
+    """Yield the rows of a JSON list of predictions, or of a JSON mapping from ids (or questions) to answers.
+
+    Raises `CaseError` for any other JSON, for a report, and for BIRD's predictions.
+    """
     text = file.text(MAX_BYTES)
     start = text[len(text) - len(text.lstrip(_BLANKS)) :][:1]
     items = _top_items(text, file)
@@ -285,9 +294,9 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
 
 
 def _top_items(text: str, file: File) -> Iterator[tuple[int, Any]]:
-    """Yield the items of a list, or the keys and values of an object in turn, each with its line.
+    """Yield the items of a JSON list, or the keys and values of an object in turn, each with its line number.
 
-    Raise `CaseError` first if the text is not JSON, and later for an item that is not read, such as one too large.
+    Raises `CaseError` before the first item if the text is not JSON, and later for an item that `JSON` refuses.
     """
     try:
         with suppress(JsonError):
@@ -311,7 +320,7 @@ def _top_items(text: str, file: File) -> Iterator[tuple[int, Any]]:
 
 
 def _between(text: str, place: int) -> int:
-    """Return where the next item begins, or what encloses all items ends."""
+    """Return the position of the next item, or of the bracket that ends the list or object."""
     match = (_OPENING if place == 0 else _SEPARATOR).match(text, place)
     return match.end() if match else place
 
@@ -348,12 +357,12 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
 
 
 def _guard(layout: RunColumns | None) -> str:
-    """Return the prefix that a table of this layout has before texts that look like formulas."""
+    """Return the prefix that a table of this layout has before texts that look like formulas; empty if it has none."""
     return "'" if layout is REPORT_CSV else ""
 
 
 def _check_header(table: Table, columns: Columns) -> None:
-    """Raise `CaseError` for the first column that a table of predictions needs and does not have."""
+    """Raise `CaseError` for the first column that a table of predictions needs and does not have, with the remedy."""
     needed = dict.fromkeys(columns.name(of) for of in (PREDICTED, columns.key, *columns.names) if of is not None)
     keys = [columns.name(key) for key in KEY_FIELDS]
     has_key = not table.places.keys().isdisjoint(keys)
@@ -375,13 +384,17 @@ def _check_header(table: Table, columns: Columns) -> None:
 
 
 def _naming(key: str, table: Table, add: str = "") -> str:
-    """Return the end of a message that says how to name a column, or what to `add` instead."""
+    """Return the end of a message that says how to name a column `key`; `add` is another remedy before it."""
     option = f"{table.file.path.name}?{key}=NAME"
     return f"{add}write `{option}`, or `columns: {{{key}: NAME}}` next to `path`"
 
 
 def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
-    """Yield the predictions in a table that a run has written; cases without a prediction are left out."""
+    """Yield the predictions in a table that a run has written.
+
+    Cases without a prediction are left out, and so are questions that the table shows only in part. Raises `CaseError`
+    for an answer that was cut.
+    """
     guard = _guard(run)
     for row in table.rows():
         answer = row.text(run.answer).removeprefix(guard)
@@ -429,10 +442,10 @@ LINES_SUFFIXES = (".txt", ".sql", ".rq", ".sparql")
 
 
 def is_lines(path: str) -> bool:
-    """Return whether a file of this name holds plain lines."""
+    """Return whether a path has the suffix of files with plain lines."""
     return Path(path).suffix.lower() in LINES_SUFFIXES
 
 
 def is_known(path: str) -> bool:
-    """Return whether a file of this name is read at all."""
+    """Return whether a path has a suffix of files that can be read."""
     return is_lines(path) or Path(path).suffix.lower() in READERS
