@@ -1,6 +1,7 @@
-"""How strong cases are: mutants of golds that the data cannot distinguish from gold, and small databases that can.
+"""Test strength: mutants of gold queries that the data cannot distinguish from gold, and small databases that can.
 
-Packages register how both are made for a kind; what is common to SQL and SPARQL is here, too.
+Packages register the functions that make mutants and small databases for a kind. Code that SQL and SPARQL share is
+here.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ CHANGE_CHARACTERS = 200
 class Mutant:
     """A query that differs from gold in one place, as a wrong prediction might.
 
-    `operator` names the sort of change, `clause` where it is and `change` what it is. `equivalent` is the reason for
-    which the query is known to answer as gold on any data that keeps the constraints; empty for the others. If data
-    do not tell it from gold either, `proof` looks for such a reason, which may take milliseconds.
+    `operator` names the type of change, `clause` names the clause that contains the change, and `change` describes the
+    change. `equivalent` is the reason why the query is known to give gold's answer on all data that satisfy the
+    constraints; it is empty if no reason is known. If the data do not distinguish the query from gold, call `proof`,
+    which looks for such a reason and may take milliseconds.
     """
 
     query: str
@@ -53,14 +55,14 @@ class Mutant:
     change: str
     equivalent: str = ""
     proof: Callable[[], Sequence[str]] = field(default=tuple, compare=False, repr=False)
-    """Returns the rules that prove that the query answers as gold; empty without a proof."""
+    """Returns the names of rules that prove that the query gives gold's answer; empty without a proof."""
 
 
 class Constraints(NamedTuple):
     """Constraints that every small database of a source satisfies."""
 
     text: str
-    """The same as long as a search has the same databases to choose from."""
+    """Identifies the databases that a search can choose from: other databases have another text."""
     tables: Tables
     """The tables with their constraints; empty for graphs."""
 
@@ -69,10 +71,10 @@ class Mutator(Protocol):
     """Makes mutants of the gold queries of a kind."""
 
     def __call__(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-        """Return mutants of a gold query, none of them twice; none for a query that cannot be read.
+        """Return distinct mutants of a gold query; empty if the query cannot be read.
 
-        `tables` are those of the source with the constraints that its rows keep, empty if none are known. `run`
-        returns the answer of another query on the source, None if it fails.
+        `tables` are the tables of the source with the constraints that their rows satisfy; empty if none are known.
+        `run` executes another query on the source and returns the answer, or None if the query fails.
         """
 
 
@@ -86,10 +88,12 @@ MUTATORS: Registry[Mutator] = Registry(
 def distinct_mutants(
     gold: str, size: int, edits: Iterable[Iterator[T]], mutant_of: Callable[[T], Mutant | None]
 ) -> Sequence[Mutant]:
-    """Return mutants of a query whose tree has `size` nodes, none of them twice, and none with the text of gold.
+    """Return mutants with distinct texts, none of which is the text of `gold`.
 
-    `edits` are those of each operator. Operators take turns, so that of more than `MAX_MUTANTS`, or fewer of a long
-    query, each operator makes some.
+    `edits` contains an iterator for each operator. `mutant_of` makes a mutant from an edit, or returns None to skip the
+    edit. Operators take turns, so that each operator makes some mutants before the limit is reached. The limit is
+    `MAX_MUTANTS`; it is lower, but at least `MIN_MUTANTS`, for a gold query whose tree has many nodes (`size`). Long
+    texts in `change` are truncated.
     """
     most = min(MAX_MUTANTS, max(MIN_MUTANTS, MAX_NODES // size))
     mutants: dict[str, Mutant] = {}
@@ -104,7 +108,7 @@ def distinct_mutants(
 
 
 def numbers_beside(number: str) -> Iterator[str]:
-    """Yield a number that is one more and one that is one less, with as many decimals.
+    """Yield the number one above and the number one below, with as many decimals; nothing for other texts.
 
     >>> [*numbers_beside("-3")], [*numbers_beside("2.50")], [*numbers_beside("1e3")]
     (['-2', '-4'], ['3.50', '1.50'], [])
@@ -118,7 +122,7 @@ def numbers_beside(number: str) -> Iterator[str]:
 
 
 def neighbours(value: str | float) -> list[Cell]:
-    """Return a value, and for numbers, ISO dates and texts of whole numbers, those just below and above it.
+    """Return the value, then its neighbours below and above if it is a number, a text of digits or an ISO date.
 
     >>> neighbours(30)
     [30, 29, 31]
@@ -142,57 +146,65 @@ State = TypeVar("State")  # what a database holds: the rows of tables, or triple
 class SmallDatabases(Protocol[State]):
     """Small databases that satisfy every declared constraint which the data of a case's source satisfy.
 
-    Methods raise `SourceError` if the source does not answer, or if none can be built.
+    A state is the content of such a database: rows of tables, or triples. Methods raise `SourceError` if the source
+    does not answer, or if no small database can be built.
     """
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[State]:
-        """Yield at most `count` states on which these queries may differ.
+        """Yield up to about `count` states on which the answers of these queries may differ.
 
-        With `plain_first`, simple ones are first, and the first half satisfies what the data of the source does.
+        With `plain_first`, simple states come first, and the first half satisfies all that the data of the source
+        satisfy, declared or not.
         """
 
     @property
     def constraints(self) -> Constraints:
-        """What all states keep."""
+        """Constraints that every state satisfies."""
 
     def state_of(self, source: Source) -> State | None:
-        """Return what a variant of the source holds; None for too much, and for what breaks a constraint."""
+        """Return the content of a variant; None if it cannot be read, is too large or breaks a constraint."""
 
     def satisfies_data(self, state: State) -> bool:
-        """Return whether a state satisfies what the data of the source does, declared or not."""
+        """Return whether a state satisfies all that the data of the source satisfy, declared or not."""
 
     def database(self, state: State) -> SmallDatabase:
-        """Return what makes a database with a state."""
+        """Return the input from which an engine builds a database with a state."""
 
     def reduced(self, state: State, is_enough: Callable[[State], bool], attempts: int) -> State:
-        """Return a smaller state that is still enough, tried at most `attempts` times."""
+        """Return a smaller state for which `is_enough` returns True, else the same state.
+
+        `is_enough` is called at most `attempts` times.
+        """
 
     def reversed(self, state: State) -> State:
-        """Return the state in the opposite order: of rows, or of the names of nodes."""
+        """Return the state with its rows or triples, and generated names of nodes, in the opposite order."""
 
     def reordered(self, state: State, random: Random) -> Sequence[State]:
-        """Return the state in further orders."""
+        """Return the state in other orders of rows, or of names of nodes."""
 
     def script(self, state: State) -> str:
-        """Return the script that makes a database with a state."""
+        """Return the text of a SQL, Turtle or TriG file that creates a database with a state."""
 
     def contents(self, state: State) -> dict[str, Table]:
-        """Return what a database holds, as tables by their names."""
+        """Return the rows or triples of a state as tables, by the names of tables or graphs."""
 
 
 @runtime_checkable
 class Joinable(Protocol):
-    """Small databases whose states can be put together."""
+    """Small databases whose states can be merged."""
 
     def joined(self, state: Any, addition: Any) -> Any:
-        """Return a state with what both hold; None if that is too much."""
+        """Return a state with the content of both states; None if it would be too large."""
 
 
 class OpenSmallDatabases(Protocol):
     """Prepares the small databases of a kind; raises `SourceError` if the source does not answer."""
 
     def __call__(self, case: Case, session: Session, read_by: Sequence[str]) -> SmallDatabases[Any]:
-        """Return small databases for the source of a case; with `read_by`, they need only what these queries read."""
+        """Return small databases for the source of a case.
+
+        If `read_by` contains queries, the databases need only the content that these queries read.
+        """
 
 
 SMALL_DATABASES: Registry[OpenSmallDatabases] = Registry(

@@ -31,37 +31,38 @@ VariantsOf: TypeAlias = Callable[[Source], Sequence[Source]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStrength:
-    """The mutants of a case's gold query, by whether the data distinguish them from gold."""
+    """The mutants of a case's gold query, grouped by whether the data distinguish them from gold."""
 
     case: Case
     gold: str
     killed: tuple[Mutant, ...] = ()
     """Mutants that fail, or whose answer differs from gold's, on the source or on one of its variants."""
     survivors: tuple[Mutant, ...] = ()
-    """Mutants that answer as gold does there, but may differ on other data."""
+    """Mutants that give gold's answer on the source and all variants, but may have another one on other data."""
     equivalent: tuple[Mutant, ...] = ()
-    """Mutants that answer as gold does on any data that keeps the constraints of the source."""
+    """Mutants that give gold's answer on all data that satisfy the constraints of the source."""
     unreadable: str = ""
     """Why the gold query cannot be parsed, so that there are no mutants; empty if it can."""
 
     @property
     def location(self) -> Location:
-        """The row of a table or the line of a suite that has the case."""
+        """The row of a table or the line of a suite that contains the case."""
         return self.case.row or self.case.location
 
     @property
     def share(self) -> float | None:
-        """The share of killed mutants among those that are not equivalent; None if there are none."""
+        """The number of killed mutants divided by that of killed and surviving mutants; None if there are neither."""
         mutant_count = len(self.killed) + len(self.survivors)
         return len(self.killed) / mutant_count if mutant_count else None
 
 
 def measure_strength(case: Case, session: Session, variants_of: VariantsOf | None = None) -> CaseStrength | None:
-    """Run the mutants of the first gold that is a query; a mutant survives if any gold would accept it.
+    """Run the mutants of the first gold query, and return them by outcome; None without a gold query that can run.
 
-    It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. Return
-    None if no gold is a query that a source runs. Raise `GoldError` if a gold does not run, and `SourceError` if
-    the source or a variant cannot answer.
+    A mutant survives if it gives the answer of any gold on the source and on all variants. The variants are all that
+    the source names, or those that `variants_of` returns. After MAX_TIMEOUTS mutants that timed out, the remaining
+    mutants are in no group. Also return None for sources that queries write to. Raise `GoldError` if a gold does not
+    run, and `SourceError` if the source or a variant cannot answer.
     """
     kind = KINDS[case.settings.kind]
     queries = [index for index, gold in enumerate(case.golds) if gold.query is not None and gold.answer is None]
@@ -113,7 +114,10 @@ def measure_strength(case: Case, session: Session, variants_of: VariantsOf | Non
 
 
 def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
-    """Return whether a mutant answers as a gold does on a variant, which is the source of `case`."""
+    """Return whether a mutant gives the answer of a gold on a variant, which is the source of `case`.
+
+    Raise `GoldError` if a gold query fails on the variant.
+    """
     golds = [session.execute_cached(gold, case) for gold in case.golds]
     for gold in golds:
         if gold.error is not None and gold.query is not None:
@@ -123,7 +127,11 @@ def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
 
 
 def is_right(execution: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
-    """Return whether an execution answers as one of the golds does, by the `gold_columns` of the case if it has any."""
+    """Return whether an execution gives the answer of one of the golds, under the policy of the case.
+
+    If the policy has `gold_columns`, only these are compared. An execution that failed, or lacks one of these columns,
+    is not right.
+    """
     if execution.table is None:
         return False
     try:
@@ -137,24 +145,27 @@ def is_right(execution: Execution, golds: list[Execution], case: Case, session: 
 
 @dataclass(slots=True)
 class MeasuredCases:
-    """Cases with their strength."""
+    """The strength of cases, and the errors of cases whose strength could not be measured."""
 
     strengths: list[CaseStrength] = field(default_factory=list)
     problems: defaultdict[tuple[Location, str], list[Case]] = field(default_factory=lambda: defaultdict(list))
-    """By place and message, the cases whose gold or source is at fault."""
+    """The cases whose gold or source caused an error, by the place and the message of the error."""
 
     def add_problem(self, case: Case, error: GoldError | SourceError) -> None:
-        """Add what is wrong with the gold or the source of a case."""
+        """Record the error of a case's gold or source in `problems`.
+
+        Cases with the same place and message share an entry. The message is shortened to one line.
+        """
         message = one_line(str(error), MESSAGE_CHARACTERS)
         self.problems[fault_location(case, error), message].append(case)
 
     def problem_lines(self) -> Iterator[str]:
-        """Yield a line for each problem."""
+        """Yield a line for each problem: its place and message, the number of its cases, and the first case."""
         for (place, message), failed in self.problems.items():
             yield f"{place}: {message} (of {pluralize(len(failed), 'case')}, first '{failed[0].id}')"
 
     def problem_data(self) -> list[dict[str, object]]:
-        """Return the problems for `--json`."""
+        """Return the place and the message of each problem, for `--json`."""
         return [
             {"path": place.path.as_posix(), "line": place.line, "message": message} for place, message in self.problems
         ]
@@ -163,10 +174,12 @@ class MeasuredCases:
 def measure_cases(
     path: Path, session: Session, tell: Callable[[str], None], variants_of: VariantsOf | None = None
 ) -> MeasuredCases:
-    """Measure the strength of every case of a suite, or of the suites in a folder; `tell` reports the progress.
+    """Measure the strength of every case of a suite file, or of all suites in a folder.
 
-    `variants_of` returns the variants of a source that count, by default all that it names. Raise `SuiteError` for
-    suites that cannot be read.
+    Skipped and withdrawn cases are left out. Errors of golds and sources become problems of the result. `tell` is
+    called with the progress, and with the suites and gold queries that cannot be measured. `variants_of` returns the
+    variants of a source to use, by default all that the source names. Raise `SuiteError` for suites that cannot be
+    read.
     """
     suites, left_out = read_suites(path)
     for reason in left_out:

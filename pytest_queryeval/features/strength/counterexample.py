@@ -27,18 +27,21 @@ FIRST_BATCH = 2  # small databases that are tried before all others: they tell m
 
 
 class SearchResult(NamedTuple):
-    """What a search came to."""
+    """The result of a search for a counterexample."""
 
     counterexample: Counterexample | None
-    """One that satisfies what the data of the source does; None if no such database shows a difference."""
+    """A counterexample that satisfies all that the source's data satisfy; None if no such database was found."""
     ruled_out: Counterexample | None
-    """One that violates it, such as by a NULL where the data has none; None if there is another, or none at all."""
+    """A counterexample that violates what the data satisfy, such as by a NULL; only if `counterexample` is None."""
     tried: int
-    """In how many databases both queries ran, without those that only make a counterexample smaller."""
+    """The number of databases on which both queries ran, without attempts to reduce a counterexample."""
 
 
 def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
-    """Return small databases for the source of a case; raise `SourceError` for a service, and for other kinds."""
+    """Return small databases for the source of a case; with `read_by`, with the content that these queries read.
+
+    Raise `SourceError` if the engine cannot build databases, as for services, or if the kind has no small databases.
+    """
     if case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         raise SourceError("no small database can be built: the source is a service")
     if case.settings.kind not in SMALL_DATABASES:
@@ -47,20 +50,20 @@ def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -
 
 
 def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
-    """Look for a small database on which two queries differ by the policy of the case.
+    """Search for a small database on which two queries have different answers under the policy of the case.
 
-    The variants of the source are tried first. Both queries run in a counterexample, all declared keys hold, and the
-    answers differ in whatever order rows are inserted. One that satisfies what the data of the source does is looked
-    for until all are tried. That there is none does not prove that the queries are equivalent. Raise `SourceError` if
-    the source cannot list its tables, where no small database with them can be built, and if a query does not end in
-    one.
+    The variants of the source are tried first. On a counterexample, both queries run, all declared constraints hold,
+    and the answers differ in all tried orders of rows. The search goes on until a counterexample satisfies all that the
+    data of the source satisfy; the first that does not is returned as `ruled_out`. A search without a counterexample
+    does not prove that the queries are equivalent. Raise `SourceError` if the source cannot list its tables, if no
+    small database with these tables can be built, or if a query times out on a small database.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
     databases = small_databases(case, session, (gold, predicted))
     trials = _PairRunner(case, gold, predicted, session, databases)
 
     def answers(state: Any) -> Pair | None:
-        """Return both answers in a database with this state if they differ in this order and in reverse."""
+        """Return both answers on a state if they differ, also if its rows are reversed; else None."""
         pair = trials.difference(state)
         if pair is None or ((reverse := databases.reversed(state)) != state and trials.difference(reverse) is None):
             return None
@@ -103,10 +106,10 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
 def is_refuted(
     case: Case, gold: str, predicted: str, session: Session, count: int, refuting: list[tuple[SmallDatabases[Any], Any]]
 ) -> bool:
-    """Return whether two queries differ by the policy of the case on one of at most `count` small databases.
+    """Return whether two queries have different answers on one of at most `count` small databases.
 
-    `refuting` are those, with their states, on which queries like this one differed from gold: they are tried first. If
-    another one refutes this query, it is added. Raise `SourceError` as `find_counterexample` does.
+    `refuting` contains states, with their databases, that refuted similar queries; they are tried first. If another
+    state refutes this query, that state is appended to `refuting`. Raise `SourceError` as `find_counterexample` does.
     """
     if any(_PairRunner(case, gold, predicted, session, of).difference(state) for of, state in refuting):
         return True
@@ -125,7 +128,10 @@ def is_refuted(
 
 
 def constraints(case: Case, gold: str, predicted: str, session: Session) -> Constraints:
-    """Return what small databases for two queries keep; its text has the variants that are tried before them, too."""
+    """Return the constraints of small databases for two queries.
+
+    The text of the result also identifies the variants of the source, which are tried before small databases.
+    """
     databases = small_databases(case, session, (gold, predicted))
     assert case.settings.source is not None  # or there would be no small databases
     variants = [session.source_state(variant) for variant in session.variants(case.settings.source)]
@@ -133,7 +139,10 @@ def constraints(case: Case, gold: str, predicted: str, session: Session) -> Cons
 
 
 def case_on(case: Case, databases: SmallDatabases[Any], state: Any, session: Session) -> Case:
-    """Return a case on a database with a state, open until the next one is built, on which no query may take long."""
+    """Build a database with a state, and return the case with this database as its source.
+
+    The database is open until the session builds the next one. Queries on it time out after SECONDS at most.
+    """
     settings = case.settings
     assert settings.source is not None  # or there would be no small databases
     source = session.build(settings.source, *databases.database(state))
@@ -141,7 +150,7 @@ def case_on(case: Case, databases: SmallDatabases[Any], state: Any, session: Ses
 
 
 class _PairRunner:
-    """Two queries, run on one small database after the other."""
+    """Runs gold and predicted query on small databases, and compares their answers under the policy of the case."""
 
     def __init__(self, case: Case, gold: str, predicted: str, session: Session, databases: SmallDatabases[Any]) -> None:
         self._databases = databases
@@ -155,13 +164,13 @@ class _PairRunner:
         self.ran = 0  # in how many databases both queries did
 
     def difference(self, state: Any) -> Pair | None:
-        """Return what `differences` yields for this state."""
+        """Return both answers on this state; None unless both queries run and differ."""
         return next(self.differences([state]), None)
 
     def differences(self, states: Iterable[Any]) -> Iterator[Pair | None]:
-        """Yield the answers of both queries in a database with each state; None unless both run and differ.
+        """Yield for each state the answers of both queries; None unless both queries run and differ.
 
-        Raise `SourceError` if one timed out, as it would in the next databases.
+        Raise `SourceError` if a query times out, as it would on the next states.
         """
         states, compared_states = tee(states)
         databases = map(self._databases.database, compared_states)
@@ -187,7 +196,7 @@ class _PairRunner:
             yield pair
 
     def require_a_database(self) -> None:
-        """Raise `SourceError` if no database with rows could be built, or the queries run in an empty one alone."""
+        """Raise `SourceError` if no database with rows was built, or if the queries ran on empty databases only."""
         if self._refusal and not self._has_built_rows:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
         if self.ran and self._has_built_rows and not self._ran_on_rows:

@@ -36,15 +36,16 @@ _tell = notifier("strength")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites, and when the command fails."""
+    """Add the arguments PATH and `--strict`."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("--strict", action="store_true", help="also exit with 1 if a mutant passes")
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Measure the strength of all cases; 1 if a gold does not run, with `--strict` also if a mutant passes, else 0.
+    """Measure the strength of all cases, and return it as lines and as JSON, the weakest cases first.
 
-    Raise `SuiteError` for suites that cannot be read.
+    The exit status is 1 if a gold or a source fails, or, with `--strict`, if a mutant passes; else 0. Raise
+    `SuiteError` for suites that cannot be read.
     """
     from pytest_queryeval.features.strength.case_strength import measure_cases  # which reads suites; reports do not
 
@@ -58,14 +59,14 @@ def run(arguments: argparse.Namespace) -> Result:
         status=FOUND
         if measurement.problems or (arguments.strict and any(strength.survivors for strength in strengths))
         else OK,
-        lines=[*measurement.problem_lines(), *_lines(strengths)],
+        lines=[*measurement.problem_lines(), *_report_lines(strengths)],
         data={
             "cases": [
                 {
                     "id": strength.case.id,
                     "path": strength.location.path.as_posix(),
                     "line": strength.location.line,
-                    **_counts([strength]),
+                    **_outcome_counts([strength]),
                     "survivors": [
                         {key: getattr(mutant, key) for key in ("query", "operator", "clause", "change")}
                         for mutant in strength.survivors
@@ -75,16 +76,18 @@ def run(arguments: argparse.Namespace) -> Result:
             ],
             "problems": measurement.problem_data(),
             "summary": {
-                **_counts(strengths),
-                "suites": {path: _counts(of_suite) for path, of_suite in _by_suite(strengths).items()},
-                "operators": _operators(strengths),
+                **_outcome_counts(strengths),
+                "suites": {
+                    path: _outcome_counts(of_suite) for path, of_suite in _strengths_by_suite(strengths).items()
+                },
+                "operators": _counts_by_operator(strengths),
             },
         },
     )
 
 
-def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
-    """Yield the weakest cases with what passes, then the operators."""
+def _report_lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
+    """Yield the lines for the terminal: weakest cases with mutants that pass, then numbers by operator and suite."""
     weak_cases = [strength for strength in strengths if strength.survivors]
     for strength in weak_cases[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)
@@ -96,41 +99,41 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
             yield f"  and {len(strength.survivors) - MAX_CHANGES:,} more"
     if len(weak_cases) > MAX_CASES:
         yield f"and {len(weak_cases) - MAX_CASES:,} more cases: --json lists all of them"
-    operators = _operators(strengths)
+    operators = _counts_by_operator(strengths)
     wide = max(map(len, operators), default=0)
     for name, counts in operators.items():
         if counts["survivors"]:
             yield f"{name:<{wide}}  {counts['survivors']:,} of {counts['killed'] + counts['survivors']:,} pass"
-    suites = _by_suite(strengths)
+    suites = _strengths_by_suite(strengths)
     for path, of_suite in suites.items() if len(suites) > 1 else ():
-        yield f"{path}: {_sum(of_suite)}"
-    yield f"{_sum(strengths)}; {_counts(strengths)['equivalent']:,} more answer as gold on any data"
+        yield f"{path}: {_summary(of_suite)}"
+    yield f"{_summary(strengths)}; {_outcome_counts(strengths)['equivalent']:,} more answer as gold on any data"
     if not strengths:
         yield "no case has a gold query of which mutants are made"
 
 
-def _sum(strengths: Sequence[CaseStrength]) -> str:
-    """Return how many mutants pass, and in how many cases."""
-    counts, weak_count = _counts(strengths), sum(bool(strength.survivors) for strength in strengths)
+def _summary(strengths: Sequence[CaseStrength]) -> str:
+    """Return a phrase that says how many mutants pass, and in how many cases."""
+    counts, weak_count = _outcome_counts(strengths), sum(bool(strength.survivors) for strength in strengths)
     total = pluralize(counts["killed"] + counts["survivors"], "mutant")
     return f"{counts['survivors']:,} of {total} pass, in {weak_count:,} of {pluralize(len(strengths), 'case')}"
 
 
-def _counts(strengths: Sequence[CaseStrength]) -> dict[str, int]:
+def _outcome_counts(strengths: Sequence[CaseStrength]) -> dict[str, int]:
     counts = {outcome: sum(len(getattr(strength, outcome)) for strength in strengths) for outcome in OUTCOMES}
     return {"mutants": sum(counts.values()), **counts}
 
 
-def _by_suite(strengths: Sequence[CaseStrength]) -> dict[str, list[CaseStrength]]:
-    """Return the cases of each suite, by its path."""
+def _strengths_by_suite(strengths: Sequence[CaseStrength]) -> dict[str, list[CaseStrength]]:
+    """Return the strengths of the cases of each suite, by the path of the suite."""
     suites: dict[str, list[CaseStrength]] = {}
     for strength in strengths:
         suites.setdefault(strength.case.location.path.as_posix(), []).append(strength)
     return dict(sorted(suites.items()))
 
 
-def _operators(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
-    """Return the number of mutants by operator and outcome, the operator with the most survivors first."""
+def _counts_by_operator(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
+    """Return the number of mutants by operator and outcome; the operator with the most survivors comes first."""
     counts: dict[str, dict[str, int]] = {}
     for strength in strengths:
         for outcome in OUTCOMES:
@@ -140,7 +143,10 @@ def _operators(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:
-    """Return the cases with survivors in what `queryeval strength --json` printed; raise as `read_report` does."""
+    """Return the cases with surviving mutants from a file that `queryeval strength --json` printed.
+
+    Raise as `read_report` does if the file cannot be read or has another format.
+    """
 
     def problem_of(content: Any) -> str:
         if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
@@ -153,14 +159,14 @@ def read_weak_cases(path: Path) -> list[WeakCase]:
 
 
 def with_weak_cases(path: Path, report: Report) -> Report:
-    """Return the report with those of its cases that are weak."""
+    """Return the report with `weak_cases`: the weak cases in the file at `path` that are cases of the report."""
     report_cases = {(case["path"], case["id"]) for case in report["cases"]}
     weak_cases = [case for case in read_weak_cases(path) if (case["path"], case["id"]) in report_cases]
     return {**report, "weak_cases": weak_cases}
 
 
 def weak_case_blocks(report: Report) -> Iterator[Block]:
-    """Yield a note, and a table of the weak cases with what would pass."""
+    """Yield a note and a table with the weak cases of a report; nothing if there are none."""
     rows = []
     for case in report.get("weak_cases", ()):
         survivors = case["survivors"]

@@ -54,40 +54,40 @@ Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A state of a database."""
+    """A small database on which some mutants of golds have other answers than gold."""
 
     script: str
     """The SQL script that creates it."""
     tables: Mapping[str, Table]
-    """What it holds: its tables by name, or its triples by the name of their graph."""
+    """The content of the database: its tables by name, or its triples by the name of their graph."""
     kills: tuple[tuple[Case, Mutant], ...]
-    """The mutants whose answers differ from gold's there, with their cases."""
+    """The mutants whose answers differ from gold's on this database, with their cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strengthened:
-    """A source with its cases and the variants that were built for it."""
+    """A source with the strength of its cases, and the variants that were built for it."""
 
     source: Source
     strengths: Sequence[CaseStrength]
     variants: dict[Path, Variant]
-    """By the files that are written."""
+    """The variants by the path of the file that contains the variant."""
     pattern: str
     """A glob of these files, relative to the folder of the source."""
 
     @property
     def survivor_count(self) -> int:
-        """The number of mutants that answer as gold in the source."""
+        """The number of mutants that give gold's answer on the source."""
         return sum(len(strength.survivors) for strength in self.strengths)
 
     @property
     def killed_count(self) -> int:
-        """The number of those that have another answer in some variant."""
+        """The number of these mutants that have another answer on at least one variant."""
         return len({(id(case), mutant) for variant in self.variants.values() for case, mutant in variant.kills})
 
     @property
     def data(self) -> dict[str, JsonValue]:
-        """The source with its variants, and the mutants that each kills, for `--json`."""
+        """The source with its variants, and the mutants that each variant kills, for `--json`."""
         unit = ENGINES[self.source.engine].variants.unit
         files: list[JsonValue] = [
             {
@@ -109,7 +109,7 @@ class Strengthened:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites, and where variants are written."""
+    """Add the arguments PATH, `--output`, `--force` and `--seed`."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the variants")
     parser.add_argument("--force", action="store_true", help="replace the variants of an earlier call")
@@ -119,10 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Build and write the variants of each source; 1 if a gold does not run, or nothing can be built, else 0.
+    """Build variants of each source on which mutants survive, and write them to the folder `--output`.
 
-    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that already exist
-    and for a folder that cannot be written.
+    The exit status is 1 if a gold does not run or a source cannot be used, else 0. Raise `SuiteError` for suites that
+    cannot be read. Raise `QueryEvalError` if the folder cannot be written, contains variants and `--force` is not set,
+    or contains a file with the name of a variant that this command did not write.
     """
     folder: Path = arguments.output
     with wrap_write_errors(folder):
@@ -158,13 +159,16 @@ def run(arguments: argparse.Namespace) -> Result:
                 measurement.add_problem(strengths[0].case, error)
     return Result(
         status=FOUND if measurement.problems else OK,
-        lines=[*measurement.problem_lines(), *_lines(strengthened_sources)],
+        lines=[*measurement.problem_lines(), *_report_lines(strengthened_sources)],
         data={"sources": [entry.data for entry in strengthened_sources], "problems": measurement.problem_data()},
     )
 
 
 def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
-    """Return the variants of an earlier call; raise `QueryEvalError` for files that may not be replaced."""
+    """Return the files of an earlier call in the folder.
+
+    Raise `QueryEvalError` if there are some and `may_replace` is False, or if another program wrote one of them.
+    """
     files = sorted(file for suffix in COMMENTS for file in folder.glob(f"*-[0-9][0-9]{suffix}"))
     for file in files:
         if not may_replace:
@@ -177,7 +181,10 @@ def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
 def _write_variants(
     source: Source, strengths: Sequence[CaseStrength], stem: Path, session: Session, *, seed: int
 ) -> Strengthened:
-    """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
+    """Build the variants of a source, and write each as soon as it is built.
+
+    The files are `stem` with a number and the suffix of the engine. Such files of an earlier call are deleted first.
+    """
     _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'mutant')} pass")
     suffix = ENGINES[source.engine].variants.suffix(source.settings)
     for old in stem.parent.glob(f"{stem.name}-[0-9][0-9]{suffix}"):
@@ -199,8 +206,8 @@ def _write_variants(
     return Strengthened(source=source, strengths=strengths, variants=files, pattern=pattern)
 
 
-def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
-    """Yield for each source what its variants kill, and the line that names them."""
+def _report_lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
+    """Yield for each source how many mutants its variants kill, and how to name the variants in the suite."""
     for entry in strengthened_sources:
         yield (
             f"{entry.source.name}: {entry.killed_count:,} of {pluralize(entry.survivor_count, 'mutant')} "
@@ -220,9 +227,9 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
 def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed: int = 0) -> Iterator[Variant]:
     """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
 
-    At most MAX_VARIANTS, each with at most MAX_ROWS rows a table or MAX_TRIPLES, in which all golds run and all
-    declared constraints hold. Raise `SourceError` if the source cannot list its tables, and if no small database
-    with them can be built.
+    At most MAX_VARIANTS are yielded, with at most MAX_ROWS rows a table or MAX_TRIPLES. On each, all golds run and all
+    declared constraints hold. Raise `SourceError` if the source cannot list its tables, or if no small database with
+    these tables can be built.
     """
     databases = small_databases(strengths[0].case, session)
     search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it
@@ -245,7 +252,7 @@ def _timed_out(execution: Execution) -> bool:
 
 @dataclass(slots=True)
 class _Search:
-    """Which mutants of golds on one source the candidates for its variants kill."""
+    """Searches for states of small databases on which mutants of golds have other answers than gold."""
 
     strengths: Sequence[CaseStrength]
     databases: SmallDatabases[Any]
@@ -256,9 +263,10 @@ class _Search:
     timeouts: Counter[int] = field(default_factory=Counter)  # of each case
 
     def best_states(self, survivors: Collection[Target]) -> Iterator[Any]:
-        """Yield of CANDIDATES states the one that kills most survivors while every gold runs, and then of others.
+        """Yield the best of each round of CANDIDATES states: all golds run on it, and it kills the most survivors.
 
-        It ends when VAIN_ROUNDS in a row kill none.
+        States are reduced before they are yielded. The rounds end when no survivor is left, or after VAIN_ROUNDS rounds
+        in a row without a kill.
         """
         unkilled = set(survivors)
         vain_rounds = 0
@@ -275,7 +283,11 @@ class _Search:
                 yield state
 
     def joined_states(self, survivors: Collection[Target]) -> Iterator[Any]:
-        """Yield states that are put together from small ones, as many in each as it can hold."""
+        """Yield states that are merged from small states of single cases.
+
+        A small state is added while the merged state fits and still kills the mutants of all its parts. If a gold fails
+        on a merged state, the parts on which all golds run are yielded instead.
+        """
         assert isinstance(self.databases, Joinable)
         states = [state for at in sorted({at for at, _ in survivors}) for state in self._states_of(at, survivors)]
         states.sort(key=lambda state: -len(state[1]))
@@ -292,7 +304,7 @@ class _Search:
             yield from [joined] if self._golds_run(joined) else filter(self._golds_run, parts)
 
     def _states_of(self, at: int, survivors: Collection[Target]) -> Iterator[tuple[Any, set[Target]]]:
-        """Yield small states with the mutants of one case that they kill, each mutant once."""
+        """Yield reduced states for one case, each with the survivors that it is the first to kill."""
         unkilled = {target for target in survivors if target[0] == at}
         queries = [self.strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
         for candidate in self.databases.candidates(queries, self.random, CASE_CANDIDATES, plain_first=True):
@@ -311,14 +323,15 @@ class _Search:
         return case_on(self.strengths[at].case, self.databases, state, self.session)
 
     def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
-        """Return a smaller state that kills the same mutants."""
+        """Return a smaller state that still kills all of these mutants."""
         return self.databases.reduced(state, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
 
     def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
-        """Return which of the mutants do not answer as gold in a database with this state.
+        """Return the mutants whose answers differ from gold's on a state.
 
-        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives. A
-        mutant that takes too long survives; a case with MAX_TIMEOUTS such queries is not tried again.
+        The result is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant
+        survives. Refusals are recorded in `refusals`. A mutant that times out survives. After MAX_TIMEOUTS timeouts of
+        a case, its mutants are not run again.
         """
         mutants_by_case = grouped(mutants)
         killed = set()

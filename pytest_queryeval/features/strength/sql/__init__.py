@@ -40,16 +40,16 @@ _CLAUSES: dict[type[exp.Expr], str] = {
 
 
 def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-    """Return the mutants of a case's query."""
+    """Return the mutants of a gold query under the dialect and the policy of its case; `run` is not used."""
     return mutants(query, case.settings.dialect, tables, case.settings.policy)
 
 
 @without_warnings()
 def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequence[Mutant]:
-    """Return the mutants of a query, none of them twice; none of a query that cannot be parsed.
+    """Return distinct mutants of a query; empty if the query cannot be parsed.
 
-    `tables` are those it is about, with the constraints that hold, `policy` is how answers are compared. Of more than
-    `MAX_MUTANTS`, or fewer of a long query, those are returned that come first when the operators take turns.
+    `tables` are those of the source, with the constraints that hold. `policy` says how answers are compared.
+    `distinct_mutants` limits the number.
     """
     tree = parse_query(query, dialect).whole_tree
     if tree is None:
@@ -58,7 +58,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     columns = Columns({name: table.by_name for name, table in tables.items()}, dialect)
     if tables:
         columns.replace_texts(tree)
-    uncompared = _uncompared(tree, policy)
+    uncompared = _uncompared_columns(tree, policy)
     queries = [*tree.find_all(exp.Query)]
     base_site = Site(exp.Select(), tables, columns, dialect)
     sites = [base_site._replace(select=query) for query in queries if isinstance(query, exp.Select)]
@@ -88,7 +88,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
 
 
 def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
-    """Return the text of the tree with an edit, and leave the tree as it was."""
+    """Return the SQL text of the tree after an edit; the tree itself is unchanged."""
     parent, key = edit.node.parent, edit.node.arg_key
     if parent is None or key is None:  # the whole query, which no edit drops
         return "" if edit.new is None else edit.new.sql(dialect=dialect)
@@ -103,8 +103,12 @@ def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
         parent.set(key, siblings)
 
 
-def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
-    """Return the nodes of selected columns that are not among the `gold_columns`, and that nothing else depends on."""
+def _uncompared_columns(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
+    """Return the selected columns that the policy's `gold_columns` leave out of the comparison.
+
+    The result is empty without `gold_columns`, for a query whose rows may depend on such columns (DISTINCT, GROUP BY,
+    ORDER BY, set operations), and for SELECT items that are neither columns nor have an alias.
+    """
     gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
     if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):
         return []

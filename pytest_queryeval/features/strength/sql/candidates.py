@@ -1,4 +1,4 @@
-"""Small databases with the tables of a source, in which queries that agree on the source may differ."""
+"""Small databases with the tables of a source, on which queries that agree on the source may differ."""
 
 from __future__ import annotations
 
@@ -59,11 +59,12 @@ SIZES_AND_NULL_SHARES = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15),
 
 
 class CandidateDatabases:
-    """Small databases for queries on the source of a case, all with its tables: the rows of a `SmallDatabases`.
+    """Small databases with the tables of a case's source; a state is the rows by table.
 
-    They keep the constraints that the rows of the source keep. With `read_by`, they keep all that it declares, too, and
-    only the tables that these queries read, or that such tables refer to, have rows. Raise `SourceError` if the
-    source cannot list its tables, and if one of these queries does not depend on data alone.
+    They satisfy the constraints that the rows of the source satisfy. With `read_by`, they also satisfy all declared
+    constraints, and only tables that these queries read, or that such tables refer to, have rows. Raise `SourceError`
+    if the source cannot list its tables, or if the answer of a query in `read_by` depends on more than data, such as
+    the time.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
@@ -79,7 +80,7 @@ class CandidateDatabases:
         self._declared, self._tables = listing.declared, listing.tables
         self._dialect = case.settings.dialect
         self._is_for_queries = bool(read_by)
-        self._read = _named_by(read_by, listing) if read_by else listing.tables.keys()
+        self._read = _tables_read_by(read_by, listing) if read_by else listing.tables.keys()
         self._filled = _with_referred(self._read, listing) if read_by else listing.tables
         self._order = insertion_order(self._filled)
         self._listing = listing
@@ -90,7 +91,7 @@ class CandidateDatabases:
         def sampled(name: str) -> Sequence[Row]:
             return [row for row in self._rows_of(self._source, name, SAMPLED_ROWS) or () if can_insert(row)]
 
-        self._samples = {name: self._kept("sample", name, sampled) for name in self._filled}
+        self._samples = {name: self._cached("sample", name, sampled) for name in self._filled}
 
     @property
     def constraints(self) -> Constraints:
@@ -100,20 +101,20 @@ class CandidateDatabases:
 
     @cached_property
     def _by_data(self) -> tuple[Tables, Ranges]:
-        """The tables with what the rows of the source satisfy, declared or not, and the ranges of their columns."""
+        """The tables with all constraints that the source's rows satisfy, declared or not, and ranges of columns."""
 
         def figures_of(name: str) -> TableFigures | None:
             names = [column.name for column in self._declared[name].columns]
-            answer = self._run(statistics_query(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
+            answer = self._answer(statistics_query(name, names, OBSERVED_ROWS, self._dialect), self._source, 1)
             return None if answer is None else table_figures(self._declared[name], answer.rows[0])
 
         tables, ranges = dict(self._filled), dict[Column, tuple[Cell, Cell]]()
-        figures = {name: self._kept("figures", name, figures_of) for name in tables}
+        figures = {name: self._cached("figures", name, figures_of) for name in tables}
         for name, of_table in figures.items():
             if of_table is not None:
                 tables[name], of_columns = infer_constraints(tables[name], of_table)
                 ranges |= of_columns
-        for name, key in self._references(tables, figures):
+        for name, key in self._undeclared_references(tables, figures):
             tables[name] = tables[name]._replace(foreign_keys=(*tables[name].foreign_keys, key))
         return tables, ranges
 
@@ -121,12 +122,13 @@ class CandidateDatabases:
     def _constraints_by_data(self) -> Mapping[str, TableConstraints]:
         return constraints_of(self._by_data[0])
 
-    def _references(
+    def _undeclared_references(
         self, tables: Tables, figures: Mapping[str, TableFigures | None]
     ) -> Iterator[tuple[str, ForeignKey]]:
-        """Yield the columns, with their tables, whose values in the source all occur in a key column.
+        """Yield undeclared foreign keys with the names of their tables: columns whose values all occur in a key column.
 
-        Numbers may do so by chance, as 1 to 10 in many keys: columns of numbers count if a query compares both.
+        Numbers such as 1 to 10 may occur in many keys by chance. So a column of numbers counts only if a query compares
+        it with the key, directly or through other columns.
         """
         known_figures = not_none(figures)
         pairs = [pair for query in self._compared for pair in query.pairs]
@@ -152,7 +154,7 @@ class CandidateDatabases:
                         yield name, ForeignKey((column,), referred, (key,))
 
     def _refer_to(self, referred: str, key: str, columns: Sequence[Column]) -> Sequence[bool]:
-        """Return whether the first values of each column all occur in a key, or the source does not say in time."""
+        """Return for each column whether its first values all occur in a key; True if the source does not answer."""
         spellings = {
             (name, column.name.lower()): column.name for name in self._filled for column in self._declared[name].columns
         }
@@ -160,30 +162,34 @@ class CandidateDatabases:
         def ask(_: str) -> Sequence[bool]:
             written = [(table, spellings[table, column]) for table, column in columns]
             query = references_query(written, (referred, spellings[referred, key]), OBSERVED_ROWS, self._dialect)
-            answer = self._run(query, self._source, 1)
+            answer = self._answer(query, self._source, 1)
             return [True] * len(columns) if answer is None else [not orphan for orphan in answer.rows[0]]
 
-        return self._kept(("references", key, *columns), referred, ask) if columns else ()
+        return self._cached(("references", key, *columns), referred, ask) if columns else ()
 
-    def _kept(self, what: Hashable, table: str, make: Callable[[str], T]) -> T:
-        """Return what `make` returned when it was first asked about a table of the source."""
+    def _cached(self, what: Hashable, table: str, make: Callable[[str], T]) -> T:
+        """Return `make(table)`, which the session computes once for each `what`, source and table."""
         return self._session.cached((what, self._source.key, table, self._dialect), lambda: make(table))
 
-    def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
-        """Return the answer of a query on the source or a variant; None if it fails."""
+    def _answer(self, query: str, source: Source, max_rows: int) -> Table | None:
+        """Return the answer of a query on the source or a variant; None if the query fails."""
         settings = replace(self._case.settings, source=source, max_rows=max_rows, timeout=CONSTRAINT_SECONDS)
         case = replace(self._case, settings=settings)
         return self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).table
 
     def _rows_of(self, source: Source, table: str, limit: int) -> Sequence[Row] | None:
-        """Return the first rows of a table; None if it does not have the columns of its definition."""
-        answer = self._run(rows_query(table, limit, self._dialect), source, limit)
+        """Return the first rows of a table; None if the query fails or the number of columns is not as declared."""
+        answer = self._answer(rows_query(table, limit, self._dialect), source, limit)
         if answer is None or len(answer.columns) != len(self._declared[table].columns):
             return None
         return answer.rows
 
     def state_of(self, source: Source) -> Rows | None:
-        """Return the rows of a variant; None for more than MAX_VARIANT_ROWS, and for what breaks a constraint."""
+        """Return the rows of a variant by table.
+
+        None if a table cannot be read, has more than MAX_VARIANT_ROWS rows or a value without a SQL literal, or if the
+        rows break a constraint.
+        """
         state: Rows = {}
         for name in self._order:
             rows = self._rows_of(source, name, MAX_VARIANT_ROWS + 1)
@@ -193,19 +199,22 @@ class CandidateDatabases:
         return state if satisfies_constraints(state, self._constraints) else None
 
     def satisfies_data(self, state: Rows) -> bool:
-        """Return whether rows satisfy what those of the source do, and each table that queries read has some."""
+        """Return whether rows satisfy all constraints and ranges that the rows of the source satisfy.
+
+        Each table that queries read also needs a row, unless it has none in the source.
+        """
         return (
             self._fills_tables(state)
             and satisfies_constraints(state, self._constraints_by_data)
-            and self._in_range(state) == state
+            and self._rows_in_range(state) == state
         )
 
     def _fills_tables(self, state: Rows) -> bool:
-        """Return whether all tables that queries read have rows, but for those that have none in the source."""
+        """Return whether all tables that queries read have rows, except tables without rows in the source."""
         return all(state[name] or not self._samples[name] for name in self._read)
 
-    def _in_range(self, state: Rows) -> Rows:
-        """Return the rows whose values are in the ranges of those of the source."""
+    def _rows_in_range(self, state: Rows) -> Rows:
+        """Return the rows in which every value is in the range of its column in the source."""
         tables, ranges = self._by_data
         return {
             name: [
@@ -221,10 +230,10 @@ class CandidateDatabases:
         }
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
-        """Yield rows at which the answers of these queries change; none for a source without tables.
+        """Yield up to `count` states on which the answers of these queries may differ; none without tables.
 
-        With `plain_first`, up to half of them, the first ones, satisfy what the data of the source does, a part of each
-        half are plain: few rows, and NULL only where unavoidable, and the last state is empty.
+        With `plain_first`, the first half satisfies all that the data of the source satisfy. The first third of each
+        half is plain: few rows, and NULL only where unavoidable. An additional last state is empty.
         """
         if not self._declared:
             return
@@ -238,17 +247,21 @@ class CandidateDatabases:
         )
         if plain_first:
             tables, ranges = self._by_data
-            for state in self._rows(generator_for(tables, ranges=ranges), random, count // 2, plain=PLAIN_SHARE):
-                kept = without_orphans(self._in_range(state), self._constraints_by_data)
+            for state in self._generated_states(
+                generator_for(tables, ranges=ranges), random, count // 2, plain=PLAIN_SHARE
+            ):
+                kept = without_orphans(self._rows_in_range(state), self._constraints_by_data)
                 if self._fills_tables(kept):
                     count -= 1
                     yield kept
-        yield from self._rows(generator_for(self._filled), random, count, plain=PLAIN_SHARE if plain_first else 0.0)
+        yield from self._generated_states(
+            generator_for(self._filled), random, count, plain=PLAIN_SHARE if plain_first else 0.0
+        )
         if plain_first:
             yield {name: [] for name in self._order}
 
-    def _rows(self, generator: RowGenerator, random: Random, count: int, *, plain: float) -> Iterator[Rows]:
-        """Yield so many states, a share of them plain."""
+    def _generated_states(self, generator: RowGenerator, random: Random, count: int, *, plain: float) -> Iterator[Rows]:
+        """Yield `count` states of a generator; the share `plain` of them, at the start, is plain."""
         for number in range(count):
             if number < plain * count:
                 rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
@@ -260,11 +273,11 @@ class CandidateDatabases:
             yield {name: rows[name] for name in self._order}
 
     def reversed(self, state: Rows) -> Rows:
-        """Return the rows in the opposite order."""
+        """Return the state with the rows of each table in the opposite order."""
         return {name: table_rows[::-1] for name, table_rows in state.items()}
 
     def reordered(self, state: Rows, random: Random) -> list[Rows]:
-        """Return the rows in other orders: each row as the first one, and some random orders."""
+        """Return the state in other orders of rows: with each row first in turn, and SHUFFLES random orders."""
         turns = range(1, min(MAX_ROWS, max(map(len, state.values()), default=0)))
         orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in state.items()} for at in turns]
         orders += (
@@ -274,7 +287,7 @@ class CandidateDatabases:
         return orders
 
     def contents(self, state: Rows) -> dict[str, Table]:
-        """Return the tables that have rows, by name."""
+        """Return the tables that have rows, by name, without generated columns."""
         columns = {
             name: tuple(column.name for column in self._declared[name].columns if not column.is_generated)
             for name in state
@@ -283,13 +296,13 @@ class CandidateDatabases:
         return {name: Table(columns=columns[name], rows=rows) for name, rows in inserted.items() if rows}
 
     def script(self, state: Rows) -> str:
-        """Return the script that makes a database of these rows."""
+        """Return the SQL script that creates the tables and inserts these rows."""
         inserted = self._inserted(state)
         inserts = [insert_statement(name, rows, self._dialect) for name, rows in inserted.items() if rows]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def database(self, state: Rows) -> SmallDatabase:
-        """Return what makes a database of these rows."""
+        """Return the input from which the engine builds a database with these rows."""
         if ENGINES[self._source.engine].build_with_rows is not None:
             return SmallDatabase(self._ddl, self._inserted(state))
         return SmallDatabase(self.script(state))
@@ -303,7 +316,11 @@ class CandidateDatabases:
         }
 
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
-        """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""
+        """Return fewer rows for which `is_enough` returns True, found in at most `attempts` calls; else the same rows.
+
+        Ever smaller slices of tables are removed, in the end single rows, together with rows that refer to a removed
+        row.
+        """
         rows, constraints = state, self._constraints_by_data if self.satisfies_data(state) else self._constraints
         size = max(map(len, rows.values()), default=1)
         while True:
@@ -328,8 +345,8 @@ def _compared_columns(query: str, listing: SourceTables) -> Compared:
     return compared_columns(query, listing.dialect, listing.declared)
 
 
-def _named_by(queries: Sequence[str], listing: SourceTables) -> AbstractSet[str]:
-    """Return the names of the tables that queries read; all where a query reads something else."""
+def _tables_read_by(queries: Sequence[str], listing: SourceTables) -> AbstractSet[str]:
+    """Return the tables that queries read by name; all tables if a query is unreadable or reads an unknown table."""
     tables = listing.tables.keys()
     trees = [parse_query(query, listing.dialect).whole_tree for query in queries]
     names = {table.name.lower() for tree in trees if tree is not None for table in tables_in(tree)}
@@ -337,7 +354,7 @@ def _named_by(queries: Sequence[str], listing: SourceTables) -> AbstractSet[str]
 
 
 def _with_referred(names: AbstractSet[str], listing: SourceTables) -> Tables:
-    """Return tables, with those that they refer to."""
+    """Return the tables with these names, and all tables to which they refer, directly or not."""
     tables = listing.tables.keys()
     names = {*names}
     while referred := {key.table for name in names for key in listing.strictest[name].foreign_keys} & tables - names:
@@ -347,7 +364,7 @@ def _with_referred(names: AbstractSet[str], listing: SourceTables) -> Tables:
 
 @lru_cache(maxsize=256)
 def rows_query(table: str, limit: int, dialect: str) -> str:
-    """Return the query for the first rows of a table.
+    """Return a query for the first rows of a table.
 
     >>> rows_query("order", 5, "sqlite")
     'SELECT * FROM "order" LIMIT 5'
@@ -356,10 +373,10 @@ def rows_query(table: str, limit: int, dialect: str) -> str:
 
 
 def statistics_query(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
-    """Return the query for figures of the first rows of a table.
+    """Return a query for figures of the first rows of a table; the answer is one row.
 
-    These are the number of the rows, of the different ones, and COLUMN_FIGURES of each column: how many values are not
-    NULL, how many different ones there are, the least and the greatest.
+    The figures are the number of rows, the number of distinct rows, and COLUMN_FIGURES for each column: the number of
+    values that are not NULL, the number of distinct values, the least and the greatest value.
 
     >>> print(statistics_query("singer", ["id"], 5, "sqlite"))
     WITH queryeval_rows AS (SELECT * FROM "singer" LIMIT 5),
@@ -378,7 +395,7 @@ def statistics_query(table: str, columns: Sequence[str], rows: int, dialect: str
 
 
 def references_query(columns: Sequence[Column], key: Column, rows: int, dialect: str) -> str:
-    """Return the query for whether the first values of each column include one that is no value of a key.
+    """Return a query for one row that says of each column whether its first values include one that a key lacks.
 
     >>> print(references_query([("concert", "singer")], ("singer", "id"), 5, "sqlite"))
     SELECT EXISTS(SELECT 1 FROM (SELECT singer AS v FROM concert LIMIT 5) AS t
@@ -395,7 +412,7 @@ def references_query(columns: Sequence[Column], key: Column, rows: int, dialect:
 
 
 def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
-    """Return the statement that inserts rows into a table, a line for each.
+    """Return the INSERT statement for rows of a table, with a line for each row.
 
     >>> print(insert_statement("order", [(1, "it's"), (2, None)], "sqlite"))
     INSERT INTO "order" VALUES
@@ -408,7 +425,10 @@ def insert_statement(table: str, rows: Sequence[Row], dialect: str) -> str:
 
 @lru_cache(maxsize=8_192, typed=True)
 def _literal(cell: Cell, dialect: str) -> str:
-    """Return a cell as a SQL literal; what all dialects write alike is written without sqlglot, which is slow."""
+    """Return a cell as a SQL literal of the dialect; a list or a struct becomes a text that databases convert.
+
+    Integers, plain texts and NULL, which all dialects write alike, are written without sqlglot, which is slow.
+    """
     if isinstance(cell, tuple | FrozenMapping):
         cell = str(display_cell(cell))  # a text that databases read as a list or a struct
     match cell:
@@ -422,7 +442,7 @@ def _literal(cell: Cell, dialect: str) -> str:
 
 
 def can_insert(row: Row) -> bool:
-    """Return whether SQL has a literal for every value of a row."""
+    """Return whether every value of a row has a SQL literal."""
     if all(isinstance(cell, int | float | str | None) for cell in row):
         return True
     with suppress(ValueError):

@@ -1,7 +1,7 @@
-"""Operators: functions from a SELECT, or a query, to its changes, as people and models make them.
+"""Operators: functions from a SELECT, or a query, to the edits that people and models make by mistake.
 
 First those of conditions (comparisons, values, connectors, patterns, conditions that are left out), then those of
-clauses (columns, aggregates, DISTINCT, joins, grouping, order, limits, set operations).
+clauses (columns, aggregates, DISTINCT, joins, grouping, order, limits, set operations). No operator changes the tree.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _SET_OPERATIONS: dict[NodeType, tuple[NodeType, ...]] = {
 
 
 class Mutation(NamedTuple):
-    """A node of a tree, and what replaces it; None removes it.
+    """An edit of a tree: `new` replaces `node`; if `new` is None, `node` is removed.
 
-    `operator` names the type of change. `change` describes it if the texts of both nodes would be too long.
+    `operator` names the type of change. `change` describes the edit if the texts of both nodes would be too long.
     """
 
     node: exp.Expr
@@ -46,7 +46,7 @@ class Mutation(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A SELECT to change, with the tables of the source, and what names refer to."""
+    """A SELECT to change, with the tables of the source and the columns to which names refer."""
 
     select: exp.Select
     tables: Tables
@@ -55,12 +55,12 @@ class Site(NamedTuple):
 
     @property
     def names(self) -> Names:
-        """What its names refer to."""
+        """The tables and aliases to which names in the SELECT refer."""
         return self.columns.names(self.select)
 
     @property
     def conditions(self) -> Iterator[exp.Expr]:
-        """The nodes of these conditions."""
+        """All nodes of the conditions of ON, WHERE and HAVING; of nested queries only their root."""
         return chain.from_iterable(map(own_nodes, self.clauses))
 
     @property
@@ -74,14 +74,14 @@ class Site(NamedTuple):
                 yield clause.this
 
     def table(self, alias: str) -> TableDefinition | None:
-        """Return the table of an item of FROM; None for what is no table, or whose columns are not known."""
+        """Return the table of an alias in FROM; None for nested queries, queries of WITH and unknown tables."""
         node = self.names.sources[alias].node
         is_table = isinstance(node, exp.Table) and find_cte(node) is None
         return self.tables.get(node.name.lower()) if is_table else None
 
 
 def comparisons(site: Site) -> Iterator[Mutation]:
-    """Change the operators of comparisons, but for the equalities of joins."""
+    """Yield edits that include or exclude the boundary of a comparison, or flip it; equalities of joins are kept."""
     for node in site.conditions:
         if type(node) in _BOUNDARIES:
             yield Mutation(node, of_type(node, _BOUNDARIES[type(node)]), "comparison-boundary")
@@ -91,20 +91,20 @@ def comparisons(site: Site) -> Iterator[Mutation]:
 
 
 def values(site: Site) -> Iterator[Mutation]:
-    """Change numbers by one, also those that are written as texts."""
+    """Yield edits that change a number by one, also a whole number in a text."""
     for node in site.conditions:
         if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Literal):
-            for new in _neighbours(node.expression):
+            for new in _neighbouring_literals(node.expression):
                 yield Mutation(node, replaced(node, expression=new), "value")
         elif isinstance(node, exp.Between | exp.In):
             operands = [node.args.get("low"), node.args.get("high"), *node.expressions]
             for literal in operands:
-                for new in _neighbours(literal) if isinstance(literal, exp.Literal) else ():
+                for new in _neighbouring_literals(literal) if isinstance(literal, exp.Literal) else ():
                     yield Mutation(literal, new, "value")
 
 
 def connectors(site: Site) -> Iterator[Mutation]:
-    """Exchange AND and OR, and leave out one of the conditions that they join."""
+    """Yield edits that exchange AND and OR, or leave out one of the conditions that they join."""
     for clause in site.clauses:
         for node in own_nodes(clause):
             if not isinstance(node, exp.And | exp.Or):
@@ -125,7 +125,7 @@ def connectors(site: Site) -> Iterator[Mutation]:
 
 
 def dropped_clauses(site: Site) -> Iterator[Mutation]:
-    """Leave out WHERE, HAVING and NOT."""
+    """Yield edits that leave out WHERE, HAVING or NOT, or that add NOT to IN, LIKE and EXISTS."""
     for name in ("where", "having"):
         clause = site.select.args.get(name)
         if clause is not None:
@@ -140,7 +140,7 @@ def dropped_clauses(site: Site) -> Iterator[Mutation]:
 
 
 def null_tests(site: Site) -> Iterator[Mutation]:
-    """Exchange IS NULL and IS NOT NULL."""
+    """Yield edits that exchange IS NULL and IS NOT NULL."""
     for node in site.conditions:
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             is_negated = isinstance(node.parent, exp.Not)
@@ -149,7 +149,7 @@ def null_tests(site: Site) -> Iterator[Mutation]:
 
 
 def ranges(site: Site) -> Iterator[Mutation]:
-    """Exclude each bound of BETWEEN from the range."""
+    """Yield edits that exclude the lower or the upper bound of BETWEEN."""
     for node in site.conditions:
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
             continue
@@ -163,7 +163,7 @@ def ranges(site: Site) -> Iterator[Mutation]:
 
 
 def patterns(site: Site) -> Iterator[Mutation]:
-    """Anchor the start or the end of a pattern of LIKE, or remove the anchor."""
+    """Yield edits that remove or add `%` at the start or the end of a pattern of LIKE."""
     for node in site.conditions:
         pattern = node.expression if isinstance(node, exp.Like | exp.ILike) else None
         if not isinstance(pattern, exp.Literal) or not pattern.name.strip("%"):
@@ -175,8 +175,8 @@ def patterns(site: Site) -> Iterator[Mutation]:
             yield Mutation(pattern, exp.Literal.string(changed), "like")
 
 
-def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
-    """Yield a number that is one more, and one that is one less; of texts, those of whole numbers only."""
+def _neighbouring_literals(literal: exp.Literal) -> Iterator[exp.Expr]:
+    """Yield literals one above and one below a number or a text of a whole number; nothing for other texts."""
     text = literal.name
     is_whole = text.isascii() and text.isdigit() and len(text) < 16 and not text.startswith("0")
     for number in numbers_beside(text) if is_whole or not literal.is_string else ():
@@ -184,7 +184,7 @@ def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
 
 
 def distinct(site: Site) -> Iterator[Mutation]:
-    """Drop or add DISTINCT."""
+    """Yield an edit that drops or adds DISTINCT; none for DISTINCT ON."""
     select = site.select
     if select.args.get("distinct") is None:
         yield Mutation(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added")
@@ -193,14 +193,14 @@ def distinct(site: Site) -> Iterator[Mutation]:
 
 
 def counts(site: Site) -> Iterator[Mutation]:
-    """Exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
-    for node in _parts(site):
+    """Yield edits that exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
+    for node in _clause_parts(site):
         if not isinstance(node, exp.Count):
             continue
         inner = node.this
         is_distinct = isinstance(inner, exp.Distinct) and len(inner.expressions) == 1
         argument = inner.expressions[0] if is_distinct else inner
-        column = _countable(site) if isinstance(argument, exp.Star) else argument
+        column = _column_to_count(site) if isinstance(argument, exp.Star) else argument
         if not isinstance(column, exp.Column):
             continue
         arguments_by_kind: dict[str, exp.Expr] = {
@@ -215,14 +215,14 @@ def counts(site: Site) -> Iterator[Mutation]:
 
 
 def aggregates(site: Site) -> Iterator[Mutation]:
-    """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of SUM and AVG."""
-    for node in _parts(site):
+    """Yield edits that exchange MIN and MAX, or SUM and AVG."""
+    for node in _clause_parts(site):
         if type(node) in _AGGREGATES and not isinstance(node.parent, exp.Window) and not node.args.get("expressions"):
             yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate")
 
 
 def joins(site: Site) -> Iterator[Mutation]:
-    """Exchange inner and left joins."""
+    """Yield edits that exchange inner and left joins."""
     for join in site.select.args.get("joins") or ():
         if join.args.get("kind") == "CROSS" or not (join.args.get("on") or join.args.get("using")):
             continue
@@ -235,30 +235,30 @@ def joins(site: Site) -> Iterator[Mutation]:
 
 
 def orders(site: Site) -> Iterator[Mutation]:
-    """Change the order of a SELECT."""
+    """Yield edits that change the ORDER BY of a SELECT."""
     yield from _reordered(site.select, site)
 
 
 def set_orders(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Change the order of a set operation."""
+    """Yield edits that change the ORDER BY of a set operation."""
     if isinstance(query, exp.SetOperation):
         yield from _reordered(query, site)
 
 
 def _reordered(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Change the direction of sort keys, leave out one or all of them."""
+    """Yield edits that change the direction of a sort key, or leave out one or all sort keys."""
     order = query.args.get("order")
     if order is None:
         return
     yield Mutation(order, None, "order-dropped")
     for key in order.expressions:
-        yield Mutation(key, _turned(key, site), "order-direction")
+        yield Mutation(key, _opposite_direction(key, site), "order-direction")
         if len(order.expressions) > 1:
             yield Mutation(key, None, "order-key-dropped")
 
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Change LIMIT by one, or leave it out."""
+    """Yield edits that change LIMIT by one, or leave it out; none where LIMIT has no effect, as in EXISTS."""
     limit = query.args.get("limit") or exp.Limit()
     number = limit.expression
     if not isinstance(number, exp.Literal) or not number.name.isdigit() or not (size := int(number.name)):
@@ -275,7 +275,7 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
 
 
 def groups(site: Site) -> Iterator[Mutation]:
-    """Group by one column fewer, or also by a selected one."""
+    """Yield edits that leave out a key of GROUP BY, or add a selected column."""
     group = site.select.args.get("group")
     if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
         return
@@ -284,7 +284,7 @@ def groups(site: Site) -> Iterator[Mutation]:
             yield Mutation(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped")
         else:
             yield Mutation(group, None, "grouping")
-    keys = [_grouped(key, site) for key in group.expressions]
+    keys = [_grouping_expression(key, site) for key in group.expressions]
     for item in site.select.selects:
         column = item.unalias()
         if isinstance(column, exp.Column) and not column.is_star and column not in keys:
@@ -292,16 +292,16 @@ def groups(site: Site) -> Iterator[Mutation]:
             yield Mutation(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added")
 
 
-def _grouped(key: exp.Expr, site: Site) -> exp.Expr:
-    """Return what a key of GROUP BY stands for: a selected expression, or itself."""
+def _grouping_expression(key: exp.Expr, site: Site) -> exp.Expr:
+    """Return the selected expression that a key of GROUP BY names by alias or place, else the key itself."""
     if isinstance(key, exp.Column):
         return site.names.aliased(key) or key
     return at_position(key, site.select).unalias()
 
 
 def columns(site: Site) -> Iterator[Mutation]:
-    """Replace a column by the next one of its table that has the same type."""
-    for node in [*_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
+    """Yield edits that replace a column by the next column of its table with a similar type."""
+    for node in [*_clause_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
         match = site.columns.find(node) if isinstance(node, exp.Column) and not node.is_star else None
         if not isinstance(node, exp.Column) or match is None or match[0] is not site.names:
             continue
@@ -323,14 +323,14 @@ def columns(site: Site) -> Iterator[Mutation]:
 
 
 def arithmetic(site: Site) -> Iterator[Mutation]:
-    """Exchange plus and minus, times and divided by."""
-    for node in _parts(site):
+    """Yield edits that exchange plus and minus, or times and divided by."""
+    for node in _clause_parts(site):
         if type(node) in _SWAPPED:
             yield Mutation(node, of_type(node, _SWAPPED[type(node)]), "arithmetic")
 
 
 def set_operations(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Exchange UNION and UNION ALL, set operations, and the operands of EXCEPT."""
+    """Yield edits that exchange UNION and UNION ALL, other set operations, or the operands of EXCEPT."""
     if isinstance(query, exp.Union):
         is_distinct = bool(query.args.get("distinct"))
         words = ("UNION", "UNION ALL") if is_distinct else ("UNION ALL", "UNION")
@@ -344,8 +344,8 @@ def set_operations(query: exp.Expr, site: Site) -> Iterator[Mutation]:
         yield Mutation(query, new, "set-operation", f"{query.key.upper()} → {new.key.upper()}")
 
 
-def _parts(site: Site) -> Iterator[exp.Expr]:
-    """Yield the nodes of the selected expressions, the conditions and the sort keys."""
+def _clause_parts(site: Site) -> Iterator[exp.Expr]:
+    """Yield the nodes of selected expressions, of conditions, and of sort keys except columns."""
     for item in site.select.expressions:
         yield from own_nodes(item)
     yield from site.conditions
@@ -358,8 +358,8 @@ def _clause_nodes(site: Site, name: str) -> Iterator[exp.Expr]:
         yield from own_nodes(clause)
 
 
-def _countable(site: Site) -> exp.Column | None:
-    """Return a column to count: the first one that may be NULL, else the first one of the tables."""
+def _column_to_count(site: Site) -> exp.Column | None:
+    """Return the column to count: the first in FROM that may be NULL, else the first; None if no column is known."""
     # A condition is not true of NULL.
     tested = {(node.table.lower(), node.name.lower()) for node in site.conditions if isinstance(node, exp.Column)}
     columns = [
@@ -374,20 +374,20 @@ def _countable(site: Site) -> exp.Column | None:
     return next((node for is_never_null, node in columns if not is_never_null), columns[0][1] if columns else None)
 
 
-def _turned(key: exp.Expr, site: Site) -> exp.Expr:
-    """Return a sort key with the other direction, in which NULLs change sides too unless they are always last."""
+def _opposite_direction(key: exp.Expr, site: Site) -> exp.Expr:
+    """Return a sort key with the opposite direction, by which NULLs change sides unless the dialect has them last."""
     nulls_first = bool(key.args.get("nulls_first"))
     are_last = Dialect.get_or_raise(site.dialect).NULL_ORDERING == "nulls_are_last"
     return replaced(key, desc=not key.args.get("desc"), nulls_first=nulls_first if are_last else not nulls_first)
 
 
 def _identifier(name: str, site: Site) -> exp.Identifier:
-    """Return the name of a column, in quotes if the dialect would change it otherwise."""
+    """Return the name of a column as an identifier, quoted if the dialect would change its case otherwise."""
     return exp.to_identifier(name, quoted=Dialect.get_or_raise(site.dialect).case_sensitive(name) or None)
 
 
 def _family(type_: str) -> str:
-    """Return the name of a family of types, whose columns can be compared with each other."""
+    """Return the name of a family of types, such as TEXT for VARCHAR(10), whose columns can replace each other."""
     name = type_.upper().partition("(")[0].strip()
     if "INT" in name:
         return "INT"
@@ -397,7 +397,7 @@ def _family(type_: str) -> str:
 
 
 def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
-    """Return a copy of a node with other arguments."""
+    """Return a copy of a node in which these arguments have other values."""
     copy = node.copy()
     for name, value in arguments.items():
         copy.set(name, value)
@@ -405,7 +405,7 @@ def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
 
 
 def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
-    """Return a node of another type with copies of the same arguments."""
+    """Return a node of another type with copies of a node's arguments."""
     return type_(**node.copy().args)
 
 
