@@ -63,7 +63,7 @@ _TO_SUPERCLASSES = ("/", f"<{SUBCLASS.iri}>", "*")
 
 
 class Mutation(NamedTuple):
-    """The replacement of a node."""
+    """An edit of a query's tree: a node, and what replaces it."""
 
     node: Node
     replacement: Node | tuple[Node, ...] | None
@@ -71,13 +71,13 @@ class Mutation(NamedTuple):
     operator: str
     clause: str
     change: str = ""
-    """What the edit changes, unless the texts of both nodes say it."""
+    """A description of the edit; empty if the texts of both nodes describe it."""
     equivalent: str = ""
-    """Why the query still has the same answer; empty if that is unknown."""
+    """The reason why the answer stays the same; empty if no reason is known."""
 
 
 def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-    """Return the mutants of a case's query."""
+    """Return the mutants of a gold query under the policy of its case; `tables` is not used."""
     source = case.settings.source
     return mutants(query, declared_prefixes(source.settings) if source else {}, case.settings.policy, run)
 
@@ -85,10 +85,11 @@ def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | 
 def mutants(
     query: str, source_prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
 ) -> Sequence[Mutant]:
-    """Return the distinct mutants of a query; none where it cannot be read.
+    """Return distinct mutants of a query; empty if the query cannot be read.
 
-    `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` runs a query on
-    the same graph, to list its predicates and classes. See `distinct_mutants` for how many.
+    `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` executes a query
+    on the same graph, to list its predicates and classes, and returns None if the query fails. Mutants with a defect
+    that gold does not have are left out. `distinct_mutants` limits the number.
     """
     try:
         parsed_query = read_tree(query, source_prefixes)
@@ -115,7 +116,7 @@ def mutants(
 
 
 class _Mutants:
-    """The edits of one query; an operator is a method that yields some."""
+    """The edits of one query; each public method is an operator that yields edits, without changing the tree."""
 
     def __init__(
         self, tree: Select, prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
@@ -134,11 +135,11 @@ class _Mutants:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        """The vocabulary of the graph, read where an operator needs it."""
+        """The vocabulary of the graph, which is read from the source at the first access."""
         return Vocabulary(self._run)
 
     def edits(self) -> Iterator[Iterator[Mutation]]:
-        """Yield the edits of each operator."""
+        """Yield an iterator over edits for each operator."""
         of_place = (self.patterns, self.directions, self.filters, self.blocks, self.unions)
         for operator in of_place:
             yield chain.from_iterable(map(operator, self.facts.places))
@@ -149,11 +150,11 @@ class _Mutants:
         yield self.negations()
 
     def edited(self, edit: Mutation) -> Select | None:
-        """Return the tree with an edit."""
+        """Return a copy of the tree with an edit; None if nothing is left."""
         return changed(self.tree, lambda original, copy: edit.replacement if original is edit.node else copy)
 
     def patterns(self, place: Place) -> Iterator[Mutation]:
-        """Leave out triple patterns."""
+        """Yield edits that leave out a triple pattern."""
         triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
             premises = [element for element in triples if element is not triple]
@@ -162,7 +163,7 @@ class _Mutants:
             yield Mutation(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
 
     def _is_implied(self, triple: Triple, premises: Sequence[Triple]) -> bool:
-        """Return whether a pattern states a class that all instances have which match the premises."""
+        """Return whether the other patterns imply a pattern with `a`: all instances that match them have its class."""
         class_ = constant(triple.object)
         if triple.path != ("a",) or not isinstance(class_, IRI):
             return False
@@ -178,7 +179,7 @@ class _Mutants:
         return Quad(node, RDF_TYPE, class_) in self._vocabulary.implied(quads)
 
     def directions(self, place: Place) -> Iterator[Mutation]:
-        """Exchange subject and object."""
+        """Yield edits that exchange subject and object of a triple pattern."""
         for triple in place.group.elements:
             if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
                 continue
@@ -191,7 +192,7 @@ class _Mutants:
         return edit._replace(equivalent="the same but for the names of variables") if is_same else edit
 
     def filters(self, place: Place) -> Iterator[Mutation]:
-        """Leave out filters, and operands of `&&` or `||`."""
+        """Yield edits that leave out a filter, or an operand of `&&` or `||`."""
         for element in place.group.elements:
             if not isinstance(element, Filter):
                 continue
@@ -206,7 +207,7 @@ class _Mutants:
                 yield Mutation(condition, replacement, "condition-dropped", "FILTER", change)
 
     def blocks(self, place: Place) -> Iterator[Mutation]:
-        """Leave out OPTIONAL and MINUS; make optional patterns required."""
+        """Yield edits that leave out OPTIONAL or MINUS, or make an optional pattern required."""
         for element in place.group.elements:
             if not isinstance(element, Block) or element.head[0] == "GRAPH":
                 continue
@@ -218,7 +219,7 @@ class _Mutants:
                 yield Mutation(element, element.group.elements, "optional-required", "WHERE", change)
 
     def unions(self, place: Place) -> Iterator[Mutation]:
-        """Leave out arms of UNION."""
+        """Yield edits that leave out an arm of UNION."""
         for element in place.group.elements:
             if isinstance(element, Union) and len(element.arms) > 1:
                 for arm in element.arms:
@@ -227,7 +228,7 @@ class _Mutants:
                     yield Mutation(element, replacement, "union-arm-dropped", "WHERE", change)
 
     def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Select another variable of the pattern instead of one."""
+        """Yield edits that select another variable of the pattern instead of a selected one."""
         if select is not self.tree or select.form != "SELECT" or select.where is None or select.aggregates:
             return
         selected_variables, bound_names = {item.variable for item in select.items}, bound_variables(select.where)
@@ -238,7 +239,7 @@ class _Mutants:
                 yield Mutation(item, Item(Expr(candidates[0])), "projection", "SELECT", change)
 
     def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Drop or add DISTINCT."""
+        """Yield an edit that drops or adds DISTINCT."""
         if select.form != "SELECT":
             return
         reason = "" if duplicates_matter else "duplicates do not matter"
@@ -251,7 +252,7 @@ class _Mutants:
         yield Mutation(select, replace(select, modifier=modifier), "distinct", "SELECT", f"{head} {change}", reason)
 
     def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Drop ORDER BY or a key of it, and reverse its directions."""
+        """Yield edits that drop ORDER BY or one of its keys, or that reverse the direction of a key."""
         reason = ONE_ROW if has_one_row(select) else "" if order_matters else "the order does not matter"
         for key in select.order:
             yield Mutation(
@@ -265,7 +266,7 @@ class _Mutants:
                 yield Mutation(key, None, "order-key-dropped", "ORDER", equivalent=reason)
 
     def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Change LIMIT by one, and leave out LIMIT and OFFSET."""
+        """Yield edits that change LIMIT by one, or leave out LIMIT or OFFSET."""
         reason = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
         if select.limit.isdecimal():
             for limit in (int(select.limit) + 1, int(select.limit) - 1):
@@ -278,7 +279,7 @@ class _Mutants:
             yield Mutation(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
 
     def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Leave out HAVING, and keys of GROUP BY that are not selected.
+        """Yield edits that leave out a condition of HAVING, or a key of GROUP BY that is not selected.
 
         Without ORDER BY, groups of other keys may come in another order.
         """
@@ -293,32 +294,32 @@ class _Mutants:
                 yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Mutation]:
-        """Replace predicates by those of the graph with similar names."""
+        """Yield edits that replace a predicate by one of the graph with a similar name."""
         for triple in self._triples:
             for at, term in enumerate(triple.path):
-                for predicate in self._nearest(term, PREDICATES):
+                for predicate in self._similar_iris(term, PREDICATES):
                     path = (*triple.path[:at], predicate, *triple.path[at + 1 :])
-                    yield self._in_triple(triple, "predicate", "path", path)
+                    yield self._triple_edit(triple, "predicate", "path", path)
 
     def classes(self) -> Iterator[Mutation]:
-        """Replace classes by those of the graph with similar names."""
+        """Yield edits that replace a class by one of the graph with a similar name."""
         for triple in self._triples:
-            for class_iri in self._nearest(triple.object, CLASSES) if triple.path[0] == "a" else ():
-                yield self._in_triple(triple, "class", "object", class_iri)
+            for class_iri in self._similar_iris(triple.object, CLASSES) if triple.path[0] == "a" else ():
+                yield self._triple_edit(triple, "class", "object", class_iri)
 
     def constants(self) -> Iterator[Mutation]:
-        """Replace IRIs of subjects and objects by those of the graph with similar names next to the same predicate."""
+        """Yield edits that replace the IRI of a subject or object by one with a similar name at the same predicate."""
         for triple in self._triples:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
                 continue
             predicate = triple.path[0]
             for place, pattern in (("subject", f"?name {predicate} ?x"), ("object", f"?x {predicate} ?name")):
                 query = f"SELECT DISTINCT ?name WHERE {{ {pattern} }} ORDER BY ?name LIMIT {MAX_NAMES}"
-                for iri in self._nearest(getattr(triple, place), query):
-                    yield self._in_triple(triple, "constant", place, iri)
+                for iri in self._similar_iris(getattr(triple, place), query):
+                    yield self._triple_edit(triple, "constant", place, iri)
 
     def paths(self) -> Iterator[Mutation]:
-        """Exchange `*` and `+` of paths; add or drop the subclasses of a class."""
+        """Yield edits that exchange `*` and `+` of paths, or that add or drop the subclasses of a class."""
         for triple in self._triples:
             paths = [
                 (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
@@ -331,18 +332,18 @@ class _Mutants:
             elif triple.path == ("a",) and any(pair[1] == class_ for pair in self._vocabulary.pairs(SUBCLASS)):
                 paths.append(("a", *_TO_SUPERCLASSES))
             for path in paths:
-                yield self._in_triple(triple, "path", "path", path)
+                yield self._triple_edit(triple, "path", "path", path)
 
-    def _in_triple(self, triple: Triple, operator: str, place: str, new: Any) -> Mutation:
-        """Return the replacement of the subject, the object or the path of a pattern."""
+    def _triple_edit(self, triple: Triple, operator: str, place: str, new: Any) -> Mutation:
+        """Return the edit that replaces the subject, the object or the path of a pattern, as `place` says."""
         texts = [self.writer.path([part] if isinstance(part, str) else part) for part in (getattr(triple, place), new)]
         return Mutation(triple, replace(triple, **{place: new}), operator, "WHERE", " → ".join(texts))
 
     def values(self) -> Iterator[Mutation]:
-        """Change numbers by one; texts by the case of their first letter, or by dropping their language."""
+        """Yield edits that change a number by one, the case of a text's first letter, or that drop its language."""
         for triple in self._triples:
             for literal in _other_values(triple.object):
-                yield self._in_triple(triple, "value", "object", literal)
+                yield self._triple_edit(triple, "value", "object", literal)
         for _, clause, expression in self._expressions():
             # Elsewhere a number may be a factor of units, which changes no order.
             if clause not in ("FILTER", "HAVING"):
@@ -356,32 +357,35 @@ class _Mutants:
                 if enclosing.head not in _FLIPPED or enclosing.arguments[0] is part or _is_call(enclosing.arguments[0]):
                     enclosing = part
                 for literal in _other_values(part.head):
-                    yield self._in_expression(enclosing, part, Expr(literal), "value", clause)
+                    yield self._expression_edit(enclosing, part, Expr(literal), "value", clause)
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Mutation]:
-        """Exchange operators in expressions."""
+        """Yield edits that replace an operator in an expression by the one that `exchanges` maps it to."""
         for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head not in exchanges or len(part.arguments) < 2:
                     continue  # `COUNT(*)`, signs
-                edit = self._in_expression(part, part, replace(part, head=exchanges[part.head]), operator, clause)
+                edit = self._expression_edit(part, part, replace(part, head=exchanges[part.head]), operator, clause)
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
     def negations(self) -> Iterator[Mutation]:
-        """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
+        """Yield edits that add or drop the NOT of EXISTS and IN, that drop `!`, or that add `!` to a call in FILTER."""
         for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head in _NEGATIONS:
                     negation = _NEGATIONS[part.head]
                     yield Mutation(part, replace(part, head=negation), "negation", clause, f"{part.head} → {negation}")
                 elif part.head == "!" and isinstance(part.arguments[0], Expr):
-                    yield self._in_expression(expression, part, part.arguments[0], "negation", clause)
+                    yield self._expression_edit(expression, part, part.arguments[0], "negation", clause)
             if clause == "FILTER" and _is_call(expression):
                 yield Mutation(expression, Expr("!", (expression,)), "negation", clause)
 
     def aggregates(self) -> Iterator[Mutation]:
-        """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
+        """Yield edits that exchange MIN and MAX, or SUM and AVG, or change the argument of COUNT, SUM and AVG.
+
+        DISTINCT is dropped or added; COUNT of a variable becomes `COUNT(*)`.
+        """
         selects = [select for select, *_ in self.facts.selects]
         heads = [(query, node) for query in selects for node in (query, *query.items, *query.group, *query.order)]
         for owner, clause, expression in self._expressions():
@@ -389,7 +393,7 @@ class _Mutants:
             for part in parts(expression):
                 if part.head in _AGGREGATES:
                     replacement = replace(part, head=_AGGREGATES[part.head])
-                    yield self._in_expression(expression, part, replacement, "aggregate", clause)
+                    yield self._expression_edit(expression, part, replacement, "aggregate", clause)
                 argument = part.arguments[0] if part.head in ("COUNT", "SUM", "AVG") else None
                 if not isinstance(argument, Expr) or argument == ALL:
                     continue
@@ -399,32 +403,35 @@ class _Mutants:
                 variable = value.head if isinstance(value, Expr) and is_variable(value.head) else ""
                 reason = NO_DUPLICATES if variable and self.facts.counts_unique(select, variable) else ""
                 operator = "count" if part.head == "COUNT" else "aggregate"
-                yield self._in_expression(expression, part, replacement, operator, clause, reason)
+                yield self._expression_edit(expression, part, replacement, operator, clause, reason)
                 if part.head == "COUNT" and not is_distinct and variable:
                     is_bound = select.where is not None and variable in bound_variables(select.where)
                     reason = "the variable is always bound" if is_bound else ""
-                    yield self._in_expression(expression, part, Expr("COUNT", (ALL,)), "count", clause, reason)
+                    yield self._expression_edit(expression, part, Expr("COUNT", (ALL,)), "count", clause, reason)
 
-    def _in_expression(
+    def _expression_edit(
         self, whole: Expr, part: Expr, replacement: Expr, operator: str, clause: str, reason: str = ""
     ) -> Mutation:
-        """Return the replacement of a part of an expression, told by the texts of what is around it."""
+        """Return the edit that replaces a part of an expression; `change` shows all of `whole` before and after."""
         new_whole = changed(whole, lambda original, copy: replacement if original is part else copy)
         change = f"{self.writer.line(whole)} → {self.writer.line(new_whole or replacement)}"
         return Mutation(part, replacement, operator, clause, change, reason)
 
-    def _nearest(self, term: str, query: str) -> list[str]:
-        """Return, of the IRIs that a query lists, those with the names nearest to an IRI's; none for another term."""
+    def _similar_iris(self, term: str, query: str) -> list[str]:
+        """Return the IRIs in a query's answer whose names are most similar to that of the IRI `term`.
+
+        The result has at most NEAREST IRIs. It is empty for another term, or if the query fails.
+        """
         answer = self._run(query) if term.startswith("<") else None
         names = [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []
 
         def unlike(name: str) -> tuple[float, str]:
-            return -SequenceMatcher(None, _local(term), _local(name)).ratio(), name
+            return -SequenceMatcher(None, _local_name(term), _local_name(name)).ratio(), name
 
         return sorted((name for name in names if name != term), key=unlike)[:NEAREST]
 
     def _expressions(self) -> Iterator[tuple[Node, str, Expr]]:
-        """Yield all expressions with the nodes that they belong to, and the clauses of these."""
+        """Yield all expressions, each with the node that contains it and the name of its clause."""
         for node in walk(self.tree):
             match node:
                 case Filter(condition):
@@ -440,7 +447,7 @@ class _Mutants:
 
 
 def _is_call(expression: Expr | Group) -> bool:
-    """Return whether an expression is a function or an aggregate with its arguments."""
+    """Return whether an expression is a function or an aggregate with arguments."""
     if isinstance(expression, Group) or not expression.arguments:
         return False
     return expression.head not in PRECEDENCE and expression.head not in _NEGATIONS
@@ -459,5 +466,5 @@ def _other_values(term: str) -> Iterator[str]:
         yield "false" if term == "true" else "true"
 
 
-def _local(iri: str) -> str:
+def _local_name(iri: str) -> str:
     return iri.rstrip(">/#").rpartition("#")[2].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Small graphs instead of the source of a case, in which queries that agree on the source may differ.
+"""Small graphs instead of the source of a case, on which queries that agree on the source may differ.
 
 They are made of the patterns of queries, filled with few different terms at which answers change.
 """
@@ -72,9 +72,10 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")
 
 
 class CandidateGraphs:
-    """Small graphs for queries on the source of a case, with the types that its vocabulary implies.
+    """Small graphs for queries on the source of a case, with the types that its vocabulary implies; a state is a graph.
 
-    They are made of what queries read in any case. Raise `SourceError` if the source does not answer.
+    Graphs contain only triples for the patterns of queries, so `read_by` is not used. Raise `SourceError` if the source
+    does not answer.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
@@ -89,7 +90,7 @@ class CandidateGraphs:
         self._named_graphs = list(map(IRI, source.settings.get("graphs", {}))) if has_named_graphs else None
 
     def _read_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary of the source, whose queries have limits of their own."""
+        """Return the vocabulary of the source; its queries have the limits VOCABULARY_SECONDS and MAX_STATEMENTS."""
         settings = replace(self._case.settings, timeout=VOCABULARY_SECONDS, max_rows=MAX_STATEMENTS)
         case, session = replace(self._case, settings=settings), self._session
 
@@ -100,9 +101,10 @@ class CandidateGraphs:
         return Vocabulary(run, IRI(default_graphs[0]) if default_graphs else None)
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Graph]:
-        """Yield graphs at which the answers of these queries change, the first half of them plain.
+        """Yield distinct graphs, at most `count`, on which the answers of these queries may differ.
 
-        Raise `SourceError` if none of the queries can be read.
+        With `plain_first`, the first half is plain: few solutions, and all of their triples. Raise `SourceError` if
+        none of the queries can be read.
         """
         trees: list[Select] = []
         for query in dict.fromkeys(queries):
@@ -123,11 +125,15 @@ class CandidateGraphs:
 
     @property
     def constraints(self) -> Constraints:
-        """The state of the source, whose data decide which types its vocabulary implies."""
+        """Constraints without tables; the text is the state of the source, on which the implied types depend."""
         return Constraints(str(self._session.source_state(self._source)), {})
 
     def state_of(self, source: Source) -> Graph | None:
-        """Return the triples of a variant; None for more than MAX_TRIPLES, and where implied types are missing."""
+        """Return the triples of a variant.
+
+        None if they cannot be read, are more than MAX_TRIPLES, contain a term that Turtle lacks, or lack an implied
+        type.
+        """
         case = replace(self._case, settings=replace(self._case.settings, source=source, max_rows=MAX_TRIPLES))
         answer = self._session.execute(QueryOrAnswer(query=TRIPLES_OF_GRAPHS), case, is_derived=True).table
         if answer is None:
@@ -142,15 +148,18 @@ class CandidateGraphs:
         return state if self._vocabulary.completed(state) == state else None
 
     def satisfies_data(self, state: Graph) -> bool:
-        """Return True: what a graph lacks may be missing by chance, so that it rules nothing out."""
+        """Return True: what a graph lacks may be missing by chance, so it never rules out a graph."""
         return True
 
     def database(self, state: Graph) -> SmallDatabase:
-        """Return what makes a source with this graph."""
+        """Return the input from which the engine builds a source with this graph."""
         return SmallDatabase(self.script(state))
 
     def reduced(self, state: Graph, is_enough: Callable[[Graph], bool], attempts: int) -> Graph:
-        """Return fewer triples that are still enough: leave out ever smaller slices, in the end single triples."""
+        """Return fewer triples for which `is_enough` returns True, found in `attempts` calls; else the same triples.
+
+        Ever smaller slices are left out, in the end single triples; implied types are added again.
+        """
         size = max(1, len(state) // 2)
         while attempts > 0:
             previous_state, at = state, 0
@@ -168,24 +177,24 @@ class CandidateGraphs:
         return state
 
     def reversed(self, state: Graph) -> Graph:
-        """Return the triples in the opposite order, with nodes whose names are in the opposite order."""
+        """Return the triples in the opposite order, with generated names of nodes in the opposite order."""
         return _renamed(state, reversed)[::-1]
 
     def reordered(self, state: Graph, random: Random) -> list[Graph]:
-        """Return the graph with other names of nodes."""
+        """Return a list of one graph, in which the generated names of nodes are exchanged at random."""
         return [_renamed(state, lambda names: random.sample(names, len(names)))]
 
     def joined(self, state: Graph, addition: Graph) -> Graph | None:
-        """Return the triples of both graphs; None for more than MAX_TRIPLES."""
+        """Return the triples of both graphs; None if they are more than MAX_TRIPLES."""
         graph = tuple(dict.fromkeys((*state, *addition)))
         return graph if len(graph) <= MAX_TRIPLES else None
 
     def script(self, state: Graph) -> str:
-        """Return a graph as Turtle or TriG."""
+        """Return a graph as Turtle, or as TriG if it has named graphs."""
         return turtle(state, self._prefixes)
 
     def contents(self, state: Graph) -> dict[str, Table]:
-        """Return the triples as a table for each graph, by its name."""
+        """Return the triples as a table for each graph, by its name; that of the default graph is `triples`."""
         names = dict.fromkeys(quad.graph for quad in state)
         return {
             name.iri if name else TRIPLES: Table(
@@ -196,7 +205,7 @@ class CandidateGraphs:
 
 
 def _renamed(graph: Graph, order: Callable[[list[str]], Iterable[str]]) -> Graph:
-    """Return the graph with the names of its nodes that are not of the source in another order."""
+    """Return the graph with exchanged names of generated nodes; `order` returns the sorted names in the new order."""
     nodes = [node for quad in graph for node in (quad.subject, quad.object) if isinstance(node, IRI)]
     names = sorted({node.iri for node in nodes if node.iri.startswith(EXAMPLES)})
     new_names = dict(zip(names, order(names), strict=True))
@@ -209,7 +218,7 @@ def _renamed(graph: Graph, order: Callable[[list[str]], Iterable[str]]) -> Graph
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The tokens of a triple pattern without a path; `graph` names its graph, empty for the default graph."""
+    """The tokens of a triple pattern without a path; `graph` is the token of its graph, empty for the default graph."""
 
     subject: str
     predicate: str
@@ -219,17 +228,17 @@ class Edge:
 
 @dataclass(slots=True)
 class _Solution:
-    """The edges that one solution of a query matches: paths have a length, and one side of a UNION is chosen."""
+    """The edges that one random solution of a query matches: each path has a length, each UNION one or two arms."""
 
     random: Random
     edges: list[Edge] = field(default_factory=list)
     values: dict[str, Term] = field(default_factory=dict)
     """The terms of variables in VALUES."""
     same: dict[str, str] = field(default_factory=dict)
-    """For the variable at one end of a path of length 0, the other end."""
+    """For a variable or blank node at one end of a path of length 0, the token at the other end."""
 
     def add(self, group: Group, graph: str = "") -> None:
-        """Add the edges of a group."""
+        """Add the edges and values of a group; OPTIONAL and MINUS are added at random."""
         for element in group.elements:
             match element:
                 case Triple():
@@ -246,12 +255,12 @@ class _Solution:
                 case Select(where=Group() as inner):
                     self.add(inner, graph)
                 case Data():
-                    self.values.update(_row(element, self.random))
+                    self.values.update(_random_row(element, self.random))
                 case _:
                     self._add_groups_within(element, graph)
 
     def _add_groups_within(self, node: Node, graph: str) -> None:
-        """Add the edges of groups after EXISTS."""
+        """Add the edges of groups in an expression, such as those of EXISTS, at random."""
         nested: set[int] = set()
         for group in walk(node):
             if isinstance(group, Group) and id(group) not in nested:
@@ -274,14 +283,14 @@ class _Solution:
             node = next_node
 
     def final(self, token: str) -> str:
-        """Return the token that stands for a node."""
+        """Return the token that stands for a node, after paths of length 0."""
         while token in self.same:
             token = self.same[token]
         return token
 
 
 class _Path:
-    """Reads a path, and chooses a way along it: one of its alternatives, repeated 0 to 2 times if that is allowed."""
+    """Chooses a random way along a path: one of its alternatives, repeated 0 to 2 times if repetition is allowed."""
 
     def __init__(self, tokens: Sequence[str], random: Random) -> None:
         self._tokens = tokens
@@ -289,7 +298,7 @@ class _Path:
         self._at = 0
 
     def steps(self) -> list[tuple[str, bool]]:
-        """Return predicates, each with whether it is inverse: from object to subject."""
+        """Return the predicates of a random way, each with whether it is inverse, from object to subject."""
         ways = [self._sequence()]
         while self._skip("|"):
             ways.append(self._sequence())
@@ -325,9 +334,10 @@ class _Path:
 
 
 class GraphGenerator:
-    """Makes graphs at which the answers of queries change, with the types that a vocabulary implies.
+    """Makes random graphs at which the answers of queries change, with the types that a vocabulary implies.
 
-    `named_graphs` are the names of graphs that the source may have; without any, GRAPH matches nothing.
+    `named_graphs` are the names of graphs that the source may have. If it is None, the source has no named graphs, and
+    GRAPH matches nothing.
     """
 
     def __init__(
@@ -342,7 +352,7 @@ class GraphGenerator:
         self._numbers = sorted(number for number in numbers if 1 < number < MAX_COPIES)
 
     def graph(self, *, is_plain: bool) -> Graph:
-        """Return a graph of at most MAX_TRIPLES; a plain one has few solutions, and all triples of them."""
+        """Return a graph of at most MAX_TRIPLES; a plain graph has few solutions, and all triples of them."""
         random = self._random
         copies = random.choice((1, 1, 2)) if is_plain else random.choice((1, 2, 2, 3, 4))
         is_counted = not is_plain and bool(self._numbers) and random.random() < 0.3
@@ -369,9 +379,10 @@ class GraphGenerator:
         return graph
 
     def _solution(self, query: Select, assignment: dict[str, Term], number: int | None) -> Iterator[Quad]:
-        """Yield the triples of a solution; `assignment` has the terms of some variables, and gets the others.
+        """Yield the triples of a random solution.
 
-        With a `number`, new nodes are those of this number.
+        `assignment` contains the terms of some variables, and is filled with those of the others. With a `number`, new
+        nodes have this number in their names.
         """
         solution = _Solution(self._random)
         if query.where is not None:
@@ -390,13 +401,13 @@ class GraphGenerator:
                     assignment[token] = term
                 edge_terms.append(term)
             subject, predicate, object_ = edge_terms
-            graph = self._graph(edge.graph, query, assignment)
+            graph = self._graph_name(edge.graph, query, assignment)
             is_elsewhere = graph is None and bool(edge.graph)  # in a graph that the source cannot have
             if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ and not is_elsewhere:
                 yield Quad(subject, predicate, object_, graph)
 
     def _assign_stated(self, edge: Edge, solution: _Solution, assignment: dict[str, Term]) -> None:
-        """Assign terms to the open ends of a triple of the vocabulary, so that the vocabulary states it."""
+        """Assign terms to the variables of a domain, range or subclass triple that the vocabulary states."""
         tokens = [solution.final(token) for token in (edge.subject, edge.object)]
         ends = [assignment.get(token) if is_open(token) else constant(token) for token in tokens]
         predicate = constant(edge.predicate)
@@ -408,8 +419,11 @@ class GraphGenerator:
         if pairs:
             assignment.update(zip(tokens, self._random.choice(pairs), strict=True))
 
-    def _graph(self, token: str, query: Select, assignment: dict[str, Term]) -> IRI | None:
-        """Return the name of the graph that a triple is in; None for the unnamed graph, or where there is no other."""
+    def _graph_name(self, token: str, query: Select, assignment: dict[str, Term]) -> IRI | None:
+        """Return the name of the graph that contains a triple, by the `token` after GRAPH.
+
+        None for the unnamed default graph, and for GRAPH if the source has no named graphs.
+        """
         if not token:
             stated_graphs = [
                 name
@@ -428,13 +442,13 @@ class GraphGenerator:
 
 
 class _Pools:
-    """The terms that the variables of queries take."""
+    """Chooses the terms that the variables of queries take."""
 
     def __init__(self, queries: Sequence[Select], vocabulary: Vocabulary, random: Random) -> None:
         self._vocabulary = vocabulary
         self._random = random
         self._nodes: dict[str, None] = {}  # sorts of nodes
-        self._compared = {id(query): _compared(query) for query in queries}
+        self._compared = {id(query): _compared_constants(query) for query in queries}
         triples = [node for query in queries for node in walk(query) if isinstance(node, Triple)]
         predicates = (constant(token) for triple in triples for token in triple.path)
         self._predicates = [*dict.fromkeys(iri for iri in predicates if isinstance(iri, IRI))] or [IRI(f"{EXAMPLES}p")]
@@ -445,7 +459,7 @@ class _Pools:
                     self._constants[is_object, triple.path[0]][term] = None
 
     def term(self, query: Select, token: str, edges: Sequence[Edge], number: int | None) -> Term:
-        """Return a term for a variable of a query, by its edges and by what it is compared with."""
+        """Return a random term for a variable of a query, by its edges and the constants that it is compared with."""
         subject_of = [edge.predicate for edge in edges if edge.subject == token]
         object_of = [edge.predicate for edge in edges if edge.object == token]
         if any(edge.predicate == token for edge in edges):
@@ -474,7 +488,10 @@ class _Pools:
         return self._node(sort, iris, sampled, number)
 
     def _node(self, sort: str, iris: Sequence[IRI], sampled: Sequence[Term], number: int | None) -> IRI | BlankNode:
-        """Return a node of a sort, or at times of another one, one of these `iris`, or one of the source."""
+        """Return a generated node of a sort; at times, a node of another sort, one of `iris`, or one of `sampled`.
+
+        With a `number`, the result is the node of this sort and number.
+        """
         self._nodes[sort] = None
         chance = self._random.random()
         if number is not None:
@@ -490,8 +507,8 @@ class _Pools:
         return BlankNode(name) if is_blank else IRI(EXAMPLES + name)
 
 
-def _compared(query: Select) -> dict[str, dict[Term, None]]:
-    """Return for each variable the constants that expressions compare it with, or with what is computed from it."""
+def _compared_constants(query: Select) -> dict[str, dict[Term, None]]:
+    """Return for each variable the constants that expressions compare with it or with a value computed from it."""
     compared: defaultdict[str, dict[Term, None]] = defaultdict(dict)
     expressions = [node for node in walk(query) if isinstance(node, Filter | Bind | Item)]
     for _ in range(2):  # by another variable that is computed from it
@@ -504,12 +521,12 @@ def _compared(query: Select) -> dict[str, dict[Term, None]]:
             words = {token.upper() for token in tokens}
             for name in names:
                 compared[name] |= constants
-                compared[name] |= dict.fromkeys(_computed(constants, words))
+                compared[name] |= dict.fromkeys(_inverse_values(constants, words))
     return compared
 
 
-def _computed(constants: dict[Term, None], words: set[str]) -> Iterator[Literal]:
-    """Yield literals of which a function returns a constant: texts in a language, dates in a year."""
+def _inverse_values(constants: dict[Term, None], words: set[str]) -> Iterator[Literal]:
+    """Yield literals for which a function returns one of the constants: texts in a language, dates in a year."""
     for term in constants:
         if not isinstance(term, Literal):
             continue
@@ -535,8 +552,8 @@ def _literal_pool(compared: dict[Term, None], literals: Sequence[Literal], sampl
     return [*list(pool)[:MAX_POOL], *dict.fromkeys(literals)]
 
 
-def _row(data: Data, random: Random) -> Iterator[tuple[str, Term]]:
-    """Yield the variables of VALUES with the terms of one of its rows."""
+def _random_row(data: Data, random: Random) -> Iterator[tuple[str, Term]]:
+    """Yield the variables of VALUES with the terms of a random row; UNDEF is left out."""
     opening = data.parts.index("{")
     names = [part for part in data.parts[:opening] if is_variable(part)]
     cells = [part for part in data.parts[opening:] if part == "UNDEF" or constant(part) is not None]

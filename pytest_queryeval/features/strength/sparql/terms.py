@@ -1,4 +1,4 @@
-"""The terms and triples of small graphs, and what the vocabulary of a graph states about them."""
+"""The terms and triples of small graphs, and the types that the vocabulary of a graph implies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 class Quad(NamedTuple):
-    """A triple of the default graph, or of a named graph."""
+    """A triple of a graph; `graph` is None for the unnamed default graph."""
 
     subject: Term
     predicate: IRI
@@ -63,7 +63,7 @@ def constant(token: str) -> Term | None:
 
 
 def as_term(cell: Cell) -> Term | None:
-    """Return a cell of an answer as a term of graphs; None for IRIs that Turtle cannot have, and for triple terms."""
+    """Return a cell of an answer as a term of graphs; None for IRIs that Turtle cannot write, and for other cells."""
     match cell:
         case IRI(iri) | Literal(_, iri, _):
             return cell if _IRI.fullmatch(iri) else None
@@ -72,7 +72,7 @@ def as_term(cell: Cell) -> Term | None:
 
 
 def literals_near(literal: Literal) -> Iterator[Literal]:
-    """Yield a literal and its neighbours, which differ by one, by a day, or in letter case, language or datatype."""
+    """Yield the literal, then literals that differ slightly: by one or two, by a day, or in text, case or type."""
     lexical, datatype, language = literal.lexical, literal.datatype, literal.language
     yield literal
     day, separator, time = lexical.partition("T")
@@ -124,9 +124,9 @@ def _text(term: Term) -> str:
 
 
 class Vocabulary:
-    """Domains, ranges and superclasses that a graph states, as far as its data have instances and no exception.
+    """Domains, ranges and superclasses that a graph states, if the data have instances and no exception.
 
-    `run` runs queries on the graph; `home` is the name of its default graph, None for the unnamed one.
+    `run` executes queries on the graph; `home` is the name of its default graph, None for the unnamed one.
     """
 
     def __init__(self, run: Run, home: IRI | None = None) -> None:
@@ -145,7 +145,7 @@ class Vocabulary:
                     self._subclasses[object_].append(subject)
 
     def states(self, quad: Quad) -> bool:
-        """Return whether a triple may be in a small graph: a domain, range or superclass only as stated."""
+        """Return whether a small graph may contain a triple: a domain, range or superclass only if the source does."""
         if quad.predicate not in (DOMAIN, RANGE, SUBCLASS):
             return True
         return isinstance(quad.subject, IRI) and quad.object in self._statements.get((quad.subject, quad.predicate), ())
@@ -157,7 +157,7 @@ class Vocabulary:
                 yield from ((subject, class_) for class_ in classes)
 
     def samples(self, predicate: IRI) -> Sequence[tuple[Term, Term]]:
-        """Return subjects and objects of some triples of the graph."""
+        """Return subject and object of up to SAMPLES triples with this predicate; the graph is asked only once."""
         if predicate not in self._samples:
             pattern = _ANYWHERE.format(f"?s <{predicate.iri}> ?o")
             answer = self._run(f"SELECT ?s ?o WHERE {pattern} LIMIT {SAMPLES}")
@@ -168,7 +168,7 @@ class Vocabulary:
         return self._samples[predicate]
 
     def violations(self, graph: Iterable[Quad]) -> Iterator[tuple[Quad, Term, tuple[IRI, ...]]]:
-        """Yield the triples that imply a missing type: with the node that lacks it, and the classes that it may be."""
+        """Yield each triple that implies a missing type, with the node and the classes of which the node needs one."""
         triples = [quad for quad in graph if quad.graph == self.home]
         types: defaultdict[Term, set[Term]] = defaultdict(set)
         for quad in triples:
@@ -180,7 +180,7 @@ class Vocabulary:
                     yield quad, node, classes
 
     def implied_types(self, quad: Quad) -> Iterator[tuple[Term, tuple[IRI, ...]]]:
-        """Yield the types that a triple implies: a node, and the classes of which it has at least one."""
+        """Yield the types that a triple implies: a node, and the classes of which the node has at least one."""
         if quad.predicate == RDF_TYPE:
             if isinstance(quad.object, IRI):
                 yield from ((quad.subject, classes) for classes in self._kept_classes(quad.object, SUBCLASS))
@@ -189,7 +189,7 @@ class Vocabulary:
         yield from ((quad.object, classes) for classes in self._kept_classes(quad.predicate, RANGE))
 
     def implied(self, quads: Iterable[Quad]) -> Iterator[Quad]:
-        """Yield the triples with one certain class that triples of the default graph imply."""
+        """Yield new type triples that `quads` imply, directly or through each other, if only one class is possible."""
         implied_quads = list(quads)
         for quad in implied_quads:
             for node, classes in self.implied_types(quad):
@@ -199,7 +199,10 @@ class Vocabulary:
                     yield type_quad
 
     def completed(self, graph: Iterable[Quad]) -> Graph:
-        """Return a graph with the types that are implied, without triples that no type could allow."""
+        """Return a graph with implied types added.
+
+        Triples are left out if they imply a type of a literal, or if the source does not state them.
+        """
         quads = {quad: None for quad in graph if self.states(quad)}
         while violations := list(self.violations(quads)):
             for quad, node, classes in violations:
@@ -210,7 +213,7 @@ class Vocabulary:
         return tuple(quads)
 
     def _kept_classes(self, name: IRI, relation: IRI) -> tuple[tuple[IRI, ...], ...]:
-        """Return, for each statement that the data keep, the classes of which an instance has at least one."""
+        """Return, for each statement that the data satisfy, the classes of which each instance has at least one."""
         if (name, relation) not in self._implied:
             stated_classes = self._statements.get((name, relation), ())
             classes = (self._certain_classes(name, relation, class_) for class_ in stated_classes)
@@ -218,7 +221,10 @@ class Vocabulary:
         return self._implied[name, relation]
 
     def _certain_classes(self, name: IRI, relation: IRI, class_: IRI) -> tuple[IRI, ...]:
-        """Return the class, if all instances have it; else with all its subclasses, if all have one; else nothing."""
+        """Return the class if all instances have it, else it and its subclasses if all instances have one of them.
+
+        Return an empty tuple if there is an exception, or no instance.
+        """
         node = "?o" if relation == RANGE else "?s"
         pattern = f"?s a <{name.iri}>" if relation == SUBCLASS else f"?s <{name.iri}> ?o"
         if not self._ask(pattern):
@@ -237,6 +243,6 @@ class Vocabulary:
         return () if has_exception else tuple(classes)
 
     def _ask(self, pattern: str) -> bool:
-        """Return whether the data have a pattern; True if that is unknown, so that nothing is concluded."""
+        """Return whether the data match a pattern; True if the query fails, so that nothing is concluded."""
         answer = self._run(f"ASK {{ {pattern} }}")
         return answer is None or answer.rows != [(False,)]

@@ -1,4 +1,4 @@
-"""Rows for variants of a database: few different values, at which the answers of queries change."""
+"""Rows for small databases: few different values, at which the answers of queries change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REPEATING = 0.3  # share of the tables that get a group of rows as large as a nu
 
 @dataclass(frozen=True, kw_only=True)
 class TableConstraints:
-    """The declared constraints of a table; columns are given by their indices."""
+    """The constraints of a table; columns are given by their indices."""
 
     not_null: frozenset[int]
     keys: tuple[tuple[int, ...], ...]
@@ -51,17 +51,17 @@ class TableConstraints:
 
     @cached_property
     def in_keys(self) -> Sequence[int]:
-        """Return the columns of keys."""
+        """The sorted indices of columns that belong to a key."""
         return sorted({at for key in self.keys for at in key})
 
     @cached_property
     def not_null_references(self) -> frozenset[int]:
-        """Return the columns of foreign keys that may not be NULL."""
+        """The columns of foreign keys that may not be NULL."""
         return self.not_null.intersection(at for columns, _, _ in self.references for at in columns)
 
 
 def constraints_of(tables: Tables) -> dict[str, TableConstraints]:
-    """Return the constraints of each table, except those on columns or tables that do not exist."""
+    """Return the constraints of each table, without keys and foreign keys whose columns or tables do not exist."""
     places_by_table = {
         name: {column.name.lower(): at for at, column in enumerate(table.columns)} for name, table in tables.items()
     }
@@ -86,14 +86,16 @@ def constraints_of(tables: Tables) -> dict[str, TableConstraints]:
 
 @dataclass
 class RowGenerator:
-    """Makes rows for `tables` that keep primary keys, foreign keys, UNIQUE and NOT NULL.
+    """Makes random rows for `tables` that satisfy primary keys, foreign keys, UNIQUE and NOT NULL.
 
-    A column takes its values from those that queries compare it with, their neighbours, and the source's `samples`
-    (rows by table). Columns that are compared with each other, or refer to each other, share their values. Columns of
-    numbers and of times take values of their type only, with `is_strict` all columns; times of SQLite are written as
-    the source does. With `only_read`, a column that no query reads mostly has the same value. Columns with `ranges`
-    have no values outside of them. A column has at most a random number of values from queries, with
-    `few_compared` a smaller one.
+    The values of a column come from the values that queries compare it with, their neighbours, and the source's
+    `samples` (rows by table). Columns that are compared with each other, or refer to each other, share their values.
+    Columns of numbers and of times only have values of their type; with `is_strict`, this holds for all columns. Times
+    of SQLite are written as the source writes them.
+
+    With `only_read`, most cells of a column that no query reads have the same value. A column with `ranges` has no
+    values outside of them. A random limit holds for the number of values from queries in a column; `few_compared`
+    lowers it.
     """
 
     tables: Tables
@@ -132,7 +134,7 @@ class RowGenerator:
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
     def _limits_of_key(self, table: str, at: int) -> list[tuple[Cell, Cell]]:
-        """Return the ranges of the columns that refer to a key."""
+        """Return the ranges of the columns that refer to a key column, given by its table and index."""
         referring = [
             self._columns[name][column][0]
             for name, constraints in self._constraints.items()
@@ -143,7 +145,10 @@ class RowGenerator:
         return [self.ranges[column] for column in referring if column in self.ranges]
 
     def _varied_columns(self, name: str) -> Sequence[int]:
-        """Return the columns of a table with different values: those that queries read, keys and references."""
+        """Return the indices of columns that vary: columns that queries read, and columns of keys and foreign keys.
+
+        Without `only_read`, or if a query reads all columns, these are all columns.
+        """
         places, reads = range(len(self._columns[name])), [query.read for query in self.compared]
         if not self.only_read or not reads or None in reads:
             return places
@@ -153,7 +158,10 @@ class RowGenerator:
         return [at for at in places if at in bound or self._columns[name][at][0][1] in names]
 
     def rows(self, random: Random, *, sizes: Sequence[int] = SIZES, null_shares: Sequence[float] = NULL_SHARES) -> Rows:
-        """Return rows for every table, at most MAX_ROWS each."""
+        """Return random rows for every table, at most MAX_ROWS each, in an order in which they can be inserted.
+
+        `sizes` are the numbers of rows to choose from, `null_shares` the shares of NULL.
+        """
         size, null_share, sample_size = random.choice(sizes), random.choice(null_shares), random.choice(SAMPLES)
         most_compared = FEW_COMPARED if self.few_compared else MANY_COMPARED
         pools: dict[Column, list[Cell]] = {}
@@ -172,17 +180,18 @@ class RowGenerator:
                 if (limits := self.ranges.get(column)) is not None:
                     cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
                 column_cells.append(cells or key_values(type_)[:3])
-            rows_by_table[name] = self._table(
+            rows_by_table[name] = self._table_rows(
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
         return without_orphans(rows_by_table, self._constraints)
 
-    def _table(
+    def _table_rows(
         self, name: str, pools: Sequence[Sequence[Cell]], earlier: Rows, random: Random, size: int, null_share: float
     ) -> list[Row]:
-        """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables.
+        """Return rows of a table that satisfy its constraints, given the rows of `earlier` tables.
 
-        `pools` are the values that its columns take.
+        The number is `size`, more for a group of repeated values, less if keys or references allow fewer rows. `pools`
+        are the values of each column.
         """
         constraints = self._constraints[name]
         repeated = 0
@@ -192,7 +201,7 @@ class RowGenerator:
             repeated = min(random.choice(self._group_sizes) + random.choice((0, 0, 1)), MAX_ROWS)
         count = max(size, repeated)
         attempts = 2 * count if constraints.keys else count
-        columns = [self._cells(name, at, cells, random, attempts, null_share) for at, cells in enumerate(pools)]
+        columns = [self._random_column(name, at, cells, random, attempts, null_share) for at, cells in enumerate(pools)]
         if repeated:
             grouped = random.choice(free)
             columns[grouped][:repeated] = [random.choice(pools[grouped])] * repeated
@@ -212,7 +221,7 @@ class RowGenerator:
             # Rows that have to refer to those of a later table are removed in the end where they refer to none.
             if table == name or table in earlier or not_null.isdisjoint(columns)
         ]
-        for row in self._resembling(name, list(zip(*columns, strict=True)), repeated, random):
+        for row in self._with_copied_rows(name, list(zip(*columns, strict=True)), repeated, random):
             for reference in references:
                 row = reference.match(row, random)
             if not_null and any(row[at] is None for at in not_null):
@@ -225,10 +234,14 @@ class RowGenerator:
                     break
         return rows
 
-    def _cells(
+    def _random_column(
         self, name: str, at: int, cells: Sequence[Cell], random: Random, count: int, null_share: float
     ) -> list[Cell]:
-        """Return the cells of a column, some of them NULL where that is allowed; half of those of a key are numbers."""
+        """Return `count` random values of a column.
+
+        The share `null_share` is NULL if the column allows it. About half of the values of a key column are numbered
+        values of its type, so that enough keys differ.
+        """
         constraints, cell_count = self._constraints[name], len(cells)
         if at not in self._varied[name]:
             return [cells[0]] * count
@@ -250,10 +263,11 @@ class RowGenerator:
             column = [number if half % 2 else cell for half, number, cell in halves] or column
         return column
 
-    def _resembling(self, name: str, rows: list[Row], repeated: int, random: Random) -> list[Row]:
-        """Return the rows, some of them changed: into an earlier row but for its keys and a cell or two, or a sample.
+    def _with_copied_rows(self, name: str, rows: list[Row], repeated: int, random: Random) -> list[Row]:
+        """Change some of the rows, and return all: some become copies of an earlier row or of a sample.
 
-        The first `repeated` ones keep what they share.
+        A copy keeps its own keys, and one or two other cells of its own. The first `repeated` rows are not replaced by
+        samples.
         """
         samples, in_keys, varied = self.samples.get(name, ()), self._constraints[name].in_keys, self._varied[name]
         for number, kind in enumerate(random.randbytes(len(rows))):
@@ -275,10 +289,10 @@ class RowGenerator:
 
 
 class _Reference:
-    """A foreign key: columns of a table, and places in the rows that it refers to, which may become more.
+    """A foreign key from `columns` of a table to `places` in `rows` of the referenced table; `rows` may grow.
 
-    Only rows within the `limits` of the columns are referred to. Where it `may_be_own`, the first row of the table
-    refers to itself.
+    References are made only to rows whose values are within the `limits` of the columns. With `may_be_own`, a row
+    refers to itself if there is no other row.
     """
 
     def __init__(
@@ -298,7 +312,7 @@ class _Reference:
         self._seen = 0  # rows whose keys are known
 
     def match(self, row: Row, random: Random) -> Row:
-        """Return a row that refers to none or to an existing one: to a random one, or none, where it does not."""
+        """Return the row if its reference is valid, else a copy that refers to a random row, or to none by NULL."""
         if self._seen < len(self._rows):
             new_rows = [
                 row
@@ -319,7 +333,7 @@ class _Reference:
 
 
 def insertion_order(tables: Tables) -> list[str]:
-    """Return the tables, each after those that it refers to, but for references that close a cycle."""
+    """Return the names of tables, each after the tables that it refers to, except for references that close a cycle."""
     referred: dict[str, dict[str, None]] = {name: {} for name in tables}
     for name, table in tables.items():
         for key in table.foreign_keys:
@@ -329,7 +343,7 @@ def insertion_order(tables: Tables) -> list[str]:
 
 
 def _reachable(start: str, referred: Mapping[str, Collection[str]]) -> set[str]:
-    """Return a table with all that it refers to, directly or not."""
+    """Return the table `start` and all tables that it refers to, directly or not."""
     reached, waiting = set[str](), [start]
     while waiting:
         if (name := waiting.pop()) not in reached:
@@ -339,7 +353,7 @@ def _reachable(start: str, referred: Mapping[str, Collection[str]]) -> set[str]:
 
 
 def satisfies_constraints(rows: Rows, constraints: Mapping[str, TableConstraints]) -> bool:
-    """Return whether rows keep NOT NULL, keys and foreign keys."""
+    """Return whether rows satisfy NOT NULL, keys and foreign keys."""
     for name, table_rows in rows.items():
         if any(row[at] is None for row in table_rows for at in constraints[name].not_null):
             return False
@@ -351,7 +365,7 @@ def satisfies_constraints(rows: Rows, constraints: Mapping[str, TableConstraints
 
 
 def without_orphans(rows: Rows, constraints: Mapping[str, TableConstraints]) -> Rows:
-    """Return the rows except those that refer to a missing row."""
+    """Return the rows without those that refer to a missing row, directly or through a row that is left out."""
     valid_rows = dict(rows)
     while True:
         count = sum(map(len, valid_rows.values()))

@@ -1,4 +1,4 @@
-"""The tables of a source: what CREATE TABLE statements declare, and the constraints that its rows keep."""
+"""The tables of a source: what CREATE TABLE statements declare, and the constraints that its rows satisfy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTables:
-    """The tables of a source; two are equal only if they are the same object."""
+    """The tables of a source by their names in lower case; two objects with the same tables are not equal."""
 
     ddl: str
     """The statements that create the tables."""
@@ -47,11 +47,11 @@ class SourceTables:
     declared: Tables
     """The tables with the constraints that the source declares."""
     tables: Tables
-    """The tables with the constraints that their rows keep, each checked when it is first looked up."""
+    """The tables with the constraints that their rows satisfy, each checked when it is first looked up."""
 
     @cached_property
     def strictest(self) -> Tables:
-        """The tables with all constraints: those that their rows keep, and declared ones that they break."""
+        """The tables with all constraints: those that their rows satisfy, and declared ones that their rows violate."""
         return _LazyTables(self.tables, self._strictest)
 
     def _strictest(self, name: str) -> TableDefinition:
@@ -61,7 +61,7 @@ class SourceTables:
 
     @cached_property
     def script(self) -> str:
-        """Return the statements: schemas, then tables, each after those that it refers to, then all others."""
+        """The statements in an order that runs: schemas, tables after those that they refer to, then all others."""
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
         schemas = [statement for statement in statements if statement.startswith("CREATE SCHEMA")]
@@ -70,7 +70,7 @@ class SourceTables:
 
 
 class _LazyTables(Mapping[str, TableDefinition]):
-    """Tables that are made when they are first looked up."""
+    """A mapping of tables that `make` returns when a name is first looked up."""
 
     def __init__(self, names: Collection[str], make: Callable[[str], TableDefinition]) -> None:
         self._names, self._make = names, cache(make)
@@ -91,12 +91,12 @@ class _LazyTables(Mapping[str, TableDefinition]):
 
 
 def source_tables(case: Case, session: Session) -> SourceTables:
-    """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
+    """Return the tables of a case's SQL source, with the constraints that its rows satisfy; computed once in a session.
 
-    Tables and columns are those that the source declares, or those of the case's `db_schema` if nothing is declared.
-    Constraints are the declared ones, and those stated in `db_schema` that the rows are known to keep. A declared
-    foreign key that rows break does not count, nor does a stated key that is part of a declared one: formats without
-    composite keys list such parts. Raise `SourceError` if the source cannot be queried, the same one every time.
+    Tables and columns are those that the source declares, or those of the case's `db_schema` if it declares none.
+    Constraints are declared ones, and those of `db_schema` that the rows satisfy. A declared foreign key that rows
+    violate is left out, and so is a key of `db_schema` that is part of a declared key: formats without composite keys
+    list such parts. Raise `SourceError` if the source cannot be queried; the error is the same for every call.
     """
     source, schema, dialect = case.settings.source, case.db_schema, case.settings.dialect
     assert source is not None  # or there would be nothing to query
@@ -129,7 +129,7 @@ def source_tables(case: Case, session: Session) -> SourceTables:
 
 @dataclass(frozen=True)
 class _ConstraintChecker:
-    """Checks which constraints the rows of a source keep, declared or not."""
+    """Checks by queries which constraints the rows of a source satisfy."""
 
     tables: Tables
     dialect: str
@@ -137,7 +137,7 @@ class _ConstraintChecker:
     """Return whether a query returns rows; None if it does not run."""
 
     def constrain(self, declared: TableDefinition, stated: TableDefinition | None) -> TableDefinition:
-        """Return the declared table with those constraints, declared or stated, that the rows keep."""
+        """Return the declared table with the constraints, declared or stated in `db_schema`, that its rows satisfy."""
         name = declared.name
         references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
         declared_keys = [set(key) for key in declared.keys]
@@ -154,7 +154,10 @@ class _ConstraintChecker:
         )
 
     def keep_key(self, table: str, key: Sequence[str]) -> bool:
-        """Return whether no two rows have the same values of these columns, and none has a NULL there."""
+        """Return whether no two rows have the same values of these columns, and no row has a NULL there.
+
+        Return False if a column does not exist or the query does not run.
+        """
         columns = self._quote(table, key)
         if not columns:
             return False
@@ -163,13 +166,13 @@ class _ConstraintChecker:
         return self.returns_rows(f"{query} HAVING COUNT(*) > 1 OR {nulls}") is False
 
     def have_nulls(self, table: str, column: str) -> bool:
-        """Return whether a column of a primary key has NULLs, which only SQLite allows."""
+        """Return whether a column of a primary key contains NULL, which only SQLite allows."""
         name = quote_in(self.dialect, keep_case=True)(column)
         query = f"SELECT {name} FROM {quote_in(self.dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
         return self.dialect == "sqlite" and self.returns_rows(query) is True
 
     def keep_reference(self, table: TableDefinition, key: ForeignKey) -> bool:
-        """Return whether each row refers to an existing row, or to none.
+        """Return whether each row refers to an existing row, or to none by NULL; False if a column does not exist.
 
         If the query does not run, return whether the table declares the key.
         """
@@ -183,7 +186,7 @@ class _ConstraintChecker:
         return orphans is False or (orphans is None and key in table.foreign_keys)
 
     def _quote(self, table: str, names: Sequence[str], prefix: str = "") -> list[str]:
-        """Return columns as the source spells them, for a query; empty if the table lacks one of them."""
+        """Return the columns as a query names them, after `prefix`; empty if the table lacks one of them."""
         columns = self.tables[table].by_name if table in self.tables else {}
         quote = quote_in(self.dialect, keep_case=True)
         return [prefix + quote(columns[name].name) for name in names] if columns.keys() >= {*names} else []
@@ -191,11 +194,11 @@ class _ConstraintChecker:
 
 @lru_cache(maxsize=64)
 def read_tables(ddl: str, dialect: str) -> Tables:
-    """Return the tables of a script by their names; none of a script that cannot be parsed.
+    """Return the tables that a script creates, by their names; empty if the script cannot be parsed.
 
-    Names are in lower case, but for those in `columns`; tables whose names differ in the case of letters such as é are
-    left out. Columns of a primary key are NOT NULL, also where SQLite would admit NULLs, as it does in those of
-    `nullable_key`.
+    Names are in lower case, except in `columns`. Views are left out, and so are tables whose names differ only in the
+    case of letters such as é. Columns of a primary key are NOT NULL; `nullable_key` lists those in which SQLite allows
+    NULL.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
     >>> table.primary_key, table.unique, table.columns[0].name, table.columns[0].not_null
@@ -215,7 +218,7 @@ def read_tables(ddl: str, dialect: str) -> Tables:
         if statement.kind in ("TABLE", "VIEW"):
             spelling = (statement.find(exp.Table) or statement).name
             name = spelling.lower()
-            definitions.setdefault(name, _table(statement, ddl if dialect == "sqlite" else ""))
+            definitions.setdefault(name, _declared_table(statement, ddl if dialect == "sqlite" else ""))
             if spellings.setdefault(name, spelling.encode().lower()) != spelling.encode().lower():
                 definitions[name] = None
     tables = not_none(definitions)
@@ -231,8 +234,11 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     return tables
 
 
-def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
-    """Return the table that a statement declares; `sqlite_ddl` is the script that has it, empty for other engines."""
+def _declared_table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
+    """Return the table that a CREATE TABLE statement declares; None for other statements, or if parts are unknown.
+
+    `sqlite_ddl` is the script that contains the statement; it is empty for other engines than SQLite.
+    """
     declared = statement.this
     if statement.kind != "TABLE" or not isinstance(declared, exp.Schema) or not isinstance(declared.this, exp.Table):
         return None
@@ -242,21 +248,23 @@ def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
     not_null: set[str] = set()
     if sqlite_ddl and not all(isinstance(item, (*_COLUMNS, *_CONSTRAINTS)) for item in declared.expressions):
         return None
-    columns = [_column(item, sqlite_ddl) for item in declared.expressions if isinstance(item, _COLUMNS)]
+    columns = [_declared_column(item, sqlite_ddl) for item in declared.expressions if isinstance(item, _COLUMNS)]
     for item, column_name in _constraints(declared):
         match item:
             case exp.PrimaryKeyColumnConstraint():
                 primary = (column_name,)
             case exp.PrimaryKey():
-                primary = _names(item.expressions)
+                primary = _column_names(item.expressions)
             case exp.NotNullColumnConstraint() if not item.args.get("allow_null"):
                 not_null.add(column_name)
             case exp.UniqueColumnConstraint():
-                unique.append(_names(item.this.expressions) if isinstance(item.this, exp.Schema) else (column_name,))
+                unique.append(
+                    _column_names(item.this.expressions) if isinstance(item.this, exp.Schema) else (column_name,)
+                )
             case exp.Reference():
                 foreign.append(_foreign_key((column_name,), item))
             case exp.ForeignKey() if isinstance(item.args.get("reference"), exp.Reference):
-                foreign.append(_foreign_key(_names(item.expressions), item.args["reference"]))
+                foreign.append(_foreign_key(_column_names(item.expressions), item.args["reference"]))
     is_never_null = _is_never_null(declared, primary, sqlite_ddl)
     nullable = () if is_never_null else tuple(filterfalse(not_null.__contains__, primary))
     not_null.update(primary)
@@ -270,7 +278,7 @@ def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
     ).with_not_null(not_null)
 
 
-def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
+def _declared_column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
     if not isinstance(column, exp.ColumnDef):
         return ColumnDefinition(column.name)
     declared_type = column.kind.sql() if column.kind is not None else ""
@@ -286,7 +294,7 @@ def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
 
 
 def _is_never_null(declared: exp.Schema, key: Sequence[str], sqlite_ddl: str) -> bool:
-    """Return whether no column of a primary key can be NULL: in SQLite, if it is the number of the row."""
+    """Return whether no column of a primary key can be NULL: in SQLite, only if the key is an INTEGER PRIMARY KEY."""
     if not sqlite_ddl:
         return True
     column = next((item for item in declared.find_all(exp.ColumnDef) if [item.name.lower()] == [*key]), None)
@@ -303,7 +311,10 @@ def _text_after_name(column: exp.ColumnDef, sqlite_ddl: str) -> str:
 
 
 def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
-    """Return the table and the columns of a unique index; None of others, of expressions, some rows or a schema."""
+    """Return the table and the columns of CREATE UNIQUE INDEX; None for other statements.
+
+    Also return None for an index of expressions, of some rows (WHERE), or of a table with a schema.
+    """
     index = statement.this
     if not isinstance(index, exp.Index) or not statement.args.get("unique") or index.args.get("params") is None:
         return None
@@ -318,7 +329,7 @@ def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _constraints(declared: exp.Schema) -> Iterator[tuple[exp.Expr, str]]:
-    """Yield columns and constraints, each with the name of the column that it belongs to."""
+    """Yield columns and constraints, each with the name of its column; empty for a constraint of the table."""
     for item in declared.expressions:
         if isinstance(item, exp.ColumnDef):
             yield item, item.name.lower()
@@ -332,10 +343,10 @@ def _constraints(declared: exp.Schema) -> Iterator[tuple[exp.Expr, str]]:
 def _foreign_key(columns: tuple[str, ...], reference: exp.Reference) -> ForeignKey:
     referred = reference.this
     if isinstance(referred, exp.Schema):
-        return ForeignKey(columns, referred.this.name.lower(), _names(referred.expressions))
+        return ForeignKey(columns, referred.this.name.lower(), _column_names(referred.expressions))
     return ForeignKey(columns, referred.name.lower(), ())
 
 
-def _names(nodes: list[exp.Expr]) -> tuple[str, ...]:
-    """Return the names of columns, which a key may order or shorten."""
+def _column_names(nodes: list[exp.Expr]) -> tuple[str, ...]:
+    """Return the names of columns in lower case, without the order or length that a key may give them."""
     return tuple((node.find(exp.Identifier) or node).name.lower() for node in nodes)

@@ -1,4 +1,4 @@
-"""Values of columns: those that queries compare them with, those that their types take, and what rows keep of them."""
+"""Values of columns: those that queries compare, those of a type, and the constraints that rows satisfy."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Columns with the values that a query compares them with, pairs of columns that it compares, and its numbers.
+    """What a query compares: `values` of columns, `pairs` of columns, and `numbers`.
 
-    `numbers` are those of LIMIT and of comparisons without a column, as with `count(*)`. Names are in lower case.
-    `read` are the names of the columns whose values can change the answer; None for all.
+    `numbers` are those of LIMIT and OFFSET, and of comparisons without a column, as with `count(*)`. Names are in lower
+    case. `read` contains the names of columns whose values can change the answer; it is None if all columns can.
     """
 
     values: tuple[tuple[Column, str | int | float], ...] = ()
@@ -86,7 +86,7 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
 
 
 def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
-    """Yield the columns of tables that an expression reads, also through aliases of selected expressions."""
+    """Yield the table columns that an expression reads, also through the alias of a selected expression."""
     for column in node.find_all(exp.Column):
         names = columns.names_at(column)
         alias = names.aliases.get(column.name.lower()) if names is not None and not column.table else None
@@ -97,7 +97,7 @@ def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
 
 
 def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, Column]]:
-    """Yield the columns that USING and NATURAL JOIN compare."""
+    """Yield the pairs of table columns that USING and NATURAL JOIN compare."""
     for join in tree.find_all(exp.Join):
         if isinstance(join.parent, exp.Select):
             names = columns.names(join.parent)
@@ -108,7 +108,10 @@ def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, 
 
 
 def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
-    """Yield what is compared with each other: the sides of conditions, and the columns of set operations."""
+    """Yield lists of expressions that a query compares: sides of conditions, and columns of set operations.
+
+    For LIKE, texts that match the pattern, or nearly match it, stand for the pattern.
+    """
     for node in tree.walk():
         match node:
             case exp.Between():
@@ -131,7 +134,9 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
 
 
 def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float]) -> Iterator[int | float]:
-    """Yield numbers of which two add up to a constant, several that exceed it on average, and two a constant apart.
+    """Yield numbers at which a comparison of a sum, an average or a difference with one of the constants changes.
+
+    They are two numbers that add up to the constant, two above it, and two that are about the constant apart.
 
     >>> from sqlglot import parse_one
     >>> conditions = map(parse_one, ("sum(age) > 100", "avg(age) > 100", "budget = year + 4"))
@@ -151,7 +156,7 @@ def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float])
 
 
 def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
-    """Return the items that a query selects, by the first arm of a set operation; of another expression, itself."""
+    """Return the expressions that a query selects, by the first arm of a set operation; else the node itself."""
     query = node.unnest()
     while isinstance(query, exp.SetOperation):
         query = query.this.unnest()
@@ -159,7 +164,7 @@ def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
 
 
 def _constants(node: exp.Expr) -> Iterator[str | int | float]:
-    """Yield the constants of an expression, except those of queries in it."""
+    """Yield the numbers and texts in an expression, without those of nested queries."""
     for literal in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
         if not isinstance(literal, exp.Literal):
             continue
@@ -172,7 +177,7 @@ def _constants(node: exp.Expr) -> Iterator[str | int | float]:
 
 
 class ColumnFigures(NamedTuple):
-    """Figures of the first rows of a column."""
+    """Figures of a column in the first rows of its table."""
 
     values: Cell
     """How many are not NULL."""
@@ -181,13 +186,13 @@ class ColumnFigures(NamedTuple):
     greatest: Cell
 
     def may_refer_to(self, key: ColumnFigures) -> bool:
-        """Return whether all values may be values of a key: whether they are of one sort, and not beyond its values."""
+        """Return whether all values may occur in a key: they have its type, and are within the range of its values."""
         sorts = {_SORTS.get(type(cell)) for cell in (self.least, self.greatest, key.least, key.greatest)}
         return len(sorts) == 1 and None not in sorts and key.least <= self.least and self.greatest <= key.greatest  # type: ignore[operator]  # of one sort
 
 
 class TableFigures(NamedTuple):
-    """Figures of the first rows of a table; `columns` have names in lower case."""
+    """Figures of the first rows of a table; the names of `columns` are in lower case."""
 
     rows: int
     different_rows: Cell
@@ -195,7 +200,7 @@ class TableFigures(NamedTuple):
 
 
 def table_figures(table: TableDefinition, figures: Row) -> TableFigures | None:
-    """Return the figures of a table as a query returns them; None of fewer than MIN_ROWS rows, or of unknown ones."""
+    """Return the figures in the row that a `statistics_query` returned; None for fewer than MIN_ROWS rows."""
     rows, *others = figures
     if not isinstance(rows, int) or rows < MIN_ROWS:
         return None
@@ -208,9 +213,10 @@ def table_figures(table: TableDefinition, figures: Row) -> TableFigures | None:
 
 
 def infer_constraints(table: TableDefinition, figures: TableFigures) -> tuple[TableDefinition, Ranges]:
-    """Return a table with NOT NULL and UNIQUE where its rows keep them, by their figures, and the ranges of columns.
+    """Return the table with NOT NULL and UNIQUE where its rows satisfy them, and the ranges of its columns.
 
-    Where no column is unique, the whole row is if no row occurs twice.
+    If the table has no unique column and no key, and no row occurs twice, all columns together become UNIQUE. Ranges
+    exist for columns of numbers and times.
     """
     filled = {name for name, of_column in figures.columns.items() if of_column.values == figures.rows}
     keys = [*map(tuple, table.keys)]
@@ -224,20 +230,20 @@ def infer_constraints(table: TableDefinition, figures: TableFigures) -> tuple[Ta
     ranges = {
         (table.name, name): (of_column.least, of_column.greatest)
         for name, of_column in figures.columns.items()
-        if _place(of_column.least) and is_in_range(of_column.least, (of_column.least, of_column.greatest))
+        if _sort_key(of_column.least) and is_in_range(of_column.least, (of_column.least, of_column.greatest))
     }
     return table.with_not_null(table.not_null | filled)._replace(unique=(*table.unique, *unique)), ranges
 
 
 def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
-    """Return whether a value is between two others, these included; NULL is in every range.
+    """Return whether a value is between two others or equal to one of them; NULL is in every range.
 
     >>> is_in_range("2020-03-01", ("2020-01-31", "2021-01-31")), is_in_range(7, (1, 5)), is_in_range("a", (1, 5))
     (True, False, False)
     >>> is_in_range(7, (5, "2021-01-31"))  # numbers and times have no order
     False
     """
-    place, low, high = map(_place, (cell, *limits))
+    place, low, high = map(_sort_key, (cell, *limits))
     if cell is None:
         return True
     if place is None or low is None or high is None:
@@ -245,8 +251,8 @@ def is_in_range(cell: Cell, limits: tuple[Cell, Cell]) -> bool:
     return place[0] == low[0] == high[0] and low <= place <= high
 
 
-def _place(cell: Cell) -> Place | None:
-    """Return where numbers and times stand in their order; None for other values."""
+def _sort_key(cell: Cell) -> Place | None:
+    """Return a sort key for a number or a time, whose first part says which of them it is; None for other values."""
     match cell:
         case bool():
             return None
@@ -263,9 +269,9 @@ def _place(cell: Cell) -> Place | None:
 
 
 def type_held(declared: str, cells: Iterable[Cell]) -> str:
-    """Return the type of the values that a column of SQLite holds: of a column of times, that of how they are written.
+    """Return the type of a column of SQLite; for a column of times, the type that its cells are written in.
 
-    It is empty, for any type, where the values are neither times nor numbers.
+    The result is empty, for any type, if the cells of such a column are neither times nor numbers.
 
     >>> type_held("DATETIME", ["2020-01-31", None]), type_held("DATE", [20200131]), type_held("DATE", ["31/01/2020"])
     ('DATE', 'NUMERIC', '')
@@ -289,7 +295,10 @@ def _is_of_times(declared: str) -> bool:
 
 @lru_cache(maxsize=256)
 def key_values(declared: str, first: int = 1) -> Sequence[Cell]:
-    """Return a number, or a time, for each row that is tried, as the type stores it; none where it refuses numbers."""
+    """Return up to KEY_VALUES distinct values for a key column of this type: numbers from `first`, or times.
+
+    The result is empty if the type refuses numbers.
+    """
     values: Iterable[Cell] = range(first, first + KEY_VALUES)
     if _is_of_times(declared):
         values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(KEY_VALUES)]
@@ -298,7 +307,7 @@ def key_values(declared: str, first: int = 1) -> Sequence[Cell]:
 
 @lru_cache(maxsize=8_192, typed=True)
 def coerce_value(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return a list of the value as a column of the declared type stores it; it is empty if the column refuses it.
+    """Return a list of the value as a column of the declared type stores it; empty if the column refuses the value.
 
     >>> coerce_value("31", "INTEGER", is_strict=True), coerce_value(31, "TEXT", is_strict=True)
     ([31], ['31'])
@@ -327,7 +336,10 @@ def coerce_value(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cel
 
 
 def _fitted_time(text: str, name: str) -> Sequence[Cell]:
-    """Return a text as a date, a time of day or both, by the name of the type; a year or a month as its first day."""
+    """Return a list of the text as a date, a time of day or both, as the type's name says; empty for other texts.
+
+    A year or a month becomes its first day.
+    """
     if _PART_OF_DATE.fullmatch(text):
         text = f"{text}-01-01"[:10]
     has_date = "DATE" in name or "STAMP" in name

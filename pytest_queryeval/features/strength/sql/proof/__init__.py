@@ -62,14 +62,15 @@ RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
 
 
 def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Policy) -> tuple[str, ...]:
-    """Return the rules that prove two queries to have the same answer on all data that keeps the constraints.
+    """Return the rules that prove that two queries have the same answer on all data that satisfy the constraints.
 
-    They are empty without a proof.
+    The result contains their names in the order of first use. It is empty without a proof; no error is raised.
 
-    Every proof has the rule `aliases`: names of tables and of columns, the order of operands, of conditions and of
-    inner joins do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves out
-    an ORDER BY that the policy does not compare; by `finer-order`, rows that tie in gold may be ordered further. By
-    `nested-distinct`, it does not matter how often a row occurs in what IN, EXISTS and set operations read.
+    Every proof contains the rule `aliases`: names of tables and columns, and the order of operands, conditions and
+    inner joins, do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves
+    out an ORDER BY that the policy does not compare. By `finer-order`, the predicted query may order rows further that
+    tie in gold. By `nested-distinct`, it does not matter how often a row occurs in a query of IN, EXISTS or a set
+    operation.
     """
     if policy.row_order == "strict":
         return ()
@@ -81,7 +82,7 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
             for text, is_gold in ((gold, True), (predicted, False))
         ]
         if any(query.order for query in queries):
-            queries = _without_order(queries, used)
+            queries = _without_irrelevant_order(queries, used)
         if not has_free_columns:
             require_named_alike(*queries)
         renderer = _Renderer(tables, has_free_columns=has_free_columns)
@@ -92,12 +93,12 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
 
 
 def with_nullable_keys(tables: Tables) -> Tables:
-    """Return tables in whose primary keys NULL may be where SQLite admits it."""
+    """Return the tables without NOT NULL for columns of primary keys in which SQLite allows NULL."""
     return {name: table.with_not_null(table.not_null.difference(table.nullable_key)) for name, table in tables.items()}
 
 
-def _without_order(queries: Sequence[Query], used: dict[str, None]) -> list[Query]:
-    """Return gold and predicted without sort keys that do not matter."""
+def _without_irrelevant_order(queries: Sequence[Query], used: dict[str, None]) -> list[Query]:
+    """Return both queries, the predicted query without sort keys that have no effect; add the rule to `used`."""
     gold, predicted = queries
     if any(isinstance(query, Block) and query.limit is not None for query in queries):
         return [gold, predicted]
@@ -111,7 +112,7 @@ def _without_order(queries: Sequence[Query], used: dict[str, None]) -> list[Quer
 
 
 class _Normalizer:
-    """Applies rules until none does anything."""
+    """Rewrites queries with the rules until no rule applies, and adds the names of applied rules to `used`."""
 
     def __init__(self, tables: Tables, policy: Policy, used: dict[str, None]) -> None:
         self._tables = tables
@@ -122,7 +123,10 @@ class _Normalizer:
         self._normal_queries: set[Query] = set()  # those that are in normal form already
 
     def whole(self, query: Query, *, is_gold: bool) -> Query:
-        """Return the normal form of a query that is not nested."""
+        """Return the normal form of a query that is not nested.
+
+        Raise `UnprovableError` if the data do not determine its answer, or if it is not understood.
+        """
         is_cut = isinstance(query, Block) and query.limit is not None
         if query.order and not self._compares_order and not is_cut:
             self._used[ORDER_WITHOUT_EFFECT] = None
@@ -150,7 +154,7 @@ class _Normalizer:
 
     def _normal_set_operation(self, query: SetOperation) -> Query:
         is_set = query.operator != "union all"
-        left, right = (self._nested(side, is_set=is_set) for side in (query.left, query.right))
+        left, right = (self._normal_nested(side, is_set=is_set) for side in (query.left, query.right))
         query = replace(query, left=left, right=right)
         condition = rules.set_operation_as_condition(query, self._tables)
         if condition is None:
@@ -160,13 +164,16 @@ class _Normalizer:
 
     def _normal_block(self, block: Block) -> Block:
         block = self._with_normal_queries(block)
-        while (rewritten_block := self._step(block)) is not None:
+        while (rewritten_block := self._apply_first_rule(block)) is not None:
             block = self._with_normal_queries(rewritten_block)
         self._require_determined(block)
         return block
 
-    def _step(self, block: Block) -> Block | None:
-        """Return a SELECT after the first rule that changes it; None if none does."""
+    def _apply_first_rule(self, block: Block) -> Block | None:
+        """Return a SELECT after the first rule that changes it, and record the rule; None if no rule does.
+
+        Raise `UnprovableError` after MAX_STEPS steps, and if the new SELECT is too long.
+        """
         for name, rule in RULES.items():
             result = rule(block, self._tables)
             if result is not None:
@@ -178,10 +185,11 @@ class _Normalizer:
                 return result
         return None
 
-    def _nested(self, query: Query, *, is_set: bool = False) -> Query:
-        """Return the normal form of a query whose order does not matter, since all of its rows are used.
+    def _normal_nested(self, query: Query, *, is_set: bool = False) -> Query:
+        """Return the normal form of a nested query, whose order does not matter because all of its rows are used.
 
-        With `is_set`, neither does how often a row occurs.
+        With `is_set`, it also does not matter how often a row occurs. Raise `UnprovableError` for a LIMIT whose rows
+        are not determined.
         """
         if isinstance(query, Block) and query.limit is None:
             query = replace(query, order=())
@@ -200,12 +208,12 @@ class _Normalizer:
         return query
 
     def _with_normal_queries(self, block: Block) -> Block:
-        tables = {alias: of if isinstance(of, str) else self._nested(of) for alias, of in block.tables.items()}
+        tables = {alias: of if isinstance(of, str) else self._normal_nested(of) for alias, of in block.tables.items()}
         return replace(block.mapped(lambda term: rewritten(term, self._with_normal_operands)), tables=tables)
 
     def _with_normal_operands(self, term: Term) -> Term:
         is_set = term[0] in ("in", "exists")
-        parts = tuple(self._nested(part, is_set=is_set) if isinstance(part, Query) else part for part in term)
+        parts = tuple(self._normal_nested(part, is_set=is_set) if isinstance(part, Query) else part for part in term)
         if term[0] == "query":
             nested = parts[1]
             if not isinstance(nested, Block) or not (Facts(nested, self._tables).has_one_row() or nested.limit == 1):
@@ -213,13 +221,13 @@ class _Normalizer:
         return parts
 
     def _is_cut_determined(self, block: Block) -> bool:
-        """Return whether the rows that LIMIT keeps have the same values whichever of tied rows it keeps."""
+        """Return whether LIMIT keeps rows with the same values, whichever of tied rows it keeps."""
         facts = Facts(block, self._tables)
         keys = [key for key, _ in block.order]
         return all(term in keys or facts.is_determined(term, keys) for term in block.select)
 
     def _require_determined(self, block: Block) -> None:
-        """Raise `UnprovableError` if values depend on the order in which rows are read."""
+        """Raise `UnprovableError` if a value depends on the order in which the engine reads rows."""
         facts = Facts(block, self._tables)
         if block.has_aggregates:
             keys = [name_of(key) for key in block.group or () if key[0] == "column"]
@@ -243,16 +251,16 @@ class _Normalizer:
 
 
 def _exposes_key_representation(key: Term, term: Term) -> bool:
-    """Return whether an expression has a key of GROUP BY as a part, of which equal values may look different."""
+    """Return whether an expression contains a GROUP BY key whose equal values may look different (1 and 1.0)."""
     if term == key or have_one_family(key, key):
         return False
     return name_of(key) in bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
 
 
 def _representation_sensitive_parts(term: Term, block: Block) -> Iterator[Term]:
-    """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0.
+    """Yield the parts of an expression whose representation matters, such as 1 or 1.0, not only their value.
 
-    Next to a text, SQLite compares numbers as they look.
+    Next to a text, SQLite compares numbers by their representation.
     """
     for node in nodes(term):
         if node[0] == "in":
@@ -268,7 +276,7 @@ def _representation_sensitive_parts(term: Term, block: Block) -> Iterator[Term]:
 
 
 def _chosen_from(query: Query) -> Iterator[Block]:
-    """Yield the SELECTs of a query, with DISTINCT where a set operation leaves one of several equal rows."""
+    """Yield the SELECTs of a query; those in a set operation that removes equal rows have DISTINCT."""
     if isinstance(query, Block):
         yield query
         return
@@ -291,9 +299,9 @@ def _may_be_text(term: Term, block: Block) -> bool:
 
 
 def _has_single_representation(part: Term, block: Block) -> bool:
-    """Return whether a part of an expression cannot be any of several values that are equal and look different.
+    """Return whether a part of an expression has one representation: no choice among equal values that look different.
 
-    It may be one where DISTINCT, GROUP BY, LIMIT or an aggregate takes one of several rows.
+    DISTINCT, GROUP BY, LIMIT and aggregates make such a choice, as between 1 and 1.0.
     """
     match part:
         case ("column", alias, _, _):
@@ -311,7 +319,7 @@ def _has_single_representation(part: Term, block: Block) -> bool:
 
 
 class _Renderer:
-    """Names queries: the same for those that differ in names of tables and columns, and in orders without effect."""
+    """Names queries: queries that differ only in names of tables and columns, or in irrelevant orders, share a name."""
 
     def __init__(self, tables: Tables, *, has_free_columns: bool) -> None:
         self._tables = tables
@@ -321,9 +329,10 @@ class _Renderer:
         self._rendered = 0
 
     def query(self, query: Query, aliases: Mapping[str, str], equal: Mapping[str, str], *, depth: int) -> str:
-        """Return the name of a query; `aliases` are names of tables around it, `equal` of columns there.
+        """Return the name of a query.
 
-        Raise `UnprovableError` for queries that use tables too often.
+        `aliases` are the names of tables of the queries around it, `equal` maps columns there to the first of equal
+        columns. Raise `UnprovableError` if a query uses tables too often, or orders a set operation.
         """
         if isinstance(query, Block):
             self._sources |= query.tables
@@ -420,7 +429,10 @@ class _Renderer:
         return f"{term[0]}({', '.join(sorted(texts) if term[0] in _COMMUTATIVE else texts)})"
 
     def _column_text(self, column: Column, aliases: Mapping[str, str]) -> str:
-        """Return the name of a column; of a nested query in FROM, here or further out, by its place in that query."""
+        """Return the text of a column; a column of a nested query in FROM has its position instead of its name.
+
+        Raise `UnprovableError` for a column of a set operation in FROM.
+        """
         alias, name = column
         source = self._sources[alias]
         if isinstance(source, SetOperation):
@@ -429,7 +441,7 @@ class _Renderer:
 
 
 def _same_operands(term: Term, operator: str) -> Iterator[Term]:
-    """Yield the operands that one operator joins."""
+    """Yield the operands that an operator joins, those of nested terms with the same operator included."""
     if term[0] != operator:
         yield term
     else:

@@ -1,6 +1,6 @@
-"""What holds for the rows of a SELECT, on any data that keeps the declared constraints.
+"""What holds for the rows of a SELECT, on all data that satisfy the declared constraints.
 
-What does not follow from keys, NOT NULL, foreign keys and the conditions of the query is taken not to hold.
+What does not follow from keys, NOT NULL, foreign keys and the conditions of the query is assumed not to hold.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Facts:
         """The columns that are NULL in no row, by the conditions."""
 
     def keys(self, alias: str) -> Iterator[Collection[str]]:
-        """Yield the sets of columns that no two rows of a table share, none of which is NULL."""
+        """Yield the keys of a table that are never NULL, as collections of column names; nothing for nested queries."""
         if (table := self._tables.get(alias)) is not None:
             not_null = table.not_null | {name for owner, name in self.rejected if owner == alias}
             yield from filter(not_null.issuperset, table.keys)
 
     def closure(self, columns: Iterable[Column]) -> set[Column]:
-        """Return all columns whose values follow from those of these, by equalities and keys."""
+        """Return all columns whose values follow from those of `columns`, by equalities, constants and keys."""
         determined, size = {*self._constants, *columns}, -1
         while len(determined) != size:
             size = len(determined)
@@ -69,7 +69,7 @@ class Facts:
     def determine_rows(self, columns: Iterable[Column], ignored: str | None = None) -> bool:
         """Return whether no two rows, before they are grouped, have the same values of these columns.
 
-        With the alias of an `ignored` table, return whether that holds for the rows without its columns.
+        With the alias of an `ignored` table, return whether that holds for the rows without the columns of that table.
         """
         determined = self.closure(columns)
         return bool(self._tables) and all(
@@ -77,19 +77,19 @@ class Facts:
         )
 
     def is_not_null(self, column: Column) -> bool:
-        """Return whether a column is NULL in no row."""
+        """Return whether a column is NULL in no row, by its declaration or the conditions of WHERE."""
         alias, name = column
         table = self._tables[alias] if alias in self._block.inner_tables else None
         return column in self.rejected or (table is not None and name in table.not_null)
 
     def are_equal(self, first: Column, second: Column) -> bool:
-        """Return whether two columns are equal in each row, by equalities between columns."""
+        """Return whether two columns are equal in each row, by equalities in WHERE, also through other columns."""
         return second in linked(first, self.equal)
 
     def references(
         self, alias: str, referred: str, equated: AbstractSet[tuple[Column, Column]]
     ) -> Iterator[Sequence[tuple[Column, Column]]]:
-        """Yield the foreign keys of a table to another whose columns are `equated`, as pairs of columns."""
+        """Yield the foreign keys from one table to another as pairs of columns, if all pairs are in `equated`."""
         table, target = self._tables.get(alias), self._tables.get(referred)
         for key in table.foreign_keys if table is not None else ():
             if target is not None and key.table == target.name.lower() and len(key.columns) == len(key.referred):
@@ -105,7 +105,7 @@ class Facts:
         return term[0] == "column" and self.is_not_null(name_of(term))
 
     def has_unique_rows(self) -> bool:
-        """Return whether no two rows of the answer are equal, also without DISTINCT."""
+        """Return whether no two rows of the answer are equal, even without DISTINCT."""
         block = self._block
         names = [name_of(term) for term in block.select if term[0] == "column"]
         if block.group is None:
@@ -114,14 +114,14 @@ class Facts:
         return all(key in block.select or (key[0] == "column" and name_of(key) in determined) for key in block.group)
 
     def has_one_row(self) -> bool:
-        """Return whether the answer has one row at most."""
+        """Return whether the answer has at most one row."""
         block = self._block
         return block.group is None and (not block.tables or block.has_aggregates or self.determine_rows(()))
 
     def is_determined(self, term: Term, keys: Iterable[Term]) -> bool:
-        """Return whether an expression has one value in all rows, or groups, with the same values of these keys.
+        """Return whether an expression has the same value in all rows, or groups, with the same values of `keys`.
 
-        Only columns of which equal values look the same determine others.
+        Keys only count if they are columns whose equal values look the same.
         """
         determined = self.closure(name_of(key) for key in keys if have_one_family(key, key))
         if self._block.group is not None and all(
@@ -134,7 +134,7 @@ class Facts:
 
 
 def _strict_columns(terms: Iterable[Term]) -> set[Term]:
-    """Return the columns of which a NULL makes one of the expressions NULL."""
+    """Return the columns whose NULL makes one of the expressions NULL."""
     columns = set[Term]()
     for term in terms:
         if term[0] == "column":
@@ -145,7 +145,7 @@ def _strict_columns(terms: Iterable[Term]) -> set[Term]:
 
 
 def _non_null_columns(condition: Term, *, negated: bool = False) -> set[Term]:
-    """Return the columns that are not NULL in rows for which a condition is true; with `negated`, false."""
+    """Return the columns that are not NULL in rows for which a condition is true, or with `negated` is false."""
     operator, parts = condition[0].lower(), [*operands(condition)]
     if operator == "not":
         return _non_null_columns(parts[0], negated=not negated)

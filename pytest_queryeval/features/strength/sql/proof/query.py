@@ -40,7 +40,7 @@ _CONSTANTS = {"integer": "number", "real": "number", "numeric": "number", "text"
 
 
 class UnprovableError(Exception):
-    """A query contains something that no rule understands."""
+    """Raised if a query contains something that no rule understands."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,12 +53,12 @@ class OuterJoin:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Block:
-    """A SELECT: rows of inner joins that meet all conditions, grouped, ordered and cut."""
+    """A SELECT: rows of joins that meet all conditions, grouped, ordered and limited."""
 
     tables: Mapping[str, str | Query]
     """The tables and nested queries of FROM, by alias."""
     outer_joins: tuple[OuterJoin, ...] = ()
-    """The joins of those `tables` that may have no row to match."""
+    """The LEFT JOINs; the table or query of `alias` is one of `tables`."""
     where: tuple[Term, ...] = ()
     select: tuple[Term, ...]
     names: tuple[str, ...]
@@ -74,12 +74,12 @@ class Block:
 
     @property
     def inner_tables(self) -> set[str]:
-        """The aliases of what is joined by inner joins."""
+        """The aliases of tables and queries that are not joined by LEFT JOIN."""
         return self.tables.keys() - {join.alias for join in self.outer_joins}
 
     @property
     def equalities(self) -> list[tuple[Term, Term]]:
-        """The columns that WHERE equates, of which equal values are the same."""
+        """The pairs of columns that WHERE equates, if equal values of both look the same."""
         sides = [condition[1:] for condition in self.where if condition[0] == "eq"]
         return [(first, second) for first, second in sides if have_one_family(first, second)]
 
@@ -90,7 +90,7 @@ class Block:
 
     @property
     def results(self) -> Iterator[Term]:
-        """The expressions that are computed from rows after they are grouped."""
+        """The expressions that are computed from rows after grouping: those of SELECT, HAVING and ORDER BY."""
         yield from (*self.select, *self.having, *(key for key, _ in self.order))
 
     @property
@@ -100,7 +100,7 @@ class Block:
         yield from (condition for join in self.outer_joins for condition in join.conditions)
 
     def without(self, alias: str) -> Block:
-        """Return the SELECT without a table of FROM, and without its LEFT JOIN."""
+        """Return the SELECT without a table of FROM and its LEFT JOIN; other clauses are unchanged."""
         return replace(
             self,
             tables=excluding(self.tables, [alias]),
@@ -108,7 +108,7 @@ class Block:
         )
 
     def mapped(self, function: Callable[[Term], Term]) -> Block:
-        """Return the SELECT with a function applied to all of its expressions."""
+        """Return the SELECT with `function` applied to each of its expressions as a whole."""
         return replace(
             self,
             where=tuple(map(function, self.where)),
@@ -144,22 +144,25 @@ def name_of(column: Term) -> Column:
 
 
 def only_joins(query: Query) -> TypeGuard[Block]:
-    """Return whether a query only joins and filters rows, with DISTINCT or without."""
+    """Return whether a query is a SELECT that only joins and filters rows, with DISTINCT or without."""
     return isinstance(query, Block) and not query.has_aggregates and query.limit is None and bool(query.tables)
 
 
 def without_columns(query: Query) -> Query:
-    """Return a query that has rows exactly if the given one has, for EXISTS."""
+    """Return a query for EXISTS: one without columns that has a row exactly if the given query has one.
+
+    Queries that do more than join and filter rows are returned as they are.
+    """
     return replace(query, select=(), names=(), is_distinct=False, order=()) if only_joins(query) else query
 
 
 def operands(term: Term) -> Iterator[Term]:
-    """Yield the operands of an expression that are expressions."""
+    """Yield the operands of an expression that are expressions, without texts and queries."""
     return (part for part in term[1:] if isinstance(part, tuple))
 
 
 def nodes(term: Term, *, are_nested: bool = False) -> Iterator[Term]:
-    """Yield an expression and all within it; those within nested queries only if asked for."""
+    """Yield an expression and all expressions within it; with `are_nested`, also those of nested queries."""
     yield term
     for part in term[1:]:
         if isinstance(part, tuple):
@@ -169,7 +172,7 @@ def nodes(term: Term, *, are_nested: bool = False) -> Iterator[Term]:
 
 
 def nodes_of(query: Query) -> Iterator[Term]:
-    """Yield the expressions of a query and all within them, those of nested queries included."""
+    """Yield the expressions of a query and all expressions within them, including those of nested queries."""
     if isinstance(query, SetOperation):
         yield from nodes_of(query.left)
         yield from nodes_of(query.right)
@@ -182,7 +185,7 @@ def nodes_of(query: Query) -> Iterator[Term]:
 
 
 def columns_of(part: Term | Query) -> set[Column]:
-    """Return the columns that an expression or a query reads anywhere, those of other queries around it included."""
+    """Return the columns that an expression or a query reads anywhere, including columns of queries around it."""
     within = nodes(part, are_nested=True) if isinstance(part, tuple) else nodes_of(part)
     return {name_of(node) for node in within if node[0] == "column"}
 
@@ -211,7 +214,7 @@ def rewritten(
 
 
 def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
-    """Yield the columns of an expression outside of aggregates and of keys of GROUP BY."""
+    """Yield the columns of an expression outside of aggregates and of GROUP BY `keys`, with those of nested queries."""
     if term in keys or term[0] in AGGREGATES:
         return
     if term[0] == "column":
@@ -224,12 +227,12 @@ def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
 
 
 def reads_of(query: Query, alias: str) -> set[Term]:
-    """Return the columns of a table of FROM that a query reads anywhere."""
+    """Return the columns of the table with this alias that a query reads anywhere, as terms."""
     return {node for node in nodes_of(query) if node[:2] == ("column", alias)}
 
 
 def substituted(block: Block, new: Mapping[Term, Term]) -> Block:
-    """Return a SELECT with expressions for columns, in nested queries too."""
+    """Return a SELECT in which the keys of `new` are replaced by its values, also in nested queries."""
 
     def of_query(query: Query) -> Query:
         if isinstance(query, Block):
@@ -243,13 +246,16 @@ def substituted(block: Block, new: Mapping[Term, Term]) -> Block:
 
 
 def require_size(query: Query) -> None:
-    """Raise `UnprovableError` for a query with more than `MAX_EXPANDED_NODES` expressions."""
+    """Raise `UnprovableError` if a query has more than `MAX_EXPANDED_NODES` expressions."""
     if next(islice(nodes_of(query), MAX_EXPANDED_NODES, None), None) is not None:
         raise UnprovableError("it is too long")
 
 
 def require_named_alike(first: Query, second: Query) -> None:
-    """Raise `UnprovableError` unless two SELECTs have the same columns by name."""
+    """Raise `UnprovableError` unless both queries are SELECTs with the same column names in the same order.
+
+    Also raise it if a column has no known name.
+    """
     if not isinstance(first, Block) or not isinstance(second, Block) or first.names != second.names:
         raise UnprovableError("columns of other names")
     if "" in first.names:
@@ -257,7 +263,7 @@ def require_named_alike(first: Query, second: Query) -> None:
 
 
 def require_own_aggregates(block: Block) -> None:
-    """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
+    """Raise `UnprovableError` for an aggregate in WHERE, in ORDER BY without GROUP BY, or of an outer query."""
     if aggregates_in(*block.where):
         raise UnprovableError("an aggregate in WHERE")
     if block.group is None and aggregates_in(*(key for key, _ in block.order)):
@@ -269,7 +275,7 @@ def require_own_aggregates(block: Block) -> None:
 
 
 def conjuncts(term: Term) -> Sequence[Term]:
-    """Return the conditions that AND joins."""
+    """Return the conditions that AND joins; for another term, the term alone."""
     return [part for operand in operands(term) for part in conjuncts(operand)] if term[0] == "and" else [term]
 
 
@@ -281,10 +287,10 @@ def family_of(declared: str, dialect: str) -> str:
 
 
 def constant_of(column: Term) -> str | None:
-    """Return the operator of constants that determine a column: `number` or `text`; None for columns of no family."""
+    """Return which constants determine a column: `number` or `text`; None for columns without a family."""
     return _CONSTANTS.get(column[3].partition(" ")[0])
 
 
 def have_one_family(first: Term, second: Term) -> bool:
-    """Return whether both are columns of which equal values are the same."""
+    """Return whether both expressions are columns of one family, in which equal values look the same."""
     return first[0] == second[0] == "column" and bool(first[3]) and first[3] == second[3]

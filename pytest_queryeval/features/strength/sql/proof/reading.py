@@ -66,9 +66,9 @@ _OPERAND_ENDS = frozenset(
 
 @without_warnings()
 def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Query:
-    """Return a query, and add the rules that reading it needs to `used`.
+    """Return a query in the form for proofs, and add the rules that reading it needs to `used`.
 
-    Raise `UnprovableError` if a part of it is not understood.
+    Raise `UnprovableError` if a part of the query is not understood or may have another meaning to an engine.
     """
     shared_tree = parse_query(text, dialect).whole_tree
     if shared_tree is None:
@@ -96,7 +96,7 @@ class _Reader:
         self._aliases: dict[tuple[int, str], str] = {}  # by the id of the names of a SELECT, and the alias there
 
     def query(self, node: exp.Expr) -> Query:
-        """Return a query, or a query in parentheses."""
+        """Return a query in the form for proofs; the node may be a query in parentheses."""
         if isinstance(node, exp.Subquery):
             _require_only(node, "this", "alias")
             return self.query(node.this)
@@ -123,7 +123,7 @@ class _Reader:
             raise UnprovableError("OFFSET without LIMIT")
         if select.args.get("having") is not None and select.args.get("group") is None:
             raise UnprovableError("HAVING without GROUP BY")
-        self._count()
+        self._count_part()
         names = self._columns.names(select)
         tables, where, outer_joins = self._from(select, names)
         if (clause := select.args.get("where")) is not None:
@@ -131,7 +131,7 @@ class _Reader:
         distinct = select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise UnprovableError("DISTINCT ON")
-        items = list(self._items(select, names))
+        items = list(self._selected_terms(select, names))
         group = select.args.get("group")
         if group is not None:
             _require_only(group, "expressions")
@@ -143,11 +143,11 @@ class _Reader:
             select=tuple(term for term, _ in items),
             names=tuple(name for _, name in items),
             is_distinct=distinct is not None,
-            group=None if group is None else tuple(self._key(key, select, items) for key in group.expressions),
+            group=None if group is None else tuple(self._key_term(key, select, items) for key in group.expressions),
             having=() if having is None else tuple(conjuncts(self._term(having.this))),
             order=tuple(self._order(select, items)),
-            limit=_number(select.args.get("limit")),
-            offset=_number(select.args.get("offset")) or 0,
+            limit=_row_number(select.args.get("limit")),
+            offset=_row_number(select.args.get("offset")) or 0,
         )
         require_own_aggregates(block)
         return block
@@ -196,7 +196,7 @@ class _Reader:
         return node.name.lower()
 
     def _check_table(self, node: exp.Table) -> None:
-        """Raise `UnprovableError` if a name is not that of a table, or if equal names or values in it may differ."""
+        """Raise `UnprovableError` for an unknown table, or if equal names or values in the table may differ."""
         name = node.name.lower()
         if name not in self._tables:
             raise UnprovableError("an unknown table")
@@ -212,8 +212,8 @@ class _Reader:
         if any(_NESTED_TYPE.search(column.type) for column in columns):
             raise UnprovableError("a list, which + joins to another, or a part of which is named like a column")
 
-    def _items(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
-        """Yield the selected expressions with their names, `*` as the columns that it stands for."""
+    def _selected_terms(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
+        """Yield the selected expressions with names, `*` as its columns; a name that engines choose is empty."""
         for item in select.expressions:
             if not item.is_star or isinstance(item.unalias(), exp.Count):
                 is_named = isinstance(item, exp.Alias | exp.Column)
@@ -227,10 +227,10 @@ class _Reader:
                 if prefix in ("", alias):
                     if source.columns is None:
                         raise UnprovableError("*")
-                    yield from ((self._named(names, alias, name), name) for name in source.columns)
+                    yield from ((self._column_term(names, alias, name), name) for name in source.columns)
 
-    def _key(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
-        """Return a key of GROUP BY or ORDER BY, which may be a selected expression by its alias or place."""
+    def _key_term(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
+        """Return the expression of a key of GROUP BY or ORDER BY, also if the key is an alias or a position."""
         node = node.unnest()
         if isinstance(node, exp.Literal):
             if node.is_string or not node.name.isdecimal() or not 0 < int(node.name) <= len(items):
@@ -254,7 +254,7 @@ class _Reader:
         for key in order.expressions if order is not None else ():
             _require_only(key, "this", "desc", "nulls_first")
             direction = "desc" if key.args.get("desc") else "asc"
-            yield self._key(key.this, select, items), f"{direction} {bool(key.args.get('nulls_first'))}"
+            yield self._key_term(key.this, select, items), f"{direction} {bool(key.args.get('nulls_first'))}"
 
     def _alias(self, names: Names, alias: str) -> str:
         key = id(names), alias
@@ -286,16 +286,16 @@ class _Reader:
         aliased = None if column.table or isinstance(clause, exp.Select) else names.aliases.get(name)
         if aliased is not None and not self._is_column(aliased, name, match):
             raise UnprovableError("a name of a column and of an expression")
-        return self._named(names, alias, name)
+        return self._column_term(names, alias, name)
 
     def _is_column(self, selected: exp.Expr, name: str, item: tuple[Names, str]) -> bool:
-        """Return whether a selected expression is the column of this name of an item of FROM."""
+        """Return whether a selected expression is the column with this name of an item of FROM."""
         if not isinstance(selected, exp.Column) or selected.name.lower() != name.lower():
             return False
         return self._columns.find(selected) == item
 
-    def _named(self, names: Names, alias: str, name: str) -> Term:
-        """Return a column of an item of FROM."""
+    def _column_term(self, names: Names, alias: str, name: str) -> Term:
+        """Return the term of a column in FROM; raise `UnprovableError` for a column of SQLite without a type."""
         origin = self._columns.origin(names, alias, name)
         declared = self._tables[origin[0]].by_name.get(origin[1]) if origin is not None else None
         family = family_of(declared.type if declared is not None else "", self._dialect)
@@ -303,13 +303,16 @@ class _Reader:
             raise UnprovableError("a column without a type, in which 1 and 1.0 are equal")
         return "column", self._alias(names, alias), name, family
 
-    def _count(self) -> None:
-        """Raise `UnprovableError` if too much has been read: queries of WITH are read at each use."""
+    def _count_part(self) -> None:
+        """Count an expression or SELECT; raise `UnprovableError` if too many were read.
+
+        Queries of WITH are read once for each use.
+        """
         if next(self._sizes) >= MAX_EXPANDED_NODES:
             raise UnprovableError("it is too long")
 
     def _term(self, node: exp.Expr) -> Term:
-        self._count()
+        self._count_part()
         if type(node) in _OPERATORS:
             return node.key, self._term(node.this), self._term(node.expression)
         if type(node) in _FLIPPED:
@@ -396,7 +399,7 @@ class _Reader:
 
 
 def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
-    """Raise `UnprovableError` unless comparing with all items at once equals comparing with each of them alone.
+    """Raise `UnprovableError` unless a comparison with all items at once equals comparisons with single items.
 
     DuckDB compares IN and BETWEEN by the common type of all operands, SQLite without affinities of columns in lists.
     Whole numbers of at most nine digits have one type.
@@ -410,7 +413,7 @@ def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
 
 
 def _with_distinct_names(query: Query) -> Query:
-    """Return a query of FROM; raise `UnprovableError` if two of its columns have the same name, or one has none."""
+    """Return the query unchanged; raise `UnprovableError` if two of its columns have the same name, or one has none."""
     if isinstance(query, Block) and ("" in query.names or len({*query.names}) < len(query.names)):
         raise UnprovableError("columns with one name or none")
     return query
@@ -423,8 +426,8 @@ def _require_only(node: exp.Expr, *allowed: str) -> None:
             raise UnprovableError(f"{name} of {node.key}")
 
 
-def _number(clause: exp.Expr | None) -> int | None:
-    """Return the number of LIMIT or OFFSET; None without the clause."""
+def _row_number(clause: exp.Expr | None) -> int | None:
+    """Return the number of LIMIT or OFFSET; None without the clause. Raise `UnprovableError` for another expression."""
     if clause is None:
         return None
     _require_only(clause, "expression")
@@ -457,9 +460,8 @@ def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
 def _check_tokens(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Raise `UnprovableError` if the parser reads a text differently from what it says.
 
-    It drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
-    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`, and `1_000` for a number with an
-    alias.
+    The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
+    `x IN ((SELECT …))` one value. It takes functions for `CAST` and `%`, and `1_000` for a number with an alias.
     """
     quoted = (TokenType.STRING, TokenType.IDENTIFIER)
     words = ["" if token.token_type in quoted else token.text.lower() for token in tokens]

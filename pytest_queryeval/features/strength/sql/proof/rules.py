@@ -1,4 +1,4 @@
-"""The rules of proofs: each rewrites a SELECT into one with the same answer, on all data that keeps the constraints.
+"""The rules of proofs: each rewrites a SELECT into one with the same answer, on all data that satisfy the constraints.
 
 A rule returns None if its condition does not hold. Sources:
 [1] Elmasri and Navathe, Fundamentals of Database Systems, on equivalent expressions of relational algebra.
@@ -47,7 +47,7 @@ _REVERSED = {"lt": "lte", "lte": "lt"}
 def negation(block: Block, tables: Tables) -> Block | None:
     """Move NOT inwards: over comparisons, NOT, AND and OR (De Morgan).
 
-    Condition: none; in three-valued logic both sides are NULL together [1].
+    Condition: none; in three-valued logic, the expression before and after is NULL for the same rows [1].
     """
 
     def moved(term: Term) -> Term:
@@ -68,9 +68,10 @@ def negation(block: Block, tables: Tables) -> Block | None:
 
 
 def not_null_tests(block: Block, tables: Tables) -> Block | None:
-    """Leave out a test that a column is not NULL, and write one for `x = x`.
+    """Leave out a test that a column is not NULL; write such a test for `x = x`.
 
-    Condition: it is declared NOT NULL and belongs to an inner join, or another condition is not true if it is NULL [1].
+    Condition for leaving it out: the column is declared NOT NULL and belongs to an inner join, or another condition is
+    not true if the column is NULL [1].
     """
     for place, condition in enumerate(block.where):
         if condition[0] == "eq" and condition[1] == condition[2] and condition[1][0] == "column":
@@ -107,7 +108,7 @@ def counts(block: Block, tables: Tables) -> Block | None:
 def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
     """Write DISTINCT for GROUP BY without aggregates.
 
-    Condition: there are no aggregates and no HAVING, and what is selected are the keys [1].
+    Condition: there are no aggregates and no HAVING, and the selected expressions are exactly the keys [1].
     """
     if block.group is None or block.having or aggregates_in(*block.results):
         return None
@@ -115,7 +116,7 @@ def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
 
 
 def unique_rows(block: Block, tables: Tables) -> Block | None:
-    """Add DISTINCT to rows, and leave it out of groups.
+    """Add DISTINCT to a SELECT without aggregates, and leave it out of a SELECT with aggregates or GROUP BY.
 
     Condition: no two rows of the answer are equal, by a key of each table or by the keys of GROUP BY [3].
     """
@@ -126,9 +127,9 @@ def unique_rows(block: Block, tables: Tables) -> Block | None:
 
 
 def sort_keys(block: Block, tables: Tables) -> Block | None:
-    """Leave out a sort key.
+    """Leave out a sort key, or all if there is at most one row.
 
-    Condition: the keys before it determine its value, or there is one row at most [1].
+    Condition: the keys before it determine its value, or there is at most one row [1].
     """
     facts = Facts(block, tables)
     if block.order and facts.has_one_row():
@@ -143,7 +144,7 @@ def sort_keys(block: Block, tables: Tables) -> Block | None:
 def limits(block: Block, tables: Tables) -> Block | None:
     """Leave out LIMIT.
 
-    Condition: it allows a row, and there is one row at most [1].
+    Condition: LIMIT allows at least one row, there is no OFFSET, and there is at most one row [1].
     """
     if block.limit is None or block.limit < 1 or block.offset or not Facts(block, tables).has_one_row():
         return None
@@ -151,11 +152,11 @@ def limits(block: Block, tables: Tables) -> Block | None:
 
 
 def derived_tables(block: Block, tables: Tables) -> Block | None:
-    """Put a query of FROM in the place of its name.
+    """Replace a query in FROM by its tables and conditions.
 
-    Condition: it is joined by an inner join, and only joins and filters rows; what is used of it has columns, since a
-    constant may have another type; and where rows are aggregated without GROUP BY, it is used in aggregates only, since
-    next to those of no rows SQLite has NULL for its columns, but computes their expressions [1].
+    Condition: the query is joined by an inner join, and only joins and filters rows. Items that are used contain
+    columns, because a constant may have another type. If rows are aggregated without GROUP BY, its columns are used in
+    aggregates only: for no rows, SQLite has NULL for a column of the query, but computes its expression [1].
     """
     for alias, source in block.tables.items():
         if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
@@ -185,10 +186,10 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 def outer_joins(block: Block, tables: Tables) -> Block | None:
     """Write an inner join for a LEFT JOIN.
 
-    Condition: its conditions are on no table of another LEFT JOIN. Either WHERE has a condition that is not true if a
-    column of the joined table is NULL; or the conditions equate a foreign key that is never NULL with the key that it
-    refers to, so that each row has a match; or HAVING leaves out rows without a match, which are groups of one row
-    [3], [4].
+    Condition: its conditions use no table of another LEFT JOIN. In addition, one of these holds: WHERE has a condition
+    that is not true if a column of the joined table is NULL; the conditions equate a foreign key that is never NULL
+    with the key that it refers to, so that each row has a match; or HAVING leaves out rows without a match, which are
+    groups of one row [3], [4].
     """
     facts = Facts(block, tables)
     for place, join in enumerate(block.outer_joins):
@@ -221,13 +222,13 @@ def _always_matches(block: Block, join: OuterJoin, facts: Facts) -> bool:
 
 
 def _fails_alone(block: Block, join: OuterJoin, facts: Facts) -> bool:
-    """Return whether HAVING leaves out each row without a match in a LEFT JOIN, which is a group by itself."""
+    """Return whether HAVING leaves out each row without a match in a LEFT JOIN, because it is a group by itself."""
     keys = [name_of(key) for key in block.group or () if key[0] == "column"]
-    return any(map(_is_false_of_one, block.having)) and facts.determine_rows(keys, ignored=join.alias)
+    return any(map(_excludes_one_row, block.having)) and facts.determine_rows(keys, ignored=join.alias)
 
 
-def _is_false_of_one(condition: Term) -> bool:
-    """Return whether a condition on the number of rows is false of one row."""
+def _excludes_one_row(condition: Term) -> bool:
+    """Return whether a condition on `count(*)` is false for a group of one row."""
     match condition:
         case ("lt", ("number", number), ("count", ("star",))):
             return float(number) >= 1
@@ -241,8 +242,8 @@ def _is_false_of_one(condition: Term) -> bool:
 def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
     """Leave out a LEFT JOIN.
 
-    Condition: its table is not used elsewhere, and the conditions equate a key of it with other columns or constants,
-    so that each row has one match at most; or duplicates of rows do not matter [3], [4].
+    Condition: its table is not used elsewhere. In addition, the conditions equate a key of the table with other columns
+    or constants, so that each row has at most one match, or duplicates of rows do not matter [3], [4].
     """
     for join in block.outer_joins:
         remaining = block.without(join.alias)
@@ -276,9 +277,8 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
 def in_as_exists(block: Block, tables: Tables) -> Block | None:
     """Write EXISTS with the condition x = y for `x IN (SELECT y …)`, and NOT EXISTS for NOT IN.
 
-    Condition: the nested query only joins and filters rows, x and y are columns whose equal values are the same, and
-    the condition is one of WHERE, or of AND and OR there, where NULL counts as false. Of NOT IN, neither x nor y is
-    NULL in any row [2], [5].
+    Condition: the nested query only joins and filters rows; x and y are columns of one family; and IN is a condition of
+    WHERE, or of AND and OR there, where NULL counts as false. For NOT IN, neither x nor y is NULL in any row [2], [5].
     """
     facts = Facts(block, tables)
 
@@ -304,8 +304,8 @@ def in_as_exists(block: Block, tables: Tables) -> Block | None:
 def exists_as_join(block: Block, tables: Tables) -> Block | None:
     """Write a join for EXISTS.
 
-    Condition: it is a condition of WHERE, the nested query only joins and filters rows, and each row has one match at
-    most, by a key that is equated with columns outside; or duplicates of rows do not matter [2], [5].
+    Condition: EXISTS is a condition of WHERE, and the nested query only joins and filters rows. In addition, each row
+    has at most one match, by a key that is equated with columns outside, or duplicates of rows do not matter [2], [5].
     """
     for place, condition in enumerate(block.where):
         if condition[0] != "exists" or not _only_inner_joins(condition[1]) or block.outer_joins:
@@ -319,7 +319,7 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
 
 
 def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
-    """Leave out a joined table, and write the columns that refer to its key for that key.
+    """Leave out a joined table, and use the columns that refer to its key in place of that key.
 
     Condition: a foreign key is equated with all columns of the key that it refers to, so that each row with a foreign
     key that is not NULL has exactly one match; no other column of the table is used [2], [3].
@@ -342,8 +342,8 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
 def key_self_joins(block: Block, tables: Tables) -> Block | None:
     """Merge two uses of a table into one.
 
-    Condition: both are inner joins, and a key of one is equated with the same key of the other, so that both are the
-    same row [2], [3].
+    Condition: both are inner joins, and a key of one use is equated with the same key of the other, so that both are
+    the same row [2], [3].
     """
     facts = Facts(block, tables)
     aliases = sorted(alias for alias in block.inner_tables if isinstance(block.tables[alias], str))
@@ -358,10 +358,9 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | None:
-    """Write IN for INTERSECT, and NOT IN for EXCEPT, of DISTINCT rows.
+    """Write a condition with IN for INTERSECT, and with NOT IN for EXCEPT, in a SELECT with DISTINCT.
 
-    Condition: both return one column, of the same family, which is never NULL in either, and only join and filter
-    rows [1].
+    Condition: both sides return one column, of the same family, that is never NULL, and only join and filter rows [1].
     """
     left, right = query.left, query.right
     if query.operator not in ("intersect", "except") or not (_only_inner_joins(left) and _only_inner_joins(right)):
@@ -385,7 +384,7 @@ def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
 
 
 def _ignores_duplicates(block: Block) -> bool:
-    """Return whether it does not matter how often a row occurs before DISTINCT or aggregates."""
+    """Return whether the answer does not depend on how often a row occurs before DISTINCT or aggregates."""
     aggregates = aggregates_in(*block.results)
     if block.group is None and not aggregates:
         return block.is_distinct
@@ -393,7 +392,7 @@ def _ignores_duplicates(block: Block) -> bool:
 
 
 def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[list[tuple[Term, Term]]]:
-    """Yield the foreign keys of one table to a key of another that WHERE equates, as pairs of columns."""
+    """Yield the foreign keys of table `owner` to a key of table `alias` that WHERE equates, as pairs of columns."""
     equated = {
         (name_of(first), name_of(second)): (first, second)
         for pair in block.equalities
@@ -405,7 +404,7 @@ def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[
 
 
 def _selects_like(nested: Query, tested: Term) -> bool:
-    """Return whether a nested query selects one column, of which equal values are the same as of another column."""
+    """Return whether a nested query selects exactly one column, of the same family as the column `tested`."""
     return isinstance(nested, Block) and len(nested.select) == 1 and have_one_family(nested.select[0], tested)
 
 
