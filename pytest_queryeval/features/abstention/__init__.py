@@ -1,7 +1,7 @@
-"""How many questions the system answers, how many of the answers are right, and how often it decides wrongly.
+"""Metrics of abstention: how often the system answers, is right when it answers, and abstains wrongly.
 
-`coverage` and `selective_accuracy` are defined as in El-Yaniv and Wiener (2010), "On the foundations of
-noise-free selective classification".
+`coverage` and `selective_accuracy` are defined as in El-Yaniv and Wiener (2010), "On the foundations of noise-free
+selective classification".
 """
 
 from __future__ import annotations
@@ -24,27 +24,31 @@ _Answer: TypeAlias = CaseReport | TrialReport
 
 
 def is_unanswerable(case: CaseReport) -> bool:
-    """Return whether no answer to the question of a case is right."""
+    """Return whether the case is marked as unanswerable, so that any answer to its question is wrong."""
     return not case.get("answerable", True)
 
 
 def concerns(case: CaseReport) -> bool:
-    """Return whether the system should have abstained, or did."""
+    """Return whether a case is unanswerable, or the system abstained in it or in one of its trials."""
     return is_unanswerable(case) or is_abstention(case) or any(map(is_abstention, case["trials"]))
 
 
 def is_abstention(answer: _Answer) -> bool:
-    """Return whether the system abstained."""
+    """Return whether the system abstained in this trial or case."""
     return answer["prediction"] is not None and answer["prediction"].get("abstained", False)
 
 
 def is_missing(answer: _Answer) -> bool:
-    """Return whether a file of predictions has none, which counts as a failure."""
+    """Return whether the file of predictions has no prediction for this trial or case, which counts as a failure."""
     return answer["prediction"] is not None and answer["prediction"].get("missing", False)
 
 
 def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
-    """Return whether an answer is right: whether it passes, or meets the default thresholds if nothing is required."""
+    """Return 1.0 if an answer is right, 0.0 if it is wrong; None for an abstention or an answer without a verdict.
+
+    An answer is right if it passes, or meets the default thresholds if the case requires nothing. Any answer to an
+    unanswerable question is wrong.
+    """
     if is_abstention(answer):
         return None
     if is_unanswerable(case):
@@ -54,7 +58,10 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
 
 
 def _penalized_accuracy(case: CaseReport, answer: _Answer) -> float | None:
-    """Return 1 for what is right, 0 for an abstention from a question with an answer, and -`penalty` for the rest."""
+    """Return 1 for a right answer and for a right abstention, 0 for a wrong abstention, -`penalty` for a wrong answer.
+
+    Without a stated penalty, a wrong answer scores -1. The result is None for an answer without a verdict.
+    """
     if is_abstention(answer):
         return float(is_unanswerable(case))
     is_right = _selective_accuracy(case, answer)
@@ -63,7 +70,7 @@ def _penalized_accuracy(case: CaseReport, answer: _Answer) -> float | None:
 
 
 def _penalty(case: CaseReport) -> float | None:
-    """Return what a wrong answer to a case costs; None if its suite does not say."""
+    """Return the option `penalty` of the metric as the case states it, a number; None if it is not stated."""
     options = case["fingerprint"]["options"] if case["fingerprint"] is not None else {}
     penalty = options.get(PENALIZED, {}).get(PENALTY)
     return penalty if isinstance(penalty, int | float) else None
@@ -83,7 +90,11 @@ def _run_metric(
     judges: Callable[[Case], bool] = lambda _: True,
     **facts: Any,
 ) -> RunMetric:
-    """Return the metric by the mean score of the trials of a case."""
+    """Return a run metric whose value for a case is the mean of `score` over the trials that have one.
+
+    A case in error, skipped or not run has no value, nor has a case without a prediction. `facts` are other fields of
+    `RunMetric`.
+    """
 
     def mean_over_trials(case: CaseReport) -> float | None:
         if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:

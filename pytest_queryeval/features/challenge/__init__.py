@@ -1,7 +1,7 @@
-"""Challenges of passes: whether a small database tells a predicted query with a right answer from gold.
+"""Challenges of passes: whether a small database shows that a predicted query with a right answer differs from gold.
 
-Here are the metric `challenged_accuracy`, and the section of reports: how many passes have which verdict, and which
-ones a small database refutes.
+This module has the metric `challenged_accuracy` and the section of reports. The section counts the passes by verdict
+and lists the counterexamples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ WORDS: dict[ChallengeVerdict, tuple[str, str]] = {
 def challenged_accuracy(
     gold: Execution, predicted: Execution, *, policy: Policy, challenge: RunChallenge
 ) -> float | None:
-    """Return `execution_accuracy`, but 0 if a small database refutes the answer that satisfies what the data does."""
+    """Return `execution_accuracy`, but 0 for a right answer whose query is refuted by a small database.
+
+    Only a database that satisfies what the source's data satisfies refutes a query. None if an answer is not a table.
+    The challenge runs only for a right answer.
+    """
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return None
     accuracy = execution_accuracy(gold.answer, predicted.answer, policy=policy)
@@ -43,7 +47,11 @@ def challenged_accuracy(
 
 
 def challenge_blocks(report: Report) -> Iterator[Block]:
-    """Yield the metric with the number of passes of each verdict, counterexamples, and why others are unchallenged."""
+    """Yield the blocks of the section on challenges; nothing if no case has a challenge.
+
+    They are the metric with the number of passes by verdict, a table of counterexamples, and why passes are
+    unchallenged.
+    """
     reported = [(case["nodeid"], case["challenge"]) for case in report["cases"] if "challenge" in case]
     if not reported:
         return
@@ -77,7 +85,7 @@ def challenge_blocks(report: Report) -> Iterator[Block]:
 
 
 def _counts_text(counts: Counter[ChallengeVerdict]) -> str:
-    """Return how many passes have which verdict, the strongest first.
+    """Return the number of passes by verdict as text, in the order of WORDS.
 
     >>> _counts_text(Counter(refuted=1, stands=3, same=5))
     'of 9 passes 5 are the gold query, 3 stand, 1 refuted'
@@ -87,7 +95,7 @@ def _counts_text(counts: Counter[ChallengeVerdict]) -> str:
 
 
 def _answer_text(rows: Sequence[Row]) -> str:
-    """Return the rows of an answer in one line."""
+    """Return the rows of an answer in one line, with shortened cells; 'no rows' if there are none."""
     return "; ".join(", ".join(cell_text(cell, CELL_CHARACTERS) for cell in row) for row in rows) or "no rows"
 
 

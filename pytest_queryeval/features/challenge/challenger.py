@@ -1,6 +1,6 @@
-"""Challenges a predicted query whose answer is right: looks for a small database in which it is wrong.
+"""Challenges a predicted query whose answer is right: looks for a small database on which its answer is wrong.
 
-Challenges are kept in the user's cache folder, for later runs and for other processes of this one.
+Challenges are kept in the user's cache folder for later runs and for other processes.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
 
 
 def challenge_answer(case: Case, gold: Execution, predicted: Execution, session: Session) -> ChallengeReport:
-    """Return whether small databases tell a predicted query from `gold`, and from each other gold that accepts it.
+    """Return the challenge of a predicted query: whether small databases distinguish it from the gold query.
 
-    With several golds, return the challenge by the gold that the query is most surely the same as.
+    If the case has several golds, `gold` and every other gold query that accepts the predicted answer are tried. The
+    result is then the challenge with the strongest verdict in favour of the predicted query.
     """
     golds = [session.execute_cached(content, case) for content in case.golds if len(case.golds) > 1]
     prediction = Prediction(QueryOrAnswer(query=predicted.query), predictor="")
@@ -59,15 +60,16 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
     ]
     queries = [execution.query for execution in (gold, *also_accepting)]
     if any(_have_same_text(case, query, predicted.query) for query in queries):
-        return _challenge("same")
+        return _challenge_report("same")
     challenges = [_challenge_pair(case, query, predicted.query, session) for query in queries]
     return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge["verdict"]))
 
 
 def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> ChallengeReport:
-    """Return the challenge by one gold: recorded, kept by an earlier run, or new.
+    """Return the challenge of a predicted query by one gold query: recorded, kept in the cache folder, or new.
 
-    Raise `SourceError` if the recording has none in a replay that requires it.
+    The challenge is added to the recording, if there is one. If a query is None, or the recording lacks the challenge
+    in a replay, the pass is unchallenged. Raise `SourceError` if that replay requires `challenged_accuracy`.
     """
     if gold is None or predicted is None:
         return _unchallenged(NO_QUERY)
@@ -87,7 +89,10 @@ def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session
 
 
 def _have_same_text(case: Case, gold: str | None, predicted: str | None) -> bool:
-    """Return whether two queries differ in nothing but layout, comments and the case of keywords and names."""
+    """Return whether two queries differ only in layout, comments, and the case of keywords and names.
+
+    The result is False if a query is None or cannot be parsed.
+    """
     if gold is None or predicted is None:
         return False
     if gold == predicted:
@@ -97,19 +102,22 @@ def _have_same_text(case: Case, gold: str | None, predicted: str | None) -> bool
     parsed_queries = [parse_query(text, case.settings.dialect) for text in (gold, predicted)]
     if any(query.whole_tree is None for query in parsed_queries):
         return False
-    return _words(parsed_queries[0]) == _words(parsed_queries[1])
+    return _words_of_sql(parsed_queries[0]) == _words_of_sql(parsed_queries[1])
 
 
 def _words_of_sparql(text: str) -> tuple[Mapping[str, str], list[str]]:
-    """Return the prefixes of a SPARQL query, and its words, with those of the prologue if its BASE resolves IRIs."""
+    """Return the prefixes and the words of a SPARQL query.
+
+    The words include those of the prologue if it has a BASE, which resolves IRIs.
+    """
     query = read_query(text)
     words = tokens(query.text)
     has_base = any(word.is_word("BASE") for word in words)
     return query.prefixes, [word.text for word in (words if has_base else query.tokens)]
 
 
-def _words(query: ParsedQuery) -> list[str]:
-    """Return the words of a SQL query as written, in lower case but for quoted ones.
+def _words_of_sql(query: ParsedQuery) -> list[str]:
+    """Return the words of a SQL query without semicolons; words without quotes are in lower case.
 
     Trees are no help here: the parser reads `mod(x, 2)` and `x % 2`, or two names of a type, as one.
     """
@@ -118,9 +126,10 @@ def _words(query: ParsedQuery) -> list[str]:
 
 
 def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> ChallengeReport:
-    """Return the challenge that the cache folder has for these queries, constraints and policy; else a new one.
+    """Return the challenge in the cache folder for these queries, constraints and policy, else a new challenge.
 
-    One that found nothing to try is not kept.
+    A new challenge first tries to prove two SQL queries equal, then searches small databases. It is saved unless its
+    verdict is 'unchallenged'.
     """
     try:
         text, tables = constraints(case, gold, predicted, session)
@@ -138,18 +147,20 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
             from pytest_queryeval.features.strength.sql.proof import prove, with_nullable_keys
 
             rules = prove(gold, predicted, settings.dialect, with_nullable_keys(tables), settings.policy)
-        challenge = {**_challenge("proved"), "rules": [*rules]} if rules else _search(case, gold, predicted, session)
+        challenge = (
+            {**_challenge_report("proved"), "rules": [*rules]} if rules else _search(case, gold, predicted, session)
+        )
         if challenge["verdict"] != "unchallenged":
             store.save(key, challenge)
     return challenge
 
 
-def _challenge(verdict: ChallengeVerdict, tried: int = 0) -> ChallengeReport:
+def _challenge_report(verdict: ChallengeVerdict, tried: int = 0) -> ChallengeReport:
     return {"verdict": verdict, "tried": tried, "counterexample": None, "unlike": None}
 
 
 def _unchallenged(reason: str) -> ChallengeReport:
-    return {**_challenge("unchallenged"), "reason": one_line(reason, REASON_CHARACTERS)}
+    return {**_challenge_report("unchallenged"), "reason": one_line(reason, REASON_CHARACTERS)}
 
 
 def _search(case: Case, gold: str, predicted: str, session: Session) -> ChallengeReport:
@@ -158,17 +169,17 @@ def _search(case: Case, gold: str, predicted: str, session: Session) -> Challeng
     except SourceError as error:
         return _unchallenged(str(error))
     if counterexample is not None:
-        return {**_challenge("refuted", tried), "counterexample": refutation_json(counterexample)}
+        return {**_challenge_report("refuted", tried), "counterexample": refutation_json(counterexample)}
     if tried:
         unlike = None if ruled_out is None else refutation_json(ruled_out)
-        return {**_challenge("stands", tried), "unlike": unlike}
+        return {**_challenge_report("stands", tried), "unlike": unlike}
     return _unchallenged("the queries run in no small database")
 
 
 class ChallengeStore:
-    """A file for each challenge, which is removed when no run has used it for 30 days.
+    """A folder with one file for each challenge; a file that was not used for 30 days is removed.
 
-    A file that is damaged counts as missing; where none can be written, none is kept.
+    A damaged file counts as missing. If the folder cannot be written, nothing is kept and no error is raised.
     """
 
     def __init__(self) -> None:
@@ -181,12 +192,12 @@ class ChallengeStore:
                         path.unlink()
 
     def key(self, *facts: JsonValue) -> str:
-        """Return the name of the challenge that depends on these facts, and on the version of this package."""
+        """Return a digest that names the challenge for these facts, this FORMAT and this version of the package."""
         content = json.dumps([FORMAT, version("pytest-queryeval"), *facts], sort_keys=True)
         return sha256(content.encode()).hexdigest()
 
     def load(self, key: str) -> ChallengeReport | None:
-        """Return the stored challenge of a key; None if there is none, or if its file is damaged."""
+        """Return the stored challenge of a key, and note its use; None if there is none, or if its file is damaged."""
         if self._folder is None:
             return None
         with suppress(OSError, ValueError, TypeError, KeyError):
@@ -197,7 +208,7 @@ class ChallengeStore:
         return None
 
     def save(self, key: str, challenge: ChallengeReport) -> None:
-        """Keep a challenge under that name."""
+        """Store a challenge under its key; do nothing if the folder cannot be written."""
         if self._folder is not None:
             with suppress(OSError, TypeError):
                 write_atomically(self._folder / f"{key}.json", json.dumps(challenge).encode())

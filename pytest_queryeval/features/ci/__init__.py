@@ -1,7 +1,7 @@
-"""Reports where a change is reviewed: on GitHub, and in the widget of a merge request on GitLab.
+"""Reports where a change is reviewed: GitHub's step summary and annotations, and GitLab's merge request widget.
 
 GitHub Actions gets the Markdown report in the summary of a step, and annotations of missed gates and failed cases.
-GitLab gets report.codequality: the cases that did not pass.
+GitLab gets report.codequality with the cases that did not pass.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEVERITIES: Mapping[Outcome, str] = {"error": "critical", "failed": "major", "mi
 
 
 def step_summary_file() -> Path:
-    """Return the file that GITHUB_STEP_SUMMARY names; raise `ReportError` if it cannot be written to."""
+    """Return the file that GITHUB_STEP_SUMMARY names; raise `ReportError` if there is none, or it cannot be written."""
     name = os.environ.get(VARIABLE)
     if not name:
         hint = "GitHub Actions sets it; a folder of that name is ./github"
@@ -56,10 +56,10 @@ def _file_text(path: Path) -> str:
 
 
 def append_step_summary(report: Report, path: Path) -> None:
-    """Append the report to a file, all of it or nothing; what is there stays.
+    """Append the report to a file as Markdown, all of it or nothing; the existing content stays.
 
-    The file keeps within the 1 MiB that GitHub shows of a summary, and the report within its own 900 KiB: it says what
-    was cut. Raise `ReportError` if there is no room for the verdict, and if writing fails.
+    The file keeps within the 1 MiB that GitHub shows of a summary, and the report within 900 KiB. The report says what
+    was cut. Raise `ReportError` if there is no room for the verdict, or if writing fails.
     """
     try:
         with path.open("ab", buffering=0) as file:
@@ -83,9 +83,10 @@ def append_step_summary(report: Report, path: Path) -> None:
 
 
 def annotation_lines(report: Report, root: Path) -> Iterator[str]:
-    """Yield workflow commands: an error for each missed gate and failed case, and a warning that counts the rest.
+    """Yield GitHub workflow commands: an error for each missed gate and failed case, at most MAX_ERRORS.
 
-    The paths of a report are relative to `root`, those of annotations to the repository; no file is named outside it.
+    A warning counts the missed gates and failed cases beyond that. Expected failures are left out. Paths of the report
+    are relative to `root`. Paths of annotations are relative to the repository, and are left out for files outside it.
     """
     workspace = Path(os.environ.get(WORKSPACE) or root)
     gates = [gate for gate in report["gates"] if gate["ok"] is False]
@@ -105,9 +106,10 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
 
 
 def _in_repository(path: Path, workspace: Path) -> str:
-    """Return the path as the repository has it; empty for a file elsewhere, and for a name that a log would obey.
+    """Return the path relative to the repository; empty for a file outside it, or a name with control characters.
 
-    Links to folders are followed, since the same folder may have two names; a link instead of the file is not.
+    Links among the folders are followed, because one folder may have two names. The file itself is not resolved if it
+    is a link.
     """
     folder, base = Path(os.path.realpath(path.parent)), Path(os.path.realpath(workspace))
     name = (folder / path.name).relative_to(base).as_posix() if folder.is_relative_to(base) else ""
@@ -115,7 +117,7 @@ def _in_repository(path: Path, workspace: Path) -> str:
 
 
 def _command(name: str, message: str, **properties: str) -> str:
-    """Return a workflow command in one line; texts cannot end it, begin another one, or add a property."""
+    """Return a workflow command in one line; its texts are escaped so that they stay within their place."""
     property_text = ",".join(
         f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items() if value
     )
@@ -127,15 +129,16 @@ def _escaped(text: str) -> str:
 
 
 def render_code_quality(report: Report) -> bytes:
-    """Return a list in the form of GitLab's Code Quality, the worst cases first.
+    """Return the cases that did not pass as a JSON list in the format of GitLab's Code Quality, the worst cases first.
 
-    A fingerprint is that of the node id alone, by which GitLab tells whether the target branch has the case as well.
+    The fingerprint of a case depends on its node id alone. GitLab compares fingerprints to see whether the target
+    branch has the case as well.
     """
     return b"".join(_issues(report))
 
 
 def _issues(report: Report) -> Iterator[bytes]:
-    """Yield the list issue by issue, which are not all in memory at once."""
+    """Yield the pieces of the JSON list in order, so that not all issues are in memory at once."""
     before = "["
     for case in worst_first(report):
         issue = {

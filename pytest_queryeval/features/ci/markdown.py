@@ -1,6 +1,6 @@
-"""report.md: verdict, gates, changes, the worst cases, and metrics, for pull requests and step summaries.
+"""report.md for pull requests and step summaries: verdict, gates, changes, the worst cases, and metrics.
 
-What matters most comes first, and fits a comment; untrusted text is in code spans only.
+The most important parts come first and fit a comment. Untrusted text appears only in code spans.
 """
 
 from __future__ import annotations
@@ -63,27 +63,31 @@ NOTICE_BYTES = 300  # for the notice that something was cut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows between a head and a foot; where there is no room for all rows, the last ones are cut."""
+    """Rows of Markdown between a head and a foot; the last rows are cut if there is no room for all."""
 
     title: str
     rows: Iterable[str]
     count: int
-    """The number of rows before any is cut."""
+    """The number of rows before any row is cut."""
     max_bytes: int
     head: tuple[str, ...] = ()
     foot: tuple[str, ...] = ()
     is_folded: bool = False
 
     def within(self, room: int) -> tuple[str, int]:
-        """Return the section in at most `room` bytes and how many rows it has; nothing and 0 if none has room."""
+        """Return the section as text of at most `room` bytes, and the number of rows in it.
+
+        A notice counts the rows that were cut. If there is no room for the first row, the text is empty and the number
+        0.
+        """
         head, foot = self.head, self.foot
         if self.is_folded:
             head = ("<details>", f"<summary>{self.title}</summary>", "", *head)
             foot = (*foot, "", "</details>")
-        remaining_bytes = min(room, self.max_bytes) - sum(map(_size, (*head, *foot))) - NOTICE_BYTES
+        remaining_bytes = min(room, self.max_bytes) - sum(map(_size_with_line_feed, (*head, *foot))) - NOTICE_BYTES
         kept_rows: list[str] = []
         for row in self.rows:
-            remaining_bytes -= _size(row)
+            remaining_bytes -= _size_with_line_feed(row)
             if remaining_bytes < 0:
                 break
             kept_rows.append(row)
@@ -95,14 +99,19 @@ class Section:
 
 
 def render_markdown(report: Report) -> bytes:
-    """Return GitHub's Markdown, at most 900 KiB for any number of cases; what matters is in the first 60,000 bytes."""
+    """Return the report as GitHub's Markdown of at most 900 KiB, the most important parts in the first 60,000 bytes."""
     return markdown_within(report, MAX_BYTES)
 
 
 def markdown_within(report: Report, room: int) -> bytes:
-    """Return the report in at most `room` bytes, if that is enough for the verdict; it says what was cut."""
+    """Return the report as Markdown of at most `room` bytes; it says what was cut.
+
+    The verdict and the pass rate are never cut, so a small `room` may be exceeded.
+    """
     parts = list(_head(report))
-    remaining_bytes = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
+    remaining_bytes = (
+        min(room, MAX_COMMENT_BYTES) - sum(_size_with_line_feed(part) + 1 for part in parts) - NOTICE_BYTES
+    )
     omitted_titles, listed_count = [], 0
     worst_cases, sharing = different_faults(worst_first(report))
     for section in _sections(report, worst_cases, sharing):
@@ -114,19 +123,21 @@ def markdown_within(report: Report, room: int) -> bytes:
             continue
         listed_count = rows if section.title == FAULTS_TITLE else listed_count
         parts.append(text)
-        remaining_bytes -= _size(text) + 1
+        remaining_bytes -= _size_with_line_feed(text) + 1
     if omitted_titles:
         parts.append(f"No room for: {', '.join(omitted_titles)}.")
     title = "the other failed cases and errors"
     further_cases = _cases(title, report, worst_cases[listed_count:], sharing, MAX_BYTES)
-    text, _ = further_cases.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
+    text, _ = further_cases.within(
+        room - sum(_size_with_line_feed(part) + 1 for part in parts) - _size_with_line_feed(REST) - 2
+    )
     if text:
         parts += [REST, f"The other failed cases and errors ({further_cases.count:,}):", text]
     return _bytes("\n\n".join(parts) + "\n")
 
 
 def _head(report: Report) -> Iterator[str]:
-    """Yield what distinguishes the run from others in the same summary, the verdict, and the pass rate."""
+    """Yield the first paragraphs: the name and paths of the run, its verdict, and its pass rate."""
     heading: list[str] = [Untrusted(report["name"]) if report["name"] else "Query evaluation"]
     if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
         heading += [" in ", *leading_names(paths, MAX_PATHS)]
@@ -144,7 +155,7 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _sections(report: Report, worst_cases: Sequence[CaseReport], sharing: Mapping[str, int]) -> Iterator[Section]:
-    """Yield what a comment has room for, the most important first: what failed and changed, then folded figures."""
+    """Yield the sections of a comment, the most important first: gates, changes, failed cases, then folded tables."""
     words = {ok: f"**{word}**" if ok is False else word for ok, word in GATE_WORDS.items()}
     gates = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
     rows = [f"- gate {words[gate['ok']]}: {code_span(gate_text(gate))}" for gate in gates[:MAX_LISTED]]
@@ -207,13 +218,18 @@ def _cases(
     *,
     max_rows: int | None = None,
 ) -> Section:
-    """Return the cases that did not pass; the row of a case is made when it is taken."""
+    """Return the section with a table of the given cases; a row is rendered only when it is needed.
+
+    `sharing` has the number of cases that share the fault of a case, by node id.
+    """
     change_text = change_reader(report)
 
     def row(case: CaseReport) -> str:
-        name = _lines((case["question"], case["nodeid"]))
-        change = [_lines([change_text(case)])] if change_text else []
-        return table_row((name, case["outcome"], *change, _lines(findings(case, EDITS_SHOWN, sharing[case["nodeid"]]))))
+        name = _lines_in_cell((case["question"], case["nodeid"]))
+        change = [_lines_in_cell([change_text(case)])] if change_text else []
+        return table_row(
+            (name, case["outcome"], *change, _lines_in_cell(findings(case, EDITS_SHOWN, sharing[case["nodeid"]])))
+        )
 
     rows = map(row, cases[:max_rows])
     finding = f"finding (causes {CAUSE_DIRECTION}, differences {DIFFERENCE_DIRECTION})"
@@ -221,13 +237,13 @@ def _cases(
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)
 
 
-def _lines(texts: Iterable[str]) -> str:
-    """Return untrusted texts as a cell with a line for each that is not empty."""
+def _lines_in_cell(texts: Iterable[str]) -> str:
+    """Return untrusted texts as a table cell, each text on its own line; empty texts are left out."""
     return "<br>".join(code_span(text, cell=True) for text in texts if text)
 
 
-def _size(text: str) -> int:
-    """Return the bytes of a text and of the line feed after it."""
+def _size_with_line_feed(text: str) -> int:
+    """Return the number of bytes of a text and of the line feed after it."""
     return len(_bytes(text)) + 1
 
 

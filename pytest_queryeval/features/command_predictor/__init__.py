@@ -1,4 +1,4 @@
-"""A program as the system under test: a process for each case, or processes that answer line by line."""
+"""The predictor `command`: a process for each case, or processes that answer line by line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _VARIABLE = re.compile(r"[^=\0]+")
 
 
 def is_environment(value: Any) -> bool:
-    """Return whether it is a mapping of names of environment variables to texts or whole numbers."""
+    """Return whether a value maps names of environment variables to texts or whole numbers."""
     return isinstance(value, dict) and all(
         isinstance(name, str) and _VARIABLE.fullmatch(name) and (text == "" or is_text(text) or type(text) is int)
         for name, text in value.items()
@@ -77,7 +77,7 @@ SETTINGS = {
 
 
 def check_command(settings: Mapping[str, JsonValue]) -> None:
-    """Raise `SettingError` for the first setting that cannot be right."""
+    """Raise `SettingError` for the first setting that is unknown, invalid or missing, or does not fit the mode."""
     validate_settings(settings, SETTINGS)
     if not split_command(settings.get("run", [])):
         raise SettingError("run", "the predictor 'command' needs `run`: a program and its arguments")
@@ -87,12 +87,16 @@ def check_command(settings: Mapping[str, JsonValue]) -> None:
 
 
 def has_schema(settings: Mapping[str, JsonValue]) -> bool:
-    """Return whether an argument holds the placeholder of the schema."""
+    """Return whether an argument of the program contains the placeholder of the schema."""
     return any(SCHEMA in word for word in split_command(settings.get("run", []))[1:])
 
 
 def split_command(run: object) -> tuple[str, ...]:
-    """Return the program and its arguments; raises `SettingError`."""
+    """Return the program and its arguments as texts; a text is split like a shell command.
+
+    The result is empty for an empty command. Raise `SettingError` if the text cannot be split, or an item is neither a
+    text nor a whole number.
+    """
     if isinstance(run, str):
         try:
             run = shlex.split(run)
@@ -106,7 +110,10 @@ def split_command(run: object) -> tuple[str, ...]:
 
 
 class CommandPerCase:
-    """Starts the program for each case: the case on stdin, the answer on stdout."""
+    """Starts the program for each case, with the case on stdin and the answer on stdout.
+
+    `name` is the program's name in messages.
+    """
 
     concurrency = 8
     retries = 0
@@ -117,7 +124,11 @@ class CommandPerCase:
         self._sends_schema = sends_schema
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return what the program prints; raises `PredictorError` if it does not start, fails, or prints no text."""
+        """Return what the program prints for a case, with the start of its stderr as metadata.
+
+        Raise `PredictorError` if it does not start, fails, prints too much, or prints no valid answer. The process is
+        ended in any case.
+        """
         question = make_question(case, trial, sends_schema=self._sends_schema)
         program, *arguments = self._command.words
         words = (program, *(word.replace(SCHEMA, case.schema or "") for word in arguments))
@@ -139,15 +150,18 @@ class CommandPerCase:
         return replace(prediction, metadata={"stderr": stderr, **prediction.metadata}) if stderr else prediction
 
     async def close(self) -> None:
-        """Do nothing: no process outlives its case."""
+        """Do nothing, because no process outlives its case."""
 
 
 class _EarlyExitError(PredictorError):
-    """A process has ended with exit code 0, probably before it read the question."""
+    """The error of a process that ended with exit code 0, probably before it read the question."""
 
 
 class CommandOfLines:
-    """Keeps processes, each with one case at a time: a line of JSON on stdin, a line on stdout."""
+    """Keeps processes that answer one case after the other: a line of JSON on stdin, a line on stdout.
+
+    `name` is the program's name in messages.
+    """
 
     concurrency = 8
     retries = 0
@@ -159,9 +173,9 @@ class CommandOfLines:
         self._idle: list[Process] = []
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return a process's answer; raises `PredictorError` if it does not start, ends, or prints anything else.
+        """Return the answer of an idle or new process; raise `PredictorError` if there is none, or it is invalid.
 
-        A process that did not answer as it should is ended: its later output must not answer the next case.
+        A process that did not answer as it should is ended, because its later output must not answer the next case.
         """
         question = make_question(case, trial, sends_schema=self._sends_schema)
         start = perf_counter()
@@ -180,7 +194,10 @@ class CommandOfLines:
         await gather(*(process.dismiss() for process in processes))
 
     async def _ask_any(self, line: bytes) -> tuple[Process, bytes]:
-        """Return a process, an idle one or else a new one, and the line that it prints for `line`."""
+        """Return a process and the line that it answers to `line`.
+
+        An idle process is used first, and skipped if it has ended; otherwise a new process is started.
+        """
         while self._idle:
             process = self._idle.pop()
             if process.exit_code is not None or not process.prints:
@@ -192,7 +209,10 @@ class CommandOfLines:
         return process, await self._ask(process, line)
 
     async def _ask(self, process: Process, line: bytes) -> bytes:
-        """Return the line that a process prints for `line`; one that does anything else is stopped."""
+        """Return the line that a process answers to `line`.
+
+        Raise `PredictorError` if it prints anything before or after, prints too much, or ends; it is then stopped.
+        """
         try:
             self._require_silence(process)
             process.give(line, is_last=False)
@@ -215,7 +235,7 @@ class CommandOfLines:
             raise PredictorError(f"{self._name} printed {text} that nothing asked for: one line answers one case")
 
     async def _no_answer(self, process: Process) -> PredictorError:
-        """Return the error of a process that ended or closed its stdout."""
+        """Return the error of a process that ended or closed its stdout without an answer."""
         if not await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
             return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
         await process.until(lambda: process.ended)
@@ -225,20 +245,24 @@ class CommandOfLines:
 
 
 def open_command(spec: PredictorSpec) -> Predictor:
-    """Find the program; raises `PredictorError` if there is none. Nothing is started yet."""
+    """Return the predictor of the settings; nothing is started yet.
+
+    The settings' credentials are registered as secrets. Raise `PredictorError` for invalid settings, and if the
+    program, its script or its folder does not exist.
+    """
     try:
         check_command(spec.settings)
     except SettingError as error:
         raise PredictorError(str(error)) from error
     register_secrets(spec.settings)
     command = _command(spec.settings, spec.folder)
-    name = _name(split_command(spec.settings["run"]), command.folder)
+    name = _shown_name(split_command(spec.settings["run"]), command.folder)
     kind = CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase
     return kind(command, name, sends_schema=spec.settings.get(SEND_SCHEMA, False))
 
 
 def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return what is sent of a case next to its question: all `SURROUNDINGS`, the schema only if settings say so."""
+    """Return which SURROUNDINGS of a case are sent next to its question: all, the schema only if settings say so."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
 
@@ -248,7 +272,7 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
     if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
         raise PredictorError(f"the command's folder is not there: {mask_credentials(str(work))}")
-    executable = _program(program, folder, environment)
+    executable = _executable(program, folder, environment)
     if arguments and _INTERPRETER.fullmatch(Path(program).name) and _SCRIPT.fullmatch(arguments[0]):
         script = Path(os.path.abspath(work / arguments[0]))  # noqa: PTH100 - see above
         if not _is_file(script):
@@ -257,8 +281,11 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     return Command((executable, *arguments), work, environment)
 
 
-def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """Return the absolute path of a program; raises `PredictorError` with a remedy where it cannot be run."""
+def _executable(program: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Return the absolute path of a program; raise `PredictorError` with a remedy if it is missing or not executable.
+
+    A name without a slash is searched on the PATH of `environment`; a path is relative to `folder`.
+    """
     shown_program = one_line(mask_credentials(program))
     if "/" not in program:
         executable = shutil.which(program, path=environment.get("PATH"))
@@ -276,8 +303,8 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     return str(path)
 
 
-def _name(command: tuple[str, ...], folder: Path) -> str:
-    """Return the name of the program for messages, with the script that it runs: other arguments may be secrets."""
+def _shown_name(command: tuple[str, ...], folder: Path) -> str:
+    """Return the program's name for messages, with the script that it runs; other arguments may be secrets."""
     script = [word for word in command[1:2] if not may_hold_credentials(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((mask_credentials(program), *script)))

@@ -1,4 +1,4 @@
-"""Processes that are written to and read without blocking, and that are ended together with their children."""
+"""Processes that are read and written without blocking, and that are ended together with their children."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program with its arguments, the folder it works in, and its whole environment."""
+    """A program with its arguments, its working directory, and its whole environment."""
 
     words: tuple[str, ...]
     folder: Path
@@ -33,11 +33,12 @@ class Command:
 class Process(asyncio.SubprocessProtocol):
     """A process in a session of its own, so that signals reach its children as well.
 
-    Its stdout is collected in `output`, and the end of its stderr in `errors`. It has `ended` once it is reaped and its
-    children are gone; no signal is sent from then on, since its number may be another's.
+    Its stdout is collected in `output`, and the end of its stderr in `errors`. `ended` is true once the process is
+    reaped and its children are gone. No signal is sent from then on, because its process id may belong to another
+    process.
 
-    The pipes are not those of asyncio, for which a process has not exited while a child of it holds them. Callbacks do
-    all the work: tasks would be cancelled with those of the calls, and leave the process running.
+    The pipes are not those of asyncio, for which a process has not exited while a child of it has them open. Callbacks
+    do all the work: tasks would be cancelled with those of the calls, and leave the process running.
     """
 
     def __init__(self, pipes: tuple[int, int, int]) -> None:
@@ -59,7 +60,7 @@ class Process(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(cls, command: Command) -> Self:
-        """Start it; raises OSError if the system does not."""
+        """Start a process of `command`, and return it; raise OSError if the system cannot start it."""
         with ExitStack() as child_ends, ExitStack() as our_ends:
             stdin, to_stdin = _pipe(child_ends, our_ends)
             from_stdout, stdout = _pipe(our_ends, child_ends)
@@ -84,13 +85,13 @@ class Process(asyncio.SubprocessProtocol):
 
     @property
     def prints(self) -> bool:
-        """Whether its stdout is still open."""
+        """Whether the process's stdout is still open."""
         return self._stdout in self._open
 
     def give(self, data: bytes, *, is_last: bool) -> None:
-        """Write to its stdin as fast as it reads, and close that after the last data.
+        """Write data to the process's stdin in the background; after the last data, stdin is closed.
 
-        A process that does not read is not an error.
+        A process that does not read its stdin is not an error.
         """
         self._unsent = memoryview(bytes(self._unsent) + data)
         self._is_last = is_last
@@ -98,7 +99,7 @@ class Process(asyncio.SubprocessProtocol):
             self._loop.add_writer(self._stdin, self._write)
 
     async def until(self, condition: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait at most `seconds` seconds until a condition is true; return whether it is."""
+        """Wait until a condition on this process is true, at most `seconds` seconds; return whether it is true."""
         deadline = self._loop.time() + seconds
         alarm = None if math.isinf(seconds) else self._loop.call_later(seconds, self._changed.set)
         try:
@@ -111,7 +112,7 @@ class Process(asyncio.SubprocessProtocol):
         return condition()
 
     async def dismiss(self) -> None:
-        """Close its stdin, which ends a process that waits for input; `stop` it if it stays."""
+        """Close the process's stdin, so that a process that waits for input ends; `stop` it if it does not end soon."""
         self._close_stdin()
         try:
             await self.until(lambda: self.ended, DISMISS_SECONDS)
@@ -119,7 +120,10 @@ class Process(asyncio.SubprocessProtocol):
             await self.stop()
 
     async def stop(self) -> None:
-        """End it and its children by SIGTERM, after a grace by SIGKILL, and wait until it is reaped."""
+        """End the process and its children by SIGTERM, after GRACE_SECONDS by SIGKILL, and wait until it is reaped.
+
+        Its pipes are closed afterwards. A process that has ended gets no signal.
+        """
         try:
             self._signal(signal.SIGTERM)
             await self.until(lambda: self.ended, GRACE_SECONDS)
@@ -133,12 +137,12 @@ class Process(asyncio.SubprocessProtocol):
                     self._close_output(pipe)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport; asyncio calls this once the process runs."""
+        """Store the transport; asyncio calls this once the process runs."""
         assert isinstance(transport, asyncio.SubprocessTransport)
         self._transport = transport
 
     def process_exited(self) -> None:
-        """Keep the exit code, and end the children after a grace; asyncio calls this once the process is reaped."""
+        """Store the exit code, and soon end the children; asyncio calls this once the process is reaped."""
         assert self._transport is not None
         self.exit_code = self._transport.get_returncode()
         self._transport.close()
@@ -164,7 +168,7 @@ class Process(asyncio.SubprocessProtocol):
         self._changed.set()
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the process and its children; return whether there were any."""
+        """Send a signal to the process and its children; return whether any of them received it."""
         if self.ended or self._transport is None:
             return False
         try:
@@ -220,7 +224,7 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
-    """Return the reading and the writing end of a pipe, each closed by its exit stack."""
+    """Return the reading and the writing end of a new pipe; `reader` and `writer` close them."""
     reads, writes = os.pipe()
     reader.callback(os.close, reads)
     writer.callback(os.close, writes)

@@ -1,4 +1,4 @@
-"""The questions that a program reads, the answers that it prints, and the errors with which it ends."""
+"""What a program reads and prints: questions, answers, and the errors with which it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _LINES = "in the mode `lines` stdout contains answers as lines of JSON and nothi
 
 
 def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, JsonValue]:
-    """Return a case as the JSON object that a program is sent."""
+    """Return the JSON object about a case that is sent to a program.
+
+    The schema is included only if `sends_schema` is true.
+    """
     schema = {"schema": case.schema} if sends_schema else {}
     return {
         "id": case.id,
@@ -54,7 +57,10 @@ def encode_question(question: Mapping[str, JsonValue]) -> bytes:
 
 
 def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
-    """Return what a program printed, without a byte order mark; raises `PredictorError` if it is not UTF-8."""
+    """Return what a program printed as text without a byte order mark; raise `PredictorError` if it is not UTF-8.
+
+    `by` is the program's name in messages.
+    """
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -65,9 +71,10 @@ def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
 
 
 def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float) -> Prediction:
-    """Return the whole output of a program as a prediction: a text, or an object with `predicted`.
+    """Return the whole output of a program as a prediction: a text, or a JSON object with `predicted` or `abstained`.
 
-    Raises `PredictorError` for an object without `predicted` where the answer is a query, and for an invalid answer.
+    Line ends after a text are removed. Raise `PredictorError` for an invalid answer, and for an object without
+    `predicted` if the answer should be a query.
     """
     try:
         entry = _find_prediction(text)
@@ -85,7 +92,10 @@ def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *,
 
 
 def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue]:
-    """Return a line as an object with `predicted`; raises `PredictorError` unless it is one, or a JSON text."""
+    """Return a line of a program's output as an object with `predicted` or `abstained`; a JSON string is `predicted`.
+
+    Raise `PredictorError` for any other line, and for an `id` other than the case's.
+    """
     text = decode_utf8(line, by=by)
     try:
         entry = JSON.read(text)
@@ -105,10 +115,10 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue
 def make_prediction(
     entry: Mapping[str, JsonValue], case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float
 ) -> Prediction:
-    """Return an object with `predicted` or `"abstained": true` as a prediction.
+    """Return the prediction of an object with `predicted` or `"abstained": true`.
 
-    Its other members are metadata, without those that only repeat the question. Raises `PredictorError` for an invalid
-    answer or step.
+    Other members become metadata, except those that repeat the question. `seconds` in the object replaces the measured
+    time. Raise `PredictorError` for an invalid answer, step or time.
     """
     if entry.get(ABSTAINED) is not True and entry.get(PREDICTED) is None:
         raise PredictorError(f'{by} printed `{PREDICTED}`: null, which is not an answer: an empty one is ""')
@@ -124,12 +134,15 @@ def make_prediction(
 
 
 def output_too_large(by: str) -> PredictorError:
-    """Return the error of a program that printed more than an answer may have."""
+    """Return the error about a program that printed more than an answer may have."""
     return PredictorError(f"{by} printed more than {OUTPUT_BYTES // 2**20} MiB")
 
 
 def exit_error(process: Process, *, by: str) -> PredictorError:
-    """Return the error of a process that ended too early: the last line that it wrote, below it the ones before."""
+    """Return the temporary error about a process that ended too early, with its exit code or signal.
+
+    The message has the last line that the process wrote, and below it the lines before.
+    """
     code = process.exit_code
     status = f"exit code {code}"
     if code is not None and code < 0:
@@ -141,25 +154,25 @@ def exit_error(process: Process, *, by: str) -> PredictorError:
 
 
 def stderr_tail(data: bytes | bytearray) -> list[str]:
-    """Return the last lines that a program wrote, each cut and printable."""
+    """Return the last STDERR_LINES lines that a program wrote, cut and printable, without secrets and empty lines."""
     lines = redact(data.decode("utf-8", "replace")).splitlines()
     return [one_line(line) for line in lines if line.strip()][-STDERR_LINES:]
 
 
 def stderr_text(data: bytes | bytearray) -> str:
-    """Return the beginning of a program's stderr."""
+    """Return the beginning of a program's stderr as text."""
     return truncate(data.decode("utf-8", "replace").strip(), STDERR_CHARACTERS)
 
 
 def output_excerpt(text: str) -> str:
-    """Return the beginning of what a program printed, for messages."""
+    """Return the beginning of a program's output in quotes for messages; 'an empty line' if it has only white space."""
     return f"'{one_line(text, SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
 
 
 def _find_prediction(text: str) -> dict[str, JsonValue] | None:
-    """Return a text that is a JSON object with `predicted` or `"abstained": true`; None for any other text.
+    """Return the object if a text is a JSON object with `predicted` or `"abstained": true`; None for any other text.
 
-    Raise `DuplicateKeyError` if such an object has a key twice.
+    Raise `DuplicateKeyError` if an object with `predicted` has a key twice.
     """
     if not text.lstrip().startswith("{"):
         return None
@@ -175,5 +188,5 @@ def _find_prediction(text: str) -> dict[str, JsonValue] | None:
 
 
 def _is_prediction(fields: Mapping[str, JsonValue]) -> bool:
-    """Return whether an object states an answer, or that there is none."""
+    """Return whether an object has an answer, or says that the system abstained."""
     return PREDICTED in fields or fields.get(ABSTAINED) is True

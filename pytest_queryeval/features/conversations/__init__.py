@@ -1,7 +1,8 @@
-"""The share of conversations of which all turns are right.
+"""The metric `interaction_match`: the share of conversations in which every turn is right.
 
 It is the interaction match of SParC's published evaluation: Yu et al. (2019), "SParC: Cross-Domain Semantic Parsing in
-Context". There a turn is right by exact set match or by its answer; here it is if it meets the thresholds of its case.
+Context". SParC calls a turn right by exact set match or by its answer. Here a turn is right if it meets the thresholds
+of its case.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ NAME = "interaction_match"
 
 
 def interaction_matches(cases: Iterable[CaseReport]) -> Mapping[str, float | None]:
-    """Return for the last turn of each conversation, by node id, 1 if all turns are right, and 0 if one is wrong.
+    """Return the score of each conversation by the node id of its last turn: 1 if all turns are right, else 0.
 
-    None if a turn has no verdict: it is in error, skipped, was not run, or is not among the cases.
+    The score is None if a turn has no verdict: the turn is in error, was skipped, was not run, or is not among the
+    cases. Cases that are no turn are ignored. A conversation without its last turn gets no score.
     """
     verdicts: defaultdict[tuple[str, str], dict[int, bool | None]] = defaultdict(dict)
     last_turns: dict[tuple[str, str], tuple[str, int]] = {}
@@ -41,9 +43,9 @@ def interaction_matches(cases: Iterable[CaseReport]) -> Mapping[str, float | Non
 
 
 def is_right(case: CaseReport) -> bool | None:
-    """Return whether a turn passes; None if it has no verdict.
+    """Return whether a turn passes; None if it has no verdict, because it is in error, was skipped or was not run.
 
-    Where nothing is required, each of its trials has to meet the default thresholds of its kind.
+    If the case states no thresholds, every trial has to meet the default thresholds of its kind.
     """
     if case["outcome"] not in MET_BY_OUTCOME:
         return None

@@ -1,6 +1,6 @@
-"""Closeness of texts in meaning: the cosines of their vectors by one model.
+"""Similarity of texts in meaning: the cosine of their vectors by an embedding model.
 
-Texts are encoded in batches, each only once, and their vectors are kept on disk.
+Texts are encoded in batches. A text is encoded once, and its vector is kept on disk.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FLOAT_BYTES = 4
 
 
 class Embedder:
-    """Cosines of texts by one model: the path of a folder, or the name of a model on the hub.
+    """Cosines of texts by one embedding model; `model` is the path of a folder or the name of a model on the hub.
 
-    Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME), and dropped when they were not
-    used for 30 days. The model is loaded only for texts whose vectors are not there. `tell` is called with a line
-    before the model is loaded, and with lines on the progress while texts are encoded.
+    Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME). A vector that was not used for
+    30 days is dropped. The model is loaded only for texts without a stored vector. `tell` is called with a line before
+    the model is loaded, and with lines on the progress of encoding.
 
-    Of a text the first MAX_CHARACTERS characters count; models read some hundred tokens of it. Lone surrogates, which
-    UTF-8 cannot encode, are read as escapes.
+    Only the first MAX_CHARACTERS characters of a text count; models read some hundred tokens of it. Lone surrogates,
+    which UTF-8 cannot encode, are read as escapes.
     """
 
     def __init__(self, model: str, *, tell: Callable[[str], None], folder: Path | None = None) -> None:
@@ -43,16 +43,18 @@ class Embedder:
         self._fault = ""
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Encode those texts that are not in the cache, for `similarities`; raise `EmbeddingError`."""
+        """Encode the texts that have no stored vector, so that `similarities` need not; raise `EmbeddingError`."""
         self._vectors(texts)
 
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
+        """Return the cosine of each pair of texts, from -1 to 1; it is 1 for equal texts, which are not encoded.
 
-        Raise `EmbeddingError` if the model cannot be loaded; later calls raise it again without another attempt.
+        Raise `EmbeddingError` if the model cannot be loaded. Later calls raise it again without another attempt.
         """
         vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
-        return [1.0 if left == right else _cosine(vectors[_key(left)], vectors[_key(right)]) for left, right in pairs]
+        return [
+            1.0 if left == right else _cosine(vectors[_digest(left)], vectors[_digest(right)]) for left, right in pairs
+        ]
 
     def close(self) -> None:
         """Close the file of vectors."""
@@ -60,7 +62,7 @@ class Embedder:
             self._cache.close()
 
     def _vectors(self, texts: Iterable[str]) -> Vectors:
-        texts_by_key = {_key(text): text for text in texts}
+        texts_by_key = {_digest(text): text for text in texts}
         if not texts_by_key:
             return {}
         if self._cache is None:
@@ -80,7 +82,7 @@ class Embedder:
         return vectors
 
     def _encode(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
-        """Return the vectors of texts, and put them into the cache a batch at a time."""
+        """Return the new vectors of `texts`, both by digest, and store them batch by batch."""
         model, keys, encoded_vectors = self._get_model(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
         last_report = time.monotonic()
@@ -102,7 +104,10 @@ class Embedder:
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
-        """Keep an error, and raise it at once from then on: to find that the hub does not answer can take long."""
+        """Remember an `EmbeddingError` of the block, and raise it again when a later block is entered.
+
+        To find that the hub does not answer can take long.
+        """
         if self._fault:
             raise EmbeddingError(self._fault)
         try:
@@ -116,12 +121,12 @@ def _encodable(text: str) -> str:
     return utf8_safe(text[:MAX_CHARACTERS])
 
 
-def _key(text: str) -> bytes:
+def _digest(text: str) -> bytes:
     return hashlib.sha256(_encodable(text).encode()).digest()
 
 
 def _cosine(vector: bytes, paired_vector: bytes) -> float:
-    """Return the cosine of vectors of unit length, kept within [-1, 1] against rounding."""
+    """Return the cosine of two encoded vectors of unit length, limited to [-1, 1]."""
     floats = struct.Struct(f"<{len(vector) // _FLOAT_BYTES}f")
     cosine: float = sum(map(mul, floats.unpack(vector), floats.unpack(paired_vector)))
     return min(max(cosine, -1.0), 1.0)

@@ -1,4 +1,4 @@
-"""The vectors of one model, kept on disk for later runs and for other processes of this one."""
+"""The vectors of one model, kept on disk for later runs and other processes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
 
 
 class Cache:
-    """Vectors in a file in the user's cache folder, else in a private folder, else in memory: no problem fails a run.
+    """A file of vectors by the digests of texts; no problem with the file fails a run.
 
-    A damaged file is replaced. A file that is locked for too long, or that cannot be written, is no longer used.
-    Vectors that were not used for 30 days are dropped, and the least recently used ones once a file exceeds
-    MAX_BYTES.
+    The file is in the user's cache folder, else in a private folder, else in memory. A damaged file is replaced. A file
+    that is locked for too long, or cannot be written, is no longer used. Vectors that were not used for 30 days are
+    dropped. If a file exceeds MAX_BYTES, the least recently used vectors are dropped too. Without a `name`, vectors are
+    in memory only.
     """
 
     def __init__(self, name: str | None, folder: Path | None = None) -> None:
@@ -44,11 +45,11 @@ class Cache:
         self._is_trimmed = False
 
     def vectors(self, keys: Collection[bytes]) -> Vectors:
-        """Return the vectors that the file has, by key."""
-        return self._attempt(lambda connection: _read(connection, keys)) if keys else {}
+        """Return the stored vectors by key, and note their use; missing and damaged vectors are left out."""
+        return self._attempt(lambda connection: _stored_vectors(connection, keys)) if keys else {}
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Store vectors, each with a checksum."""
+        """Store vectors with checksums, and drop old vectors; the first call also removes unused files of models."""
         day = _today()
         rows = [(key, _checksum(vector) + vector, day) for key, vector in vectors.items()]
 
@@ -68,9 +69,9 @@ class Cache:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait until no other process encodes for the same file, so that its vectors can be read here.
+        """Let one process at a time encode for this file: wait until no other process does.
 
-        The wait ends when another process has added nothing for WAIT_SECONDS.
+        Afterwards the other process's vectors can be read. The wait ends if nothing was added for WAIT_SECONDS.
         """
         with ExitStack() as stack:
             last_change, deadline = self._last_write(), time.monotonic() + WAIT_SECONDS
@@ -87,7 +88,7 @@ class Cache:
             self._connection = None
 
     def _enter_turn(self, stack: ExitStack) -> bool:
-        """Return whether there is no other process to wait for."""
+        """Take the lock of the file if it is free, released by `stack`; return False only if another process has it."""
         if self._path is None:
             return True
         try:
@@ -99,18 +100,22 @@ class Cache:
         return True
 
     def _last_write(self) -> int:
-        """Return when the file was written to, in nanoseconds; 0 if there is none."""
+        """Return when the file was last written, in nanoseconds; 0 if there is no file."""
         with suppress(OSError):
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         return 0
 
     def _attempt(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do the work on the file, on a new one if it is damaged, or in memory from now on if that fails as well."""
-        for fallback in (self._remove, self._leave):
+        """Return the result of `work` on the file; if that fails, use a new file or memory.
+
+        A damaged file is replaced once. If the file is locked for too long, full or read-only, memory is used from now
+        on.
+        """
+        for fallback in (self._remove_file, self._use_memory):
             try:
                 return work(self._open())
             except sqlite3.OperationalError:  # locked for too long, full, or read-only
-                self._leave()
+                self._use_memory()
             except sqlite3.DatabaseError:
                 fallback()
         return work(self._open())
@@ -126,20 +131,23 @@ class Cache:
             connection.executescript(_TABLE)
         return self._connection
 
-    def _remove(self) -> None:
+    def _remove_file(self) -> None:
         self.close()
         for suffix in ("-journal", "") if self._path is not None else ():
             # The journal first: one left behind would be replayed into the new file.
             with suppress(OSError):
                 Path(f"{self._path}{suffix}").unlink()
 
-    def _leave(self) -> None:
+    def _use_memory(self) -> None:
         self.close()
         self._path = None
 
 
 def _lockable_path(name: str, folder: Path | None) -> Path | None:
-    """Return the file's path in the first folder where it can be locked; None if there is no such folder."""
+    """Return the path of the file in the first folder where it can be locked; None if there is no such folder.
+
+    The folder is created if needed.
+    """
     places: tuple[Callable[[], Path], ...] = (partial(cache_folder, "embeddings"), private_folder)
     for place in places if folder is None else (folder.absolute,):
         with suppress(OSError, ValueError):
@@ -151,7 +159,7 @@ def _lockable_path(name: str, folder: Path | None) -> Path | None:
     return None
 
 
-def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
+def _stored_vectors(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     vectors: Vectors = {}
     today = _today()
     remaining_keys = iter(keys)
@@ -173,7 +181,10 @@ def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
 
 
 def _trim(connection: sqlite3.Connection, oldest: int) -> None:
-    """Drop vectors last used before the day `oldest`; over MAX_BYTES also the least recently used quarter."""
+    """Delete vectors last used before the day `oldest`.
+
+    If the file still exceeds MAX_BYTES, delete the least recently used quarter of the vectors too.
+    """
     connection.execute("DELETE FROM vectors WHERE day < ?", (oldest,))
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")

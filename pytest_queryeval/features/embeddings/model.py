@@ -1,6 +1,6 @@
-"""Models: the identity of a model, which needs no library of models, and the loaded model.
+"""Embedding models: the identity of a model, which needs no machine-learning library, and the loaded model.
 
-The only module that imports sentence-transformers and the libraries beneath it.
+No other module imports sentence-transformers and the libraries beneath it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _REASON_CHARACTERS = 300
 
 
 class EmbeddingError(QueryEvalError):
-    """A model that cannot be loaded, or that cannot embed a text; never the fault of a query."""
+    """A model that cannot be loaded, or cannot embed a text; never the fault of a query."""
 
 
 def problem(model: str, reason: object) -> EmbeddingError:
-    """Return the error of a model, with at most the first _REASON_CHARACTERS of the reason."""
+    """Return the error about a model, with the model's name and the reason, both cut to a limit."""
     name = one_line(model, _NAME_CHARACTERS)
     return EmbeddingError(f"{SETTING} '{name}': {one_line(str(reason), _REASON_CHARACTERS)}")
 
@@ -62,12 +62,12 @@ def is_folder(model: str) -> bool:
 
 
 def identity(model: str) -> str | None:
-    """Return a digest of all that a model's vectors depend on; None for a model that is not on this machine.
+    """Return a digest of everything that a model's vectors depend on; None if the model is not on this machine.
 
-    These are the names and contents of the files of a folder, or the name of a model of the hub and its commit in the
-    hub's local cache; and the versions of the libraries. Raise `EmbeddingError` for a folder that cannot be read.
+    For a folder this is the names and contents of its files. For a model of the hub it is its name and the commit in
+    the local cache. Versions of the libraries are included. Raise `EmbeddingError` for a folder that cannot be read.
     """
-    content = _content(model) if is_folder(model) else _commit(model)
+    content = _content_digest(model) if is_folder(model) else _cached_commit(model)
     if content is None:
         return None
     facts = (*map(_version, _LIBRARIES), content)
@@ -81,7 +81,7 @@ def _version(library: str) -> str:
         return ""
 
 
-def _content(model: str) -> str:
+def _content_digest(model: str) -> str:
     digest, folder = hashlib.sha256(), Path(model)
     if not any((folder / mark).is_file() for mark in _MARKS):
         raise problem(model, f"the folder contains no model: there is neither {' nor '.join(_MARKS)}")
@@ -99,11 +99,8 @@ def _content(model: str) -> str:
     return digest.hexdigest()
 
 
-def _commit(model: str) -> str | None:
-    """Return the name and the commit of the cached copy that the library loads without asking the hub.
-
-    None if there is no copy.
-    """
+def _cached_commit(model: str) -> str | None:
+    """Return `NAME@COMMIT` of the cached copy that the library loads without the hub; None if there is no copy."""
     for name in (f"{_ORGANIZATION}/{model}", model) if "/" not in model else (model,):
         reference = _hub_cache() / f"models--{name.replace('/', '--')}" / "refs" / "main"
         try:
@@ -114,7 +111,7 @@ def _commit(model: str) -> str | None:
 
 
 def _hub_cache() -> Path:
-    """Return the folder where the hub's library keeps its downloads, by the environment variables that it documents."""
+    """Return the folder where the hub's library keeps downloads, by the environment variables that it documents."""
     variables = os.environ
     for name in ("SENTENCE_TRANSFORMERS_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if variables.get(name):
@@ -124,10 +121,10 @@ def _hub_cache() -> Path:
 
 
 class Model:
-    """A loaded model; `name` is a folder, or the name of a model on the hub.
+    """A loaded embedding model; `name` is a folder, or the name of a model on the hub.
 
-    A folder, or a model in the hub's local cache, is loaded without the network; any other model is downloaded. Code
-    that comes with a model does not run. Raise `EmbeddingError` if a model cannot be loaded.
+    A folder, or a model in the hub's local cache, is loaded without the network. Any other model is downloaded. Code
+    that comes with a model does not run. Raise `EmbeddingError` if a model cannot be loaded, or reads more than text.
     """
 
     def __init__(self, name: str) -> None:
@@ -138,10 +135,11 @@ class Model:
             raise problem(name, f"it reads more than text ({', '.join(media)}), and would load what a text names")
 
     def batches(self, texts: list[str]) -> Iterator[dict[int, bytes]]:
-        """Yield the vector of each text by its index, a batch at a time: unit length, 4-byte little-endian floats.
+        """Yield batches of vectors by the index of their text.
 
-        Texts with about the same number of tokens share a batch, so that little is padded; the longest come first.
-        Raise `EmbeddingError` for a text that cannot be encoded.
+        Vectors have unit length and are encoded as 4-byte little-endian floats. Texts with about the same number of
+        tokens share a batch, so that little is padded; the longest texts come first. Raise `EmbeddingError` for a text
+        that cannot be encoded.
         """
         tokens = self._attempt(self._token_counts, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
@@ -153,7 +151,7 @@ class Model:
             yield dict(zip(batch, vectors, strict=True))
 
     def _token_counts(self, texts: list[str]) -> list[int]:
-        """Return how many tokens the model reads of each text; an estimate if its tokenizer is not of transformers."""
+        """Return how many tokens the model reads of each text; an estimate without a tokenizer of transformers."""
         from transformers import PreTrainedTokenizerBase
 
         tokenizer = getattr(self._library, "tokenizer", None)
@@ -184,8 +182,11 @@ class Model:
 
 
 def _load(name: str) -> Library:
-    """Return the model, from this machine if it is there."""
-    library = _library(name)
+    """Return the loaded model: from this machine if it is there, else from the hub.
+
+    Raise `EmbeddingError` if a folder has no usable model, or the model cannot be downloaded.
+    """
+    library = _import_library(name)
     try:
         with _quiet(), _without_bars(), _offline():
             return library(name, local_files_only=True)
@@ -205,7 +206,7 @@ def _load(name: str) -> Library:
         ) from error
 
 
-def _library(name: str) -> Any:
+def _import_library(name: str) -> Any:
     try:
         with _quiet():
             from sentence_transformers import SentenceTransformer
@@ -216,7 +217,7 @@ def _library(name: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide warnings and log lines of the libraries from the user; restore all settings afterwards."""
+    """Hide warnings and log lines of the libraries within the block; restore all settings afterwards."""
     loggers = {logger: logger.level for logger in map(logging.getLogger, _LOGGERS)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -232,7 +233,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Keep the library from contacting the hub, which it does even if local files are enough."""
+    """Keep the library from contacting the hub within the block; it would do so even if local files are enough."""
     from huggingface_hub import constants
 
     was_offline = constants.HF_HUB_OFFLINE

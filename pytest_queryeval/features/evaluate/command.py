@@ -45,12 +45,12 @@ _tell = notifier("evaluate")
 
 
 def _tell_calls(line: str) -> None:
-    """Report the progress of calls, whose line begins with `queryeval: ` for the terminal of pytest."""
+    """Report the progress of calls to the user, without the prefix `queryeval: ` that pytest's terminal needs."""
     _tell(line.removeprefix("queryeval: "))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites, the options of the plugin, and where queries run."""
+    """Add the command's arguments: the suites, the options of the plugin, and where queries run."""
     option = parser.add_argument
     paths_help = "a suite file, a folder with suites, or a case: SUITE::ID"
     option("paths", nargs="+", metavar="PATH", help=paths_help)
@@ -71,9 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Evaluate, write reports, sum up; 0 if no case failed and no gate is missed, else 1, 130 after Ctrl-C.
+    """Evaluate the cases, write the reports, and return the summary.
 
-    If suites or options cannot be read or do not fit each other, raise `QueryEvalError` and run nothing.
+    The status is 0 if no case failed and no gate is missed, else 1; it is 130 after Ctrl-C. If suites or options cannot
+    be read or do not fit each other, raise `QueryEvalError` and run nothing.
     """
     selections = [(Path(path), id_) for path, _, id_ in (text.partition("::") for text in arguments.paths)]
     paths = [path for path, _ in selections]
@@ -91,11 +92,11 @@ def run(arguments: argparse.Namespace) -> Result:
         layout=options.excel_layout,
         baseline=options.baseline_path,
     )
-    executor = _executor(arguments.workers, arguments.on)
+    executor = _query_executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
-    named_cases = _collected(selections, suites)
+    named_cases = _selected_cases(selections, suites)
     requested_paths = [suites.relative_path(path) for path in paths]
     suites.warn_of_ungated(requested_paths)
     chosen_nodeids = options.choose_cases([named_case.nodeid for named_case in named_cases])
@@ -146,16 +147,16 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-class _Done(NamedTuple):
-    """What a run has done."""
+class _Evaluation(NamedTuple):
+    """What a run has evaluated, and how it ended."""
 
     cases: Cases
-    """The cases that were evaluated."""
+    """The reports of the cases that were evaluated."""
     is_interrupted: bool
     faults: Sequence[str]
-    """Why the others were not."""
+    """The errors that stopped the run; empty if it was not stopped by an error."""
     remarks: Sequence[str]
-    """Sentences on predictions that belong to no case."""
+    """Sentences about predictions that belong to no case."""
 
 
 def _evaluate(
@@ -164,27 +165,33 @@ def _evaluate(
     executor: AbstractContextManager[Executor | None],
     early: EarlyStop | None,
     spend: SpendLimit | None,
-) -> _Done:
-    """Evaluate the cases until an interrupt, a broken executor, or a folder for results that is full."""
+) -> _Evaluation:
+    """Evaluate the cases in order; an interrupt, a broken executor or a `ReportError` ends the run early.
+
+    Reports of cases that were evaluated before the end are kept, and no error is raised.
+    """
     case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
     with Session(_tell_calls, recording=options.recording, cause_mode=options.cause, spend=spend) as session:
         try:
             with executor as workers:
-                results = _results(cases, session, workers, early)
+                results = _case_reports(cases, session, workers, early)
                 for result in with_progress(results, _tell, total=len(cases)):
                     case_reports = append_case(case_reports, result)
         except KeyboardInterrupt:
             is_interrupted = True
         except (ExecutorBroken, ReportError) as error:
             faults.append(f"the run has stopped: {error}")
-        return _Done(case_reports, is_interrupted, faults, session.predictors.remarks())
+        return _Evaluation(case_reports, is_interrupted, faults, session.predictors.remarks())
 
 
-def _results(
+def _case_reports(
     cases: Sequence[NamedCase], session: Session, executor: Executor | None, early: EarlyStop | None
 ) -> Iterator[CaseReport]:
-    """Yield the report of each case; those after the decision on all gates are reported as not run."""
+    """Yield the report of each case, in the order of the cases.
+
+    Once `early` has decided all gates, predictors are stopped and the remaining cases are reported as not run.
+    """
     case_reports = evaluate_cases(cases, session, executor=executor, by_batch=early is not None, tell=_tell)
     if early is None:
         yield from case_reports
@@ -202,10 +209,12 @@ def _results(
             early.add(result)
 
 
-def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> list[NamedCase]:
-    """Return the selected cases. A selection is a path and the id of the only case to run there, empty for all.
+def _selected_cases(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> list[NamedCase]:
+    """Return the selected cases in the order of the selections, without repetitions.
 
-    Raise `SuiteError` with the problems of all suites, and `QueryEvalError` for an id that no case has.
+    A selection is a path and the id of the only case to run there; an empty id selects all cases. A suite that needs a
+    missing package is reported to the user and left out. Raise `SuiteError` with the problems of all suites, and
+    `QueryEvalError` for an id that no case has.
     """
     cases_by_nodeid: dict[str, NamedCase] = {}
     problems = Problems()
@@ -230,8 +239,11 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
     return list(cases_by_nodeid.values())
 
 
-def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
-    """Return what runs queries: processes of this machine, a cluster, or None for this process."""
+def _query_executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
+    """Return the context of what runs queries: local worker processes, a Dask cluster, or None for this process.
+
+    Raise `QueryEvalError` for fewer than one process and for an address that is not of Dask.
+    """
     if address is not None:
         scheme, separator, _ = address.partition("://")
         if not separator or scheme.lower() != "dask":

@@ -1,4 +1,4 @@
-"""An executor of worker processes that survives the death of any of them."""
+"""An executor whose calls run in worker processes, and which survives the death of a worker process."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class _Worker(NamedTuple):
 
 
 class WorkerProcesses(Executor):
-    """An executor with a number of processes, each with a thread that waits for it.
+    """An executor with `number` worker processes, each driven by one thread.
 
-    A call whose process dies raises `WorkerDied`; the next one gets a new process.
+    Processes start when they are needed. If a process dies during a call, the call raises `WorkerDied`, and the next
+    call gets a new process. If no process can be started, a call raises `ExecutorBroken`.
     """
 
     def __init__(self, number: int) -> None:
@@ -41,11 +42,14 @@ class WorkerProcesses(Executor):
         self._is_closed = False
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function in one of the processes; arguments, return value and exception are pickled."""
+        """Call a function in one of the processes, and return the future of its result.
+
+        Arguments, return value and exception are pickled.
+        """
         return self._threads.submit(self._call, function, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes at once; calls that have not begun are cancelled."""
+        """Terminate all processes at once, and cancel calls that have not begun; both arguments are ignored."""
         with self._lock:
             self._is_closed = True
             processes = [worker.process for worker in self._workers]
@@ -93,7 +97,10 @@ class WorkerProcesses(Executor):
 
 
 def _serve(pipe: Connection) -> None:
-    """Make the calls that come through a pipe, until its other end is closed or this process is terminated."""
+    """Run the calls that arrive through a pipe and send back their results or errors.
+
+    Return when the other end of the pipe is closed.
+    """
     leave_interruptions_to_parent()
     GarbageCollectionThrottle().begin()
     try:

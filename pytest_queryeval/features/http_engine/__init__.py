@@ -1,4 +1,4 @@
-"""Any service that answers SQL in JSON over HTTP, queried from a child process.
+"""The engine `http`: any service that answers SQL in JSON over HTTP, queried from a child process.
 
 Its tables are listed by queries of its information schema, if it has one.
 """
@@ -99,7 +99,7 @@ _MYSQL_KEYS = """
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for settings that are not these, or do not go together."""
+    """Raise `SettingError` if a setting is unknown, invalid, missing, or does not fit the others."""
     check_settings(settings, SETTINGS)
     for name in ("url", "rows"):
         if name not in settings:
@@ -118,7 +118,7 @@ def check(settings: Settings) -> None:
 
 
 def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
-    """Open `{http: {url:, body:, rows:, …}}`; nothing is sent before a query."""
+    """Return the engine of `{http: {url:, body:, rows:, …}}`; nothing is sent before the first query."""
     settings = source.settings
     child_settings = {
         **connection_settings(source),
@@ -133,7 +133,7 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
 
 
 class HTTPEngine(RemoteEngine):
-    """A service. `settings` are those of `http_child.py`, except `max_rows`."""
+    """An SQL service over HTTP; `settings` are those of `http_child.py`, except `max_rows`."""
 
     def __init__(self, source: Source, host: Host, settings: dict[str, Any]) -> None:
         probe = QueryRequest(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
@@ -142,7 +142,10 @@ class HTTPEngine(RemoteEngine):
         self._unparsed = source.settings.get("unparsed", "refuse")
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Send `query` and wait for all pages of the answer, as other engines do."""
+        """Send `query`, wait for all pages of the answer, and return the result.
+
+        An answer without columns and rows is a table without a header. Errors are those of `RemoteEngine.execute`.
+        """
         execution = super().execute(query, timeout=timeout, max_rows=max_rows)
         table = execution.answer
         if not isinstance(table, Table) or table.columns or table.rows:
@@ -153,9 +156,9 @@ class HTTPEngine(RemoteEngine):
         return QueryRequest(query, {**self._settings, "max_rows": TIMED_ROWS if max_rows is None else max_rows})
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return CREATE TABLE statements of the tables that the service lists; None if it does not list them.
+        """Return CREATE TABLE statements of the tables that the service lists; None if it does not list its tables.
 
-        Raises `SourceError` if it does not answer.
+        Raise `SourceError` if the service does not answer.
         """
 
         def ask(query: str) -> Table | None:
@@ -182,11 +185,13 @@ class HTTPEngine(RemoteEngine):
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
     """Return the CREATE TABLE statements of the tables that a service lists; None if it lists none.
 
-    `ask` returns the answer to a query, or None if the service does not support it.
+    `ask` returns the answer to a query, or None if the service does not support the query. It may raise `SourceError`.
     """
     if dialect in _STATEMENTS:
         statements = ask(_STATEMENTS[dialect])
-        return script_of(row["sql"] for row in _rows(statements, "sql")) if statements and statements.rows else None
+        return (
+            script_of(row["sql"] for row in _named_rows(statements, "sql")) if statements and statements.rows else None
+        )
     columns = ask(_COLUMNS)
     if columns is None or not columns.rows:
         return None
@@ -194,26 +199,30 @@ def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
     from pytest_queryeval.languages.sql.dialects import quote_in
 
     quote = quote_in(dialect, keep_case=True)
-    return script_of(create_table(table, quote) for table in _definitions(columns, keys))
+    return script_of(create_table(table, quote) for table in _table_definitions(columns, keys))
 
 
-def _rows(table: Table, *names: str) -> Sequence[Mapping[str, str]]:
-    """Return rows as mappings without NULLs; services may change the case and the order of the columns."""
+def _named_rows(table: Table, *names: str) -> Sequence[Mapping[str, str]]:
+    """Return the rows as mappings from the given names to texts; a NULL is left out.
+
+    Columns are found by name without regard to case. A name that the table lacks is taken from the column at its place
+    in `names`.
+    """
     column_names = [column.lower() for column in table.columns]
     places = [column_names.index(name) if name in column_names else place for place, name in enumerate(names)]
     rows = ([row[place] for place in places] for row in table.rows)
     return [{name: str(cell) for name, cell in zip(names, row, strict=True) if cell is not None} for row in rows]
 
 
-def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition]:
+def _table_definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition]:
     tables: dict[tuple[str, str], list[ColumnDefinition]] = defaultdict(list)
-    for row in _rows(columns, "table_schema", "table_name", "column_name", "data_type"):
+    for row in _named_rows(columns, "table_schema", "table_name", "column_name", "data_type"):
         column = ColumnDefinition(row["column_name"], row.get("data_type", ""))
         tables[row.get("table_schema", ""), row["table_name"]].append(column)
     primary: dict[tuple[str, str], list[str]] = defaultdict(list)
     foreign: dict[tuple[str, str], dict[str, list[Mapping[str, str]]]] = defaultdict(lambda: defaultdict(list))
     names = ("table_schema", "table_name", "constraint_name", "constraint_type", "column_name")
-    for row in _rows(keys, *names, "other_schema", "other_table", "other_column") if keys else ():
+    for row in _named_rows(keys, *names, "other_schema", "other_table", "other_column") if keys else ():
         place = row.get("table_schema", ""), row["table_name"]
         if row["constraint_type"] == "PRIMARY KEY":
             primary[place].append(row["column_name"])
@@ -241,7 +250,7 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
 
 
 def dialect(settings: Settings) -> str:
-    """Return sqlglot's name for the SQL of the service; empty for standard SQL."""
+    """Return sqlglot's name for the service's SQL dialect; empty for standard SQL."""
     return str(settings.get("dialect", ""))
 
 

@@ -1,4 +1,4 @@
-"""A service that answers SQL in JSON over HTTP, queried from a child process. Loaded by `host_child.py`."""
+"""The child process of the engine `http`, loaded by `host_child.py`: sends SQL over HTTP and reads answers in JSON."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ STATUS_POLICY = StatusPolicy(
 
 
 class Driver(driver.Driver):
-    """Queries services; `settings` are those of `sandbox/http_session.py`."""
+    """Queries services over HTTP; `settings` are those of `sandbox/http_session.py` and of the engine."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Send `query` and read all pages of the answer; raises the errors of `sandbox.http_session`."""
+        """Send `query`, read all pages, and return the encoded answer; raise the errors of `sandbox.http_session`.
+
+        `timeout` limits all requests together.
+        """
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
@@ -58,23 +61,23 @@ class Driver(driver.Driver):
         return make_answer(columns, encode_rows(rows))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of `run`: whether the query or the service is at fault, and its message."""
         return classify(error)
 
 
 class Page(NamedTuple):
-    """The content of one answer; rows, names and next URL are None if their JSONPath selects nothing."""
+    """The content of one page; rows, names and next URL are None if their JSONPath selects nothing."""
 
     rows: list[Any] | None
     names: list[str] | None
     """The names of the columns."""
     next_url: str | None
     shape: str
-    """The shape of the document, for messages."""
+    """A description of the JSON document, for messages."""
 
 
 class Pages:
-    """The pages of an answer, requested one by one until they hold more rows than allowed."""
+    """The pages of an answer, requested one after the other until they have more than `max_rows` rows."""
 
     def __init__(self, request: RetryingRequest, settings: Settings, query: str) -> None:
         self._request = request
@@ -82,7 +85,11 @@ class Pages:
         self._query = query
 
     def __iter__(self) -> Iterator[Page]:
-        """Yield pages of `page_size` rows, up to the first empty one: a shorter page may only have been truncated."""
+        """Yield the pages: by `page_size` if it is set, else by the links of `next`.
+
+        With `page_size`, pages follow up to the first empty page, because a shorter page may have been truncated. Raise
+        `Fault` if a page is too long, or if a short page is followed by rows.
+        """
         size = self._settings["page_size"]
         if not size:
             yield from self._linked_pages()
@@ -101,7 +108,10 @@ class Pages:
             rows, number, previous_count = rows + row_count, number + 1, row_count
 
     def _linked_pages(self) -> Iterator[Page]:
-        """Yield the first page, then each page that its predecessor links to as the next."""
+        """Yield the first page, then the page that the setting `next` selects in each page before it.
+
+        Raise `Fault` if a link leads to another origin or to a page that was read.
+        """
         request = self._page_request(self._settings["max_rows"] + 1, 0, 1)
         followed_urls = {request.url}
         rows = 0
@@ -159,7 +169,11 @@ class Pages:
 
 
 def table_of(pages: Pages, settings: Settings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the columns and rows of all pages; raises `Fault` where there are none, not even an empty list."""
+    """Return the columns and the rows of all pages together.
+
+    Raise `Fault` if `rows` selects nothing in any page, not even an empty list, or if `columns` selects no names. A
+    page without rows is allowed if `next` is set.
+    """
     nothing = f"`rows` ({settings['rows']}) selects nothing"
     rows: list[Any] | None = None
     names: list[str] | None = None
@@ -184,7 +198,11 @@ def table_of(pages: Pages, settings: Settings) -> tuple[tuple[str, ...], list[tu
 
 
 def _align(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the names of the columns, and the rows with cells in that order; raises `Fault` for invalid rows."""
+    """Return the names of the columns, and the rows as tuples in their order.
+
+    Rows are all objects or all lists; a member that an object lacks becomes None. Lists without `names` get numbered
+    columns. Raise `Fault` for rows of mixed types or lengths, and for objects with none of the `names`.
+    """
     if all(isinstance(row, dict) for row in rows):
         row_names = dict.fromkeys(name for row in rows for name in row)
         if names and row_names and not row_names.keys() & set(names):
@@ -203,7 +221,7 @@ def _align(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], lis
 
 
 def refuse_error(document: Any, settings: Settings) -> None:
-    """Raise `QueryFailed` where the document has an error, or a mark that the answer was cut."""
+    """Raise `QueryFailed` if the document has an error, or says that the answer was cut."""
     for value in _select(settings["error"], document):
         if value:
             raise QueryFailed("invalid", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""An HTTP service as the system under test: one request for each case, and the answer selected from the response."""
+"""The predictor `http`: one request to a service for each case, and the answer selected from the response."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ SETTINGS = {
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for settings that are unknown, invalid, or contradict each other."""
+    """Raise `SettingError` for settings that are unknown, invalid or missing, or contradict each other."""
     for name in SIBLING_SETTINGS:
         if name in settings:
             raise SettingError(name, f"`{name}` belongs next to `http`: write {{http: …, {name}: …}}")
@@ -109,12 +109,16 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def is_known(name: str) -> bool:
-    """Return whether there is a placeholder of this name."""
+    """Return whether a placeholder has this name."""
     return name in PLACEHOLDERS or name.startswith(METADATA)
 
 
 def body_of(settings: Mapping[str, JsonValue]) -> Any:
-    """Return the template of the body, None without one; a mapping includes the schema if it is sent."""
+    """Return the template of the request's body; None if there is no body.
+
+    Without the setting `body`, a request other than GET sends DEFAULT_BODY. If the schema is to be sent and no
+    placeholder does so, it is added to a mapping.
+    """
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
     body = settings.get("body", default)
     if (
@@ -127,16 +131,16 @@ def body_of(settings: Mapping[str, JsonValue]) -> Any:
 
 
 def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return what is sent of a case next to its question."""
+    """Return which of SURROUNDINGS the placeholders send next to the question."""
     return SURROUNDINGS & placeholders(settings.get("params"), body_of(settings))
 
 
 class Selector:
-    """Selects the answer by the JSONPath `answer`, the steps by `steps`, and metadata by one path for each name.
+    """Selects the answer, the steps and the metadata from a service's response, by the given JSONPaths.
 
-    `name` is the service's in messages. Without `answer` the answer is a plain text, a text in JSON, or the member
-    `predicted` of an object, whose other members are `steps` and metadata. An object with `"abstained": true` is an
-    abstention, also with `answer`.
+    `name` is the service's name in messages. Without `answer`, the answer is a plain text, a JSON string, or the member
+    `predicted` of an object. The object's other members are steps and metadata. An object with `"abstained": true` is
+    always an abstention.
     """
 
     def __init__(self, name: str, answer: str | None, metadata: Mapping[str, str], steps: str | None = None) -> None:
@@ -146,7 +150,10 @@ class Selector:
         self._steps = steps
 
     def select(self, reply: Reply, kind: str) -> Prediction:
-        """Return the answer to a case of a kind, its steps, and plain values as metadata; raises `PredictorError`."""
+        """Return the prediction in a response to a case of the given kind; raise `PredictorError` if there is none.
+
+        A metadata path that selects nothing is left out; a path that selects several values gives a list.
+        """
         if self._answer is None and reply.content_type == "text/plain":
             try:
                 return Prediction(QueryOrAnswer(query=decoded(reply.body, reply.charset)))
@@ -191,7 +198,10 @@ class Selector:
         return document
 
     def _answer_in(self, document: Any) -> tuple[JsonValue, dict[str, JsonValue]]:
-        """Return the answer, and the other members of an object with `predicted`."""
+        """Return the answer in a document, and the metadata next to it; raise `PredictorError` if it is not unique.
+
+        Metadata are the other members of an object with `predicted`; with a path for the answer there are none.
+        """
         if self._answer is not None:
             matches = self._all(self._answer, document)
             if len(matches) == 1:
@@ -223,7 +233,7 @@ def _shape(document: Any) -> str:
 
 
 def _nested_path(path: str, document: Any) -> str:
-    """Return a hint where the member that a path such as `$.sql` names is one level deeper, in one place."""
+    """Return a hint if the member that a path such as `$.sql` names is one level deeper, in one place; else empty."""
     name = path.removeprefix("$.")
     members = document.items() if isinstance(document, dict) else ()
     outer_names = [outer for outer, member in members if isinstance(member, dict) and name in member]
@@ -232,7 +242,7 @@ def _nested_path(path: str, document: Any) -> str:
 
 
 class HTTPService:
-    """Sends requests to a service; connections are kept for the next call."""
+    """The predictor that asks an HTTP service; connections are kept for later calls."""
 
     concurrency = 8
     retries = 2
@@ -257,7 +267,10 @@ class HTTPService:
         self._client: Client | None = None
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return the service's answer; raises `PredictorError`, temporary where another call may have an answer."""
+        """Send a case, and return the service's answer with the seconds that it took.
+
+        Raise `PredictorError`; it is temporary if another call may have an answer.
+        """
         from pytest_queryeval.features.http_predictor.client import Client
 
         start = perf_counter()
@@ -274,7 +287,7 @@ class HTTPService:
         return replace(self._selector.select(reply, case.kind), predictor=self._shown, seconds=seconds)
 
     async def close(self) -> None:
-        """Close the connections, on the loop that made them."""
+        """Close the connections; call this on the event loop of the calls."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -298,7 +311,10 @@ class HTTPService:
 
 
 def open_http(spec: PredictorSpec) -> Predictor:
-    """Open `{http: {url:, …}}`; nothing is sent before a case is predicted. Raises `PredictorError`."""
+    """Return the predictor of `{http: {url:, …}}`; nothing is sent before a case is predicted.
+
+    Credentials in the settings are registered as secrets. Raise `PredictorError` for invalid settings.
+    """
     try:
         check(spec.settings)
     except SettingError as error:

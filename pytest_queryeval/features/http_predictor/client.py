@@ -1,6 +1,6 @@
-"""Requests to one service over HTTP: redirects, credentials, a limit on bytes, and messages for what goes wrong.
+"""Requests to one HTTP service: redirects, credentials, a limit on bytes, and messages about errors.
 
-Only this module imports httpx2. There is no limit on time: the caller sets one, and cancels the call.
+Only this module imports httpx2. There is no time limit: the caller sets one, and cancels the call.
 """
 
 from __future__ import annotations
@@ -58,26 +58,29 @@ _is_client_call: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 
 class Reply(NamedTuple):
-    """A complete response with success."""
+    """A complete response with a success status."""
 
     content_type: str
-    """The content type in lower case, without parameters."""
+    """The content type in lower case, without parameters; empty if there is none."""
     charset: str
-    """Of texts, as the service states it; empty for none."""
+    """The charset of a text as the service states it; empty if it states none."""
     body: bytes
 
 
 class Credentials(NamedTuple):
-    """Credentials of requests: a header, or the answers to a challenge."""
+    """Credentials of requests: the value of the header `Authorization`, or a `flow` that answers challenges."""
 
     sent: str = NOTHING_SENT
-    """What is sent, for messages."""
+    """A phrase for messages that says which credentials were sent."""
     header: str = ""
     flow: httpx2.Auth = httpx2.Auth()
 
 
 def credentials(auth: Mapping[str, str] | None, headers: Mapping[str, str], url: str) -> Credentials:
-    """Return the credentials of the setting `auth`, else of a header, else of the URL, else none."""
+    """Return the credentials of the setting `auth`; without it those of a header, else of the URL, else none.
+
+    If the user's `headers` have the credentials, only the phrase for messages is set.
+    """
     if not auth and AUTHORIZATION in map(str.lower, headers):
         return Credentials("the header `Authorization` was sent")
     user_info = httpx2.URL(url).userinfo.decode("ascii")
@@ -98,7 +101,10 @@ def credentials(auth: Mapping[str, str] | None, headers: Mapping[str, str], url:
 
 
 def trusted(verify: bool | str, folder: Path) -> ssl.SSLContext:
-    """Return a context that trusts the certificates of the system, of a file, or any; raises `PredictorError`."""
+    """Return the TLS context for the setting `verify`; raise `PredictorError` if certificates cannot be read.
+
+    A text is a CA file relative to `folder`. True trusts the system's certificates, False any certificate.
+    """
     try:
         if isinstance(verify, str):
             return ssl.create_default_context(cafile=str(folder / verify))
@@ -115,7 +121,7 @@ class Handshake:
         self._stream: Any = None
 
     async def follow(self, event: str, info: Mapping[str, Any]) -> None:
-        """Follow the events of a request, as a `trace` of httpcore2."""
+        """Handle an event of a request; pass this method to httpcore2 as `trace`."""
         if event.endswith("connect_tcp.complete"):
             self._stream = info["return_value"]
         elif event.endswith("start_tls.failed") and self._stream is not None:
@@ -123,7 +129,7 @@ class Handshake:
 
 
 class Client:
-    """Sends requests to one service, on the event loop on which it is made; `name` is the service's in messages."""
+    """Sends requests to one service, on the event loop that makes the client; `name` is the service's in messages."""
 
     def __init__(self, name: str, headers: Mapping[str, str], signed: Credentials, context: ssl.SSLContext) -> None:
         self._name = name
@@ -147,7 +153,11 @@ class Client:
             raise self._problem(f"the proxy of the environment cannot be used: see {proxies}") from error
 
     async def ask(self, method: str, url: str, content: bytes | None, content_type: str) -> Reply:
-        """Return the service's answer; raises `PredictorError`, temporary where another call may have one."""
+        """Send a request, follow redirects, and return the service's reply.
+
+        Raise `PredictorError` for any other answer and for a broken connection; it is temporary if another call may
+        succeed.
+        """
         headers = {"Content-Type": content_type} if content_type else {}
         if "Content-Type" in self._client.headers:
             headers = {}
@@ -168,7 +178,10 @@ class Client:
         await self._client.aclose()
 
     async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:
-        """Return the answer to one request, or a redirect; answer a challenge on the way."""
+        """Send one request, answer a challenge for credentials, and return the reply or a redirect.
+
+        Raise `PredictorError` for another status, and for a body of more than BODY_BYTES.
+        """
         flow = self._credentials.flow.auth_flow(request)
         signed: httpx2.Request | None = next(flow)
         while signed is not None:
@@ -201,7 +214,10 @@ class Client:
             raise self._problem(problem) from error
 
     def _redirected(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
-        """Return the request that follows a redirect: the same one, or a GET for status 303."""
+        """Return the request that follows a redirect: the same request at the new URL, or a GET for status 303.
+
+        Raise `PredictorError` for a redirect to another origin.
+        """
         url = request.url.join(response.headers["Location"])
         if _origin(url) != _origin(request.url):
             place = one_line(f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}", 80)
@@ -238,7 +254,7 @@ class Client:
         return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:
-        """Return the error of a request; it is temporary if a new connection may work."""
+        """Return the error for a request that failed with `error`; it is temporary if a new connection may work."""
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -272,7 +288,7 @@ class Client:
 
 
 def _protocol_problem(reason: str) -> str:
-    """Return the problem of a malformed or incomplete HTTP response, from the message of h11, with a remedy."""
+    """Return the problem of a malformed or incomplete HTTP response with a remedy; `reason` is the message of h11."""
     if "Content-Length" in reason:
         remedy = "correct the configuration of the service, or of the proxy before it"
         return f"the answer has invalid headers ({reason}): {remedy}"
@@ -284,7 +300,7 @@ def _protocol_problem(reason: str) -> str:
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
-    """Return the decompressed body, or somewhat more than `limit` bytes of it: the rest is not read."""
+    """Return the decompressed body; if it exceeds `limit` bytes, return only a beginning of more than `limit` bytes."""
     body = bytearray()
     decompressor = Decompressor(response.headers.get("Content-Encoding", ""))
     async with aclosing(response.aiter_raw()) as chunks:
@@ -297,18 +313,18 @@ async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
 
 
 def _content_type(response: httpx2.Response) -> tuple[str, str]:
-    """Return the content type without parameters, and the charset of texts; empty for none."""
+    """Return the content type in lower case without parameters, and the charset; empty if not stated."""
     content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     return content_type, response.charset_encoding or ""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL, which must be the same for credentials to be sent."""
+    """Return scheme, host and port of a URL; a redirect to another origin is not followed."""
     return url.scheme, url.host, url.port
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error, its cause, and so on."""
+    """Yield the error, the errors in its group, and so on for its causes."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -329,7 +345,7 @@ def _reason(error: BaseException) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Log only warnings of the client within the `with` statement."""
+    """Hide the client's log records below warnings within the block."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_passes)  # a second time changes nothing
     before = _is_client_call.set(True)

@@ -1,7 +1,7 @@
-"""`queryeval export --to mlflow:URI`: a report as a run of MLflow.
+"""`queryeval export --to mlflow:URI`: sends a report to MLflow as a run.
 
-It has the metrics, parameters and tags of the report, and report.json and report.html. Names there have only the
-characters that MLflow allows.
+The run gets the metrics, parameters and tags of the report, and report.json and report.html as artifacts. Names in
+MLflow have only the characters that MLflow allows.
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ _REFUSAL = re.compile(r"error code (?P<status>40[13])|PERMISSION_DENIED|UNAUTHEN
 
 
 def send_to_mlflow(report: Report, address: str) -> Result:
-    """Write the run of a report, or write it again where an earlier export of the same report made one.
+    """Write a report to MLflow as a run, and return the lines and data that the command prints.
 
-    Raise `ReportError` if MLflow is missing, if it is not the address of a server, and if the server cannot be
-    reached or refuses the run.
+    An earlier run of the same report is updated instead of a new one. MLflow's settings in SETTINGS are set as
+    environment variables unless the user set them. Raise `ReportError` in these cases:
+
+    - mlflow is not installed
+    - `address` is not the address of a server
+    - the server cannot be reached, or refuses the run
     """
     if find_spec("mlflow") is None:
         raise ReportError("--to mlflow needs mlflow: pip install 'pytest-queryeval[mlflow]'")
@@ -68,7 +72,7 @@ def send_to_mlflow(report: Report, address: str) -> Result:
     except ReportError:
         raise
     except Exception as error:  # each store of MLflow raises what its driver raises
-        raise ReportError(f"mlflow:{one_line(mask_credentials(address))}: {_problem(error)}") from error
+        raise ReportError(f"mlflow:{one_line(mask_credentials(address))}: {_error_text(error)}") from error
 
 
 def _send(report: Report, address: str) -> Result:
@@ -111,7 +115,10 @@ def _send(report: Report, address: str) -> Result:
 
 
 def _run_of(report: Report, client: MlflowClient, experiment: str) -> tuple[Run, bool]:
-    """Return the run that an earlier export of the report made, else a new one, and whether it is new."""
+    """Return the run that an earlier export of the same report made, else a new run, and whether it is new.
+
+    The experiment is created if it does not exist.
+    """
     known_experiment = client.get_experiment_by_name(experiment)
     experiment_id = known_experiment.experiment_id if known_experiment else client.create_experiment(experiment)
     # Fields that identify the run, and that no later computation changes.
@@ -138,8 +145,8 @@ def _log_values(client: MlflowClient, run_id: str, report: Report, metrics: Mapp
         client.log_batch(run_id, metrics=values[start : start + MAX_BATCH])
 
 
-def _problem(error: Exception) -> str:
-    """Return why a run could not be written, with a remedy if the server is not there."""
+def _error_text(error: Exception) -> str:
+    """Return the reason why MLflow raised an error, in words, with a remedy where one is known."""
     causes: list[BaseException] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
@@ -164,12 +171,16 @@ def _problem(error: Exception) -> str:
 
 
 def run_metrics(report: Report) -> dict[str, float]:
-    """Return the numbers of a report by name: means with their intervals, counts of cases and causes, and measures."""
+    """Return the numbers of a report by their names in MLflow.
+
+    They are means of metrics with `.n` and the ends of their intervals, the pass rate, measures, and counts of cases
+    and causes.
+    """
     values: dict[str, float] = {}
     for name, statistics in report["metrics"].items():
-        values |= _scores(metric_name(name), statistics)
+        values |= _score_metrics(metric_name(name), statistics)
     if (rate := pass_rate(report["totals"], report["groups"]["source"])) is not None:
-        values |= _scores("pass_rate", rate)
+        values |= _score_metrics("pass_rate", rate)
     for name, measure in report["measures"].items():
         measure_name = metric_name(name)
         values |= {f"{measure_name}.mean": measure["mean"], f"{measure_name}.p95": measure["p95"]}
@@ -180,7 +191,7 @@ def run_metrics(report: Report) -> dict[str, float]:
     return values
 
 
-def _scores(name: str, statistics: ScoreStatistics) -> dict[str, float]:
+def _score_metrics(name: str, statistics: ScoreStatistics) -> dict[str, float]:
     values = {name: statistics["mean"], f"{name}.n": float(statistics["n"])}
     if statistics["ci95"] is not None:
         values[f"{name}.ci95_low"], values[f"{name}.ci95_high"] = statistics["ci95"]
@@ -188,7 +199,10 @@ def _scores(name: str, statistics: ScoreStatistics) -> dict[str, float]:
 
 
 def metric_name(name: str) -> str:
-    """Return a name of the characters that MLflow allows; those of other characters have their code points.
+    """Return a name with only the characters that MLflow allows.
+
+    A bracket becomes a slash. Any other character that MLflow does not allow becomes its code point between
+    underscores.
 
     >>> metric_name("recall[COUNTRY]")
     'recall/COUNTRY'
@@ -201,7 +215,10 @@ def metric_name(name: str) -> str:
 
 
 def parameters(report: Report) -> dict[str, str]:
-    """Return what the run was made with, which another export of the same report does not change."""
+    """Return the parameters of MLflow's run: predictor, paths and versions, without empty values.
+
+    MLflow refuses to change a parameter, so all of them are the same in another export of the report.
+    """
     environment = report["environment"]
     values = {
         "predictor": ", ".join(report["predictor"]["sources"]),
@@ -214,7 +231,7 @@ def parameters(report: Report) -> dict[str, str]:
 
 
 def tags(report: Report) -> dict[str, str]:
-    """Return what the run came to."""
+    """Return the tags of MLflow's run: the verdict, its summary line, and when the report was created."""
     run_verdict = verdict(report)
     return {
         "queryeval.verdict": run_verdict.state,

@@ -16,9 +16,11 @@ OK, REJECTED = 0, 1
 
 
 def send_to_collector(report: Report, address: str) -> Result:
-    """Send an event for each score; status 1 if the collector rejects some.
+    """Send the scores of a report as events to the collector at `address`, and return what the command prints.
 
-    Raise `ReportError` if a package is missing, the address is not one of HTTP, or the collector takes no events.
+    `/v1/logs` is added to the path of the address if it is not there. The status is 1 if the collector rejects events.
+    Raise `ReportError` if OpenTelemetry's packages are missing, if the address is not an HTTP URL, or if the collector
+    takes no events.
     """
     shown_address = f"otlp:{one_line(mask_credentials(address))}"
     url = urlsplit(address)

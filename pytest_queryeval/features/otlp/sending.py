@@ -45,7 +45,7 @@ AttributeValue: TypeAlias = str | int | float | list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationEvent:
-    """A score of an answer, or a case in error that has none."""
+    """An event about one metric of one answer: its score, or the error of a case that has no score."""
 
     attributes: Mapping[str, AttributeValue]
     trace_parent: str
@@ -53,10 +53,10 @@ class EvaluationEvent:
 
 
 def evaluation_events(report: Report) -> Iterator[EvaluationEvent]:
-    """Yield an event for each score of each answer; of several trials, each is an answer.
+    """Yield an event for each metric of each answer; every trial of a case with trials is an answer.
 
-    A metric that does not apply to a case has no event. A case in error has one, without a score, for each metric that
-    is requested and has no score.
+    A metric without a score has no event unless the case is in error. Then each requested metric without a score has an
+    event with an error type.
     """
     for case in report["cases"]:
         attributes: dict[str, AttributeValue] = {
@@ -105,17 +105,20 @@ def _answer_events(
 
 @dataclass(slots=True)
 class Delivery:
-    """What became of events."""
+    """How many events were sent to a collector, and how many it rejected."""
 
     sent: int = 0
     rejected: int = 0
-    """How many of those that were sent the collector did not take."""
+    """The number of events that were sent and that the collector did not take."""
     reasons: list[str] = field(default_factory=list)
-    """Why it did not."""
+    """The messages with which the collector rejected events; they may be empty or repeat."""
 
 
 class _Session(requests.Session):
-    """A session that keeps why its last request failed, and what the collector did not take of the others."""
+    """A session that records why its last request failed, and adds rejected events to `delivery`.
+
+    `failure` is empty if the last request succeeded.
+    """
 
     def __init__(self, delivery: Delivery) -> None:
         super().__init__()
@@ -145,9 +148,10 @@ class _Session(requests.Session):
 
 
 def send_events(events: Iterable[EvaluationEvent], endpoint: str, *, timestamp: int) -> Delivery:
-    """Send events in batches; `timestamp` is when they happened, in nanoseconds since 1970.
+    """Send events in batches of BATCH, and return how many were sent and rejected.
 
-    Raise `ReportError` if the collector does not answer, or answers with an error.
+    `timestamp` is when the events happened, in nanoseconds since 1970. Raise `ReportError` if the collector does not
+    answer, or answers with an error.
     """
     logging.getLogger("opentelemetry").addHandler(logging.NullHandler())  # failures are raised
     delivery = Delivery()

@@ -1,4 +1,4 @@
-"""report.html: one file that needs no network, with charts, and a link to every case."""
+"""The report report.html: one file with charts and a link to every case, which needs no network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pytest_queryeval.reports import ReportFormat
 
 
 def render_html(report: Report) -> bytes:
-    """Return a page that needs no other file; without scripts it has all but the table of cases."""
+    """Return the report as an HTML page that needs no other file.
+
+    Without scripts the page shows everything except the table of cases.
+    """
     from pytest_queryeval.features.page.page import page
 
     # A lone surrogate, as in a path that is not UTF-8, cannot be written as it is.

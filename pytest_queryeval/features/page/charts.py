@@ -1,4 +1,7 @@
-"""The charts of a page as numbers, from which the template draws bars and circles: no script, so they print too."""
+"""The charts of a page as numbers.
+
+The template draws bars and circles from them without a script, so that they can be printed.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +35,23 @@ POINTS = 100  # of a curve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """How many scores lie from `low` to `high`."""
+    """A bar of a distribution: the number of scores from `low` to `high`."""
 
     low: float
     high: float
     count: int
     share: float
-    """The share of all scores, from 0 to 1."""
+    """The share of all scores that are in this bin, from 0 to 1."""
 
     @property
     def text(self) -> str:
-        """The limits as text."""
+        """The limits of the bin as text, such as '0.1 to 0.2'."""
         return f"{self.low:.4g} to {self.high:.4g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circle:
-    """How many cases have about this score, from 0 to 1, after a prediction of about this many seconds."""
+    """The number of cases with about this score, from 0 to 1, and about this prediction time."""
 
     seconds: float
     score: float
@@ -57,7 +60,10 @@ class Circle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A circle at a place from 0 to 1, of a radius in pixels."""
+    """A circle to draw: its centre in fractions of the chart's width and height, and its radius in pixels.
+
+    `y` is 0 at the top.
+    """
 
     x: float
     y: float
@@ -66,20 +72,20 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What the system would get wrong if it answered only with at least this confidence."""
+    """What the system would get wrong if it gave only the answers with at least this confidence."""
 
     confidence: float | None
-    """None for all answers."""
+    """The least confidence; None if all answers count."""
     coverage: float
     """The share of all questions that it would answer."""
     risk: float
-    """The share of wrong answers."""
+    """The share of these answers that are wrong."""
     answers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A small chart of a metric, between two ends: bars, or dots, which a curve may join."""
+    """A small chart of one metric: bars, or dots that a curve may join; `low` and `high` label the ends of the axis."""
 
     metric: str
     low: str
@@ -87,12 +93,12 @@ class Plot:
     bars: Sequence[Bin] = ()
     dots: Sequence[Dot] = ()
     curve: Sequence[tuple[float, float]] = ()
-    """Places from 0 to 1."""
+    """Points (x, y) from 0 to 1, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Small charts of one kind with their description, and their numbers as a table."""
+    """A group of small charts of one kind with a title and description, and their numbers as a table."""
 
     name: str
     title: str
@@ -104,7 +110,10 @@ class Chart:
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """Yield the charts of a report; scores with only one or two distinct values get none."""
+    """Yield the charts of a report: distributions of scores, times against scores, and the risk-coverage curve.
+
+    A metric with at most two filled bins gets no distribution.
+    """
     score_bins = distributions(report["metrics"], report["cases"])
     drawable_bins = {
         name: bins for name, bins in score_bins.items() if sum(score_bin.count > 0 for score_bin in bins) > 2
@@ -133,19 +142,22 @@ def charts(report: Report) -> Iterator[Chart]:
                 if score_bin.count
             ],
         )
-    yield from _times(report)
-    yield from _risks(report)
+    yield from _time_charts(report)
+    yield from _risk_charts(report)
 
 
 def _undrawn_text(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
-    """Return what a chart says about the metrics that it does not draw."""
+    """Return the sentence that says how many of the metrics are drawn; empty if all are drawn."""
     if len(drawn_metrics) == len(metrics):
         return ""
     return f" The {words} {len(drawn_metrics)} of {len(metrics):,} metrics are drawn; the table has all."
 
 
-def _times(report: Report) -> Iterator[Chart]:
-    """Yield prediction times against scores, as circles whose size is the number of cases."""
+def _time_charts(report: Report) -> Iterator[Chart]:
+    """Yield a chart of prediction times against scores, with circles whose size is the number of cases.
+
+    Yield nothing if no prediction has a time. Metrics with scores outside 0 to 1 are left out.
+    """
     scores, metrics = timed_scores(report["cases"]), report["metrics"]
     timed_metrics = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
     if not timed_metrics:
@@ -181,8 +193,8 @@ def _times(report: Report) -> Iterator[Chart]:
     )
 
 
-def _risks(report: Report) -> Iterator[Chart]:
-    """Yield the risk-coverage curve of a run with abstentions, or whose predictions have different confidences."""
+def _risk_charts(report: Report) -> Iterator[Chart]:
+    """Yield the risk-coverage curve; nothing if the run has no abstentions and only one confidence."""
     points = risks(report["cases"])
     if not points or (len(points) == 1 and COVERAGE not in report["metrics"]):
         return
@@ -217,9 +229,10 @@ def _risks(report: Report) -> Iterator[Chart]:
 
 
 def risks(cases: Iterable[CaseReport]) -> list[Risk]:
-    """Return the risk at each confidence, the highest first; the last one is that of all answers.
+    """Return the risk at each confidence, the highest confidence first; the last risk is that of all answers.
 
-    At most POINTS are returned, evenly chosen.
+    At most POINTS evenly chosen risks are returned. An answer without a numeric `confidence` in its metadata counts as
+    least confident. The list is empty without the feature abstention.
     """
     if COVERAGE not in RUN_METRICS.available():
         return []
@@ -257,12 +270,12 @@ def risks(cases: Iterable[CaseReport]) -> list[Risk]:
 
 
 def is_unit(stats: ScoreStatistics) -> bool:
-    """Return whether all scores of a metric lie between 0 and 1."""
+    """Return whether all scores of a metric lie in the range from 0 to 1."""
     return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
 
 
 def distributions(metrics: Mapping[str, MetricReport], cases: Iterable[CaseReport]) -> dict[str, list[Bin]]:
-    """Return the `distribution` of each metric."""
+    """Return the ten bins of each metric's scores by its name; see `distribution`."""
     scores: dict[str, array[float]] = {name: array("d") for name in metrics}
     for case in cases:
         for name, score in case["scores"].items():
@@ -272,7 +285,7 @@ def distributions(metrics: Mapping[str, MetricReport], cases: Iterable[CaseRepor
 
 
 def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
-    """Count the scores of a metric in ten equal bins.
+    """Return the numbers of a metric's scores in ten equal bins.
 
     The bins reach from 0 to 1 if all scores are in that range, else from the lowest to the highest score.
     """
@@ -292,7 +305,10 @@ def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
 
 
 def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, TimedScores]:
-    """Return the seconds of predictions and their scores by metric; predictions without a time are left out."""
+    """Return for each metric the seconds of predictions and their scores, as two arrays of the same order.
+
+    Predictions without a measured time and cases without a score are left out.
+    """
     scores_by_metric: defaultdict[str, TimedScores] = defaultdict(lambda: (array("d"), array("d")))
     for case in cases:
         seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
@@ -305,7 +321,10 @@ def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, TimedScores]:
 
 
 def circles(points: TimedScores) -> list[Circle]:
-    """Return the scores of a metric, those with about the same score and time together."""
+    """Return the circles of one metric's timed scores, sorted by time and score.
+
+    Scores are rounded to tenths, and times to quarters of a power of ten.
+    """
     counts = Counter(
         (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in zip(*points, strict=True)
     )
@@ -316,7 +335,7 @@ def circles(points: TimedScores) -> list[Circle]:
 
 
 def bands(points: TimedScores) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each power of ten of the seconds of predictions: how many scores of a metric are in each band."""
+    """Yield table rows of one metric: for each power of ten of seconds, the number of scores in each of BANDS."""
     counts: Counter[tuple[int, str]] = Counter()
     for seconds, score in zip(*points, strict=True):
         place = 0 if score == 0 else 3 if score == 1 else 1 if score < 0.5 else 2

@@ -1,4 +1,4 @@
-"""The page of a report with its style and its scripts, in one text."""
+"""Renders the HTML page of a report, with its style and scripts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ FIRST_VIEWS = ("regressions", "new-errors", "faults", "failed", "error", "missed
 
 
 def page(report: Report) -> str:
-    """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
+    """Return the HTML page of a report.
+
+    Text from a system or a database is escaped, or packed in base64.
+    """
     baseline = report.get("baseline")
     excerpt = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
@@ -110,7 +113,7 @@ def page(report: Report) -> str:
         groups=list(_groups(report)),
         added=list(_added_sections(report)),
         charts=list(charts(report)),
-        facts=list(_facts(report)),
+        facts=list(_run_facts(report)),
         packed=list(packed_cases(excerpt)),
         **(_comparison(baseline) if baseline else {}),
         link=link,
@@ -120,7 +123,7 @@ def page(report: Report) -> str:
 
 
 def _about(report: Report) -> Iterator[str]:
-    """Yield what the head of the page says besides the name of the run."""
+    """Yield the texts in the head of the page next to the run's name: predictors, cases, time, and the baseline."""
     if (sources := ", ".join(report["predictor"]["sources"])) not in report["name"]:
         yield sources
     yield cases_text(report)
@@ -130,7 +133,10 @@ def _about(report: Report) -> Iterator[str]:
 
 
 def _views(report: Report) -> list[View]:
-    """Return the filters that have cases, and that of all cases."""
+    """Return the filters of the list of cases: those with a case, and 'all'.
+
+    The filter that the page begins with is marked.
+    """
     cases = report["cases"]
     totals = totals_of(cases)
     fault_count = count_not_passed(totals)
@@ -149,7 +155,10 @@ def _views(report: Report) -> list[View]:
 
 
 def _groups(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the groups with several values: the values with the most cases, and the first metrics."""
+    """Yield the groups with more than one value, as data for the template.
+
+    A group has its values with the most cases, its first metrics, and a text that counts what is left out.
+    """
     for name in groups_in_tables():
         members = report["groups"].get(name, {})
         largest_values = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
@@ -173,7 +182,7 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
 
 
 def _added_sections(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the sections that features add; of a long table the first rows."""
+    """Yield the sections that features add, as data for the template; long tables keep their first ROWS_SHOWN rows."""
     for number, (title, blocks) in enumerate(added_sections(report)):
         tables = (block for block in blocks if isinstance(block, Table))
         yield {
@@ -196,8 +205,8 @@ def _added_sections(report: Report) -> Iterator[dict[str, object]]:
         }
 
 
-def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield what is known about the run, for the foot of the page."""
+def _run_facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield names and values of what is known about the run: time, predictors and environments."""
     yield "Created", report["created"]
     if sources := report["predictor"]["sources"]:
         yield "Predictions by", ", ".join(map(line, sources))
@@ -217,7 +226,7 @@ def _fact_text(value: Any) -> str:
 
 
 def _comparison(baseline: BaselineReport) -> dict[str, Any]:
-    """Return what the page says about a baseline besides its lists of cases, as in the other formats."""
+    """Return the template's data on the comparison with a baseline, except the lists of cases."""
     counts = side_counts(baseline)
     return {
         "sides": [(view, counts[side]) for view, side in FLIPPED.items() if side in counts],

@@ -37,7 +37,7 @@ OK, FAILED, NO_CASES = 0, 1, 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the parts and where the report goes."""
+    """Add the command's arguments: the reports to merge, a baseline, and where the merged report is written."""
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART.json", help="a report.json of a shard")
     output_help = "write the report: PATH.json, or a folder for all formats; may be given again"
     earlier = "compare with an earlier report, and evaluate gates by it"
@@ -46,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Merge, write, sum up; 0 if no case failed and no gate is missed, 5 without any case, else 1.
+    """Merge the reports, write the result, and return the summary.
 
-    Raise `ReportError` for a part that cannot be used and a target that cannot be written.
+    The status is 0 if no case failed and no gate is missed, 5 if there is no case, else 1. Raise `ReportError` for a
+    report that cannot be used and a target that cannot be written.
     """
     base: Path | None = arguments.baseline
     files = report_files(arguments.output, base)
@@ -87,15 +88,19 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
-    """Return one report of all parts, by their names, compared with a `baseline`, which comes with its name.
+    """Return one report of several `parts`, given by their names, compared with a `baseline` if there is one.
 
-    Cases are merged by node id; where several parts have one, the last of them that ran it counts. Counts and means are
-    computed again, and gates are evaluated on all cases, but for those that a part decided on its own. The time is the
-    latest one, the environment that of the first part; environments that differ from it are under its `parts`.
+    The baseline is a name and a report. Cases are merged by node id. If several parts have a case, the last part that
+    ran it counts. Counts and means are computed again. Gates are evaluated on all cases, except gates that a part
+    decided early. The creation time is the latest. The environment is that of the first part, with different
+    environments under its `parts`.
 
-    Raise `ReportError` if parts were made by different versions of this package, whose scores may differ, where one
-    node id means different cases in them, if they state different gates for a folder, and if scores are too large to be
-    averaged.
+    Raise `ReportError` in these cases:
+
+    - parts were made by different versions of this package, whose scores may differ
+    - one node id means different cases
+    - parts state different gates for a folder
+    - scores are too large to be averaged
     """
     check_versions(parts)
     _check_gates(parts)
@@ -119,8 +124,11 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
 def report_of_all(
     reports: Sequence[Report], cases: Sequence[CaseReport], baseline: tuple[str, Report] | None = None
 ) -> Report:
-    """Return the report on the cases of several reports, with their gates; see `merge`."""
-    about = _facts(reports, cases)
+    """Return the report on `cases`, with the gates and the facts of all `reports` merged as `merge` describes.
+
+    Raise `ReportError` if scores are too large to be averaged.
+    """
+    about = _merged_facts(reports, cases)
     # A metric may be known only where a part was made.
     better: dict[str, Better] = {cost: "lower" for report in reports for cost in lower_is_better(report["metrics"])}
     try:
@@ -130,14 +138,14 @@ def report_of_all(
             about,
             baseline=baseline,
             better=better,
-            decide=lambda gate: _decision(gate, reports),
+            decide=lambda gate: _early_decision(gate, reports),
         )
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
 
-def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | None:
-    """Return the decision of the report that had all cases of a gate and stopped before it ran them."""
+def _early_decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | None:
+    """Return the early decision on a gate, from a report that collected all cases; None if there is none."""
     for report in reports:
         for gate_report in report["gates"]:
             if "decided" in gate_report and not report["selected"] and {**gate_report, **gate} == gate_report:
@@ -146,13 +154,13 @@ def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | N
 
 
 def repeated_nodeids(parts: Mapping[str, Report]) -> list[str]:
-    """Return the node ids of cases that several parts have."""
+    """Return the node ids of cases that are in more than one part, sorted."""
     times = Counter(nodeid for report in parts.values() for nodeid in {case["nodeid"] for case in report["cases"]})
     return sorted(nodeid for nodeid, number in times.items() if number > 1)
 
 
 def check_versions(parts: Mapping[str, Report]) -> None:
-    """Raise `ReportError` unless all reports were made by one version of this package."""
+    """Raise `ReportError` unless all reports were made by the same version of this package."""
     versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
     (first_part, first_version), *further_versions = versions.items()
     for name, version in further_versions:
@@ -165,7 +173,7 @@ def check_versions(parts: Mapping[str, Report]) -> None:
 
 
 def _check_gates(parts: Mapping[str, Report]) -> None:
-    """Raise `ReportError` if two parts state different gates for one folder."""
+    """Raise `ReportError` if two parts state different gates for the same folder."""
     stated: dict[str, tuple[str, list[str]]] = {}
     for name, report in parts.items():
         gates = merge_gates([report["gates"]])
@@ -176,10 +184,10 @@ def _check_gates(parts: Mapping[str, Report]) -> None:
                 raise ReportError(f"{one_line(name)}: {problem}: run all parts with one state of the suites")
 
 
-def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
-    """Return the head of the merged report, with what all parts collected and whether they left out cases.
+def _merged_facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
+    """Return the facts of the merged run: name, time, environment, predictors, paths, collected cases and how it ended.
 
-    Where one part left out cases without knowing which, as under --lf, `collected` is empty.
+    `collected` is empty if a part left out cases without knowing which cases, as under --lf.
     """
     selected_reports = [report for report in reports if report["selected"]]
     collected: dict[str, int] = {}
@@ -196,7 +204,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
         first_environment["parts"] = further_environments
     sources = sorted({name for report in reports for name in report["predictor"]["sources"]})
     about: RunFacts = {
-        "name": one_line(_name(reports, sources), CHARACTERS),
+        "name": one_line(_merged_name(reports, sources), CHARACTERS),
         "created": max((report["created"] for report in reports), key=moment_of),
         "environment": first_environment,
         "predictor": {"sources": sources},
@@ -210,12 +218,15 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     if len(reports) == 1 and "stop" in reports[0]:
         about["stop"] = reports[0]["stop"]
     if spends := [report["spend"] for report in reports if "spend" in report]:
-        about["spend"] = _spend(spends)
+        about["spend"] = _total_spend(spends)
     return about
 
 
-def _name(reports: Sequence[Report], sources: Sequence[str]) -> str:
-    """Return the names of the parts; where each is that of its predictors and a commit, the name of all predictors."""
+def _merged_name(reports: Sequence[Report], sources: Sequence[str]) -> str:
+    """Return the name of the merged run: the different names of the parts, joined by commas.
+
+    If every name is that of the part's predictors with the same ending, such as a commit, name all predictors with it.
+    """
     firsts = [", ".join(report["predictor"]["sources"]) for report in reports]
     ends = {report["name"][len(first) :] for report, first in zip(reports, firsts, strict=True)}
     if len(ends) == 1 and all(
@@ -225,7 +236,7 @@ def _name(reports: Sequence[Report], sources: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(report["name"] for report in reports if report["name"]))
 
 
-def _spend(spends: Sequence[SpendReport]) -> SpendReport:
+def _total_spend(spends: Sequence[SpendReport]) -> SpendReport:
     """Return the spend of the parts together: limits, sums and calls are added up.
 
     Parts that limit another number than the first part are left out.
@@ -245,7 +256,11 @@ def _spend(spends: Sequence[SpendReport]) -> SpendReport:
 
 
 def _merge_environment(environments: list[Environment], environment: Environment) -> None:
-    """Add an environment to the list, or only its engines to one that otherwise is the same."""
+    """Add an environment to the list in place, unless it is there.
+
+    If it differs from a listed environment only in engines, and no engine has two versions, its engines are added to
+    that environment.
+    """
     if environment in environments:
         return
     for existing in environments:
@@ -259,7 +274,10 @@ def _merge_environment(environments: list[Environment], environment: Environment
 
 
 def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
-    """Return the requested paths of the parts; where they differ, the folder that holds all of them."""
+    """Return the requested paths of the merged run: those of all parts if they are equal, else their common folder.
+
+    Only patterns that all parts ignored are ignored.
+    """
     first, *further_requests = (report["requested_paths"] for report in reports)
     paths = first["paths"]
     if any(request["paths"] != paths for request in further_requests):

@@ -34,7 +34,7 @@ REMEDIES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the reports and where their other formats go."""
+    """Add the command's arguments: the reports, options of the formats, files of added sections, and the targets."""
     reports_help = "a report.json; of several runs of the same cases, all metrics come into one report"
     parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help=reports_help)
     output_help = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
@@ -52,10 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Render, and name the files; 0 if all are written, 1 if one could not be.
+    """Render the report, and return the names of the files; the status is 1 if a file could not be written, else 0.
 
-    Raise `ReportError` for a report that cannot be used, reports that cannot be joined, and a target that cannot be
-    written.
+    Several reports are joined first. Raise `ReportError` for a report that cannot be used, reports that cannot be
+    joined, and a target that cannot be written.
     """
     files = report_files(arguments.output)
     if arguments.excel_layout != REQUESTED and all(file.suffix != ".xlsx" for file in files):
@@ -73,13 +73,13 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def join(runs: Mapping[str, Report]) -> Report:
-    """Return one report of several runs, by their names, with the metrics of all of them.
+    """Return one report of several `runs`, given by their names, with the metrics of all runs.
 
-    Cases are matched by node id. A case gets its worst outcome, and its other fields from the run with that outcome, or
-    where that run lacks them from another one. Counts, means and gates are computed again; `joined` tells which run
-    each metric is from: the first one that has a score.
+    Cases are matched by node id. A case gets its worst outcome. Other fields are from the run with that outcome, or
+    from another run if they are missing there. Counts, means and gates are computed again. `joined` lists the metrics
+    of each run; a metric belongs to the first run that has a score.
 
-    Raise `ReportError` if runs were made by different versions of this package, and if a case differs in its
+    Raise `ReportError` if runs were made by different versions of this package. Raise it too if a case differs in its
     question, gold or prediction, or in the score of a metric that several runs have.
     """
     check_versions(runs)
@@ -88,12 +88,12 @@ def join(runs: Mapping[str, Report]) -> Report:
     first_of: dict[str, str] = {}
     for nodeid in dict.fromkeys(chain.from_iterable(by_nodeid.values())):
         cases = {name: run_cases[nodeid] for name, run_cases in by_nodeid.items() if nodeid in run_cases}
-        _check(cases)
+        _check_agreement(cases)
         for name, case in cases.items():
             for metric, score in case["scores"].items():
                 if score is not None:
                     first_of.setdefault(metric, name)
-        joined_cases = append_case(joined_cases, _joined(list(cases.values())))
+        joined_cases = append_case(joined_cases, _joined_case(list(cases.values())))
     report = report_of_all(list(runs.values()), joined_cases)
     joined: list[JoinedRun] = [
         {
@@ -109,8 +109,8 @@ def join(runs: Mapping[str, Report]) -> Report:
     return report
 
 
-def _check(cases: Mapping[str, CaseReport]) -> None:
-    """Raise `ReportError` if runs, by their names, disagree on a case; what a run lacks is not compared."""
+def _check_agreement(cases: Mapping[str, CaseReport]) -> None:
+    """Raise `ReportError` if runs differ in question, gold, prediction or a score of a case; missing facts agree."""
     first_facts: dict[str, tuple[str, object]] = {}
     for name, case in cases.items():
         fingerprint, predicted = case["fingerprint"], case["predicted"]
@@ -139,7 +139,7 @@ def _check(cases: Mapping[str, CaseReport]) -> None:
             )
 
 
-def _joined(cases: Sequence[CaseReport]) -> CaseReport:
+def _joined_case(cases: Sequence[CaseReport]) -> CaseReport:
     ranked_cases = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
     joined_case: dict[str, Any] = {}
     for case in ranked_cases:
@@ -151,8 +151,8 @@ def _joined(cases: Sequence[CaseReport]) -> CaseReport:
         details |= case["details"]
     joined_case |= {
         "message": "\n".join(dict.fromkeys(case["message"] for case in decisive_cases if case["message"])),
-        "scores": _scores(cases),
-        "violations": _violations(cases),
+        "scores": _joined_scores(cases),
+        "violations": _joined_violations(cases),
         "depends_on_tie": any(case["depends_on_tie"] for case in cases),
         "details": details | ({"notes": list(notes)} if notes else {}),
         "trials": [
@@ -160,7 +160,7 @@ def _joined(cases: Sequence[CaseReport]) -> CaseReport:
         ],
     }
     if unreviewed := [case["unreviewed"] for case in ranked_cases if "unreviewed" in case]:
-        joined_case["unreviewed"] = {**unreviewed[0], "scores": _scores(unreviewed)}
+        joined_case["unreviewed"] = {**unreviewed[0], "scores": _joined_scores(unreviewed)}
     fingerprints = [case["fingerprint"] for case in cases if case["fingerprint"] is not None]
     if fingerprints:
         metrics = dict.fromkeys(name for fingerprint in fingerprints for name in fingerprint["metrics"])
@@ -176,21 +176,21 @@ def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
     return {
         **trials[0],
         "passed": False not in verdicts if verdicts else None,
-        "scores": _scores(trials),
-        "violations": _violations(trials),
+        "scores": _joined_scores(trials),
+        "violations": _joined_violations(trials),
     }
 
 
-def _scores(parts: Iterable[CaseReport | TrialReport | UnreviewedReport]) -> dict[str, float | None]:
-    """Return the scores of all parts; None of a metric where no part has a score."""
+def _joined_scores(parts: Iterable[CaseReport | TrialReport | UnreviewedReport]) -> dict[str, float | None]:
+    """Return the scores by metric, from the first part that has a score; None if no part has one."""
     scores: dict[str, float | None] = {}
     for part in parts:
         scores |= {name: score for name, score in part["scores"].items() if scores.get(name) is None}
     return scores
 
 
-def _violations(parts: Iterable[CaseReport | TrialReport]) -> list[ViolationReport]:
-    """Return the missed thresholds of all parts, each once."""
+def _joined_violations(parts: Iterable[CaseReport | TrialReport]) -> list[ViolationReport]:
+    """Return the missed thresholds of all parts without repetitions."""
     violations: list[ViolationReport] = []
     for part in parts:
         violations += [violation for violation in part["violations"] if violation not in violations]

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster."""
+"""Queries on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ CLOSE_SECONDS = 5.0  # for all workers to close what a run has opened there
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
-    """Yield an executor of the cluster whose scheduler is at `dask://HOST:PORT`; raise `QueryEvalError`."""
+    """Yield an executor that runs calls on the Dask cluster whose scheduler is at `dask://HOST:PORT`.
+
+    At the end it is shut down, and sessions on the workers are closed. Raise `QueryEvalError` if the address is
+    invalid, the package is missing, or no scheduler or worker answers.
+    """
     match = ADDRESS.fullmatch(address)
     if match is None:
         without_user = USER.sub("//", one_line(address))

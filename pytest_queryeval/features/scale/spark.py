@@ -1,4 +1,4 @@
-"""Spark: files as tables in a session of its own, or a server of Spark Connect."""
+"""The engine `spark`: files as tables of a local session, or a server of Spark Connect."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` unless there are tables or a server, and what both need is installed."""
+    """Raise `SettingError` for invalid settings, for missing software, and unless either tables or a server are set."""
     check_settings(settings, SETTINGS)
     if ("tables" in settings) == ("connect" in settings):
         raise SettingError("tables", "needs either tables or connect")
@@ -71,10 +71,10 @@ def check(settings: Settings) -> None:
 
 
 def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
-    """Open `{spark: {tables: {name: file}, master: local[2]}}` or `{spark: {connect: sc://…}}`.
+    """Return the engine of `{spark: {tables: {name: file}, master: local[2]}}` or `{spark: {connect: sc://…}}`.
 
-    Paths are relative to the source's folder. The first query starts a session, which reads the tables. Raises
-    `SourceError` for a file that is missing.
+    Paths are relative to the source's folder. The first query starts a session, which reads the tables. Raise
+    `SourceError` if a file is missing.
     """
     settings = source.settings
     register_secrets(settings)
@@ -94,7 +94,7 @@ def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
 
 
 class SparkEngine(RemoteDatabase):
-    """Tables of Spark. `settings` are those of `spark_child.py`, except `max_rows`."""
+    """Tables that Spark queries; `settings` are those of `spark_child.py`, except `max_rows`."""
 
     def __init__(self, name: str, host: Host, settings: Mapping[str, Any]) -> None:
         self._pid: int | None = None
@@ -114,7 +114,10 @@ class SparkEngine(RemoteDatabase):
         return execution
 
     def _start(self) -> None:
-        """Start the session outside of the time of any query; raises `SourceError`."""
+        """Start the session before a query, so that the start does not count as the query's time.
+
+        Do nothing if the session runs. Raise `SourceError` if it does not start.
+        """
         if self._pid is None or self._pid != self._host.pid:
             seconds = CONNECT_SECONDS if "connect" in self._settings else START_SECONDS
             started = super()._send(QueryRequest(WARM_UP, self._settings), timeout=seconds, max_rows=2)
@@ -123,7 +126,11 @@ class SparkEngine(RemoteDatabase):
             self._pid = self._host.pid
 
     def _refusal(self, query: str) -> Failure | None:
-        """Return why a query is not sent: Spark's own plan decides on what only sqlglot cannot read."""
+        """Return why a query must not be sent; None if it may be.
+
+        A query of files that sqlglot cannot read is not refused here, because the child process checks Spark's own
+        plan.
+        """
         from pytest_queryeval.engines.readonly import UNREADABLE, refusal
 
         failure = refusal(query, "spark")
@@ -131,7 +138,7 @@ class SparkEngine(RemoteDatabase):
 
 
 def files(source: Source) -> Sequence[str]:
-    """List the names of the files of the tables, in their order; none for a server."""
+    """Return the names of the files of the tables as the settings have them; empty for a server."""
     return [*source.settings.get("tables", {}).values()]
 
 

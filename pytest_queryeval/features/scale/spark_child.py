@@ -1,6 +1,7 @@
-"""Spark in a child process: a session in a JVM of its own, or one of a Spark Connect server; one SELECT at a time.
+"""The child process of the engine `spark`, loaded by `host_child.py`: runs one SELECT at a time.
 
-Loaded by `host_child.py`, with a folder of its own as the working directory.
+The session is in a JVM of its own, or on a Spark Connect server. The working directory is a folder that only this
+process uses.
 """
 
 from __future__ import annotations
@@ -118,7 +119,10 @@ SQLSTATE = re.compile(r"\s*SQLSTATE: .*", re.DOTALL)
 
 
 class Driver(driver.TableDriver):
-    """Keeps a session for each source; `settings` are those of `spark.py`."""
+    """Runs queries in Spark, in one session for each source; `settings` are those of `spark.py`.
+
+    Creating a driver replaces the environment of the process.
+    """
 
     def __init__(self) -> None:
         java = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
@@ -131,7 +135,10 @@ class Driver(driver.TableDriver):
         self._sessions: dict[str, SparkSession] = {}
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Run `query` and fetch the whole answer; raises `Fault`, `Refused` and PySpark's errors."""
+        """Run `query` and return the whole encoded answer, at most `max_rows` + 1 rows.
+
+        The query is cancelled after `timeout` seconds. Raise `Fault`, `Refused` and PySpark's errors.
+        """
         session = self._session(settings)
         if "connect" in settings:
             session.addTag(JOB_TAG)
@@ -151,7 +158,7 @@ class Driver(driver.TableDriver):
         return make_answer(tuple(frame.columns), encode_rows(rows))
 
     def describe(self, settings: Settings) -> Answer:
-        """List the columns of all tables and views; raises like `run`."""
+        """Return an answer with a row for each column of all tables and views; raise the errors of `run`."""
         columns = ("table", "column", "type", "to_table", "to_column")
         return make_answer(
             columns,
@@ -163,7 +170,7 @@ class Driver(driver.TableDriver):
         )
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements that would make the tables and views; raises like `run`."""
+        """Return an answer with the CREATE TABLE statement of each table and view; raise the errors of `run`."""
         tables = (
             TableDefinition(
                 name,
@@ -174,7 +181,10 @@ class Driver(driver.TableDriver):
         return make_answer(("sql",), ((create_table(table, quoted),) for table in tables))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of the other methods."""
+        """Return the verdict on an error of the other methods: whether the query or Spark is at fault, and its message.
+
+        After a timeout, wait until no task runs. If the JVM has ended, kill this process.
+        """
         is_late = self._alarm.clear() > 0
         text = message_of(error)
         if is_late:
@@ -207,9 +217,9 @@ class Driver(driver.TableDriver):
             yield name, session.table(quoted(name)).schema
 
     def _session(self, settings: Settings) -> SparkSession:
-        """Return the session of a source, with its tables; raises `Fault`.
+        """Return the session of a source, and create it with its tables at first use; raise `Fault` if that fails.
 
-        It shares nothing but the server or the JVM with those of other sources.
+        Sessions share only the JVM or the server.
         """
         tables = settings.get("tables", {})
         key = settings.get("connect") or json.dumps(tables)
@@ -233,7 +243,11 @@ class Driver(driver.TableDriver):
 
 
 def table_of(session: SparkSession, path: str) -> DataFrame:
-    """Return the table of a file; all but Parquet is read at once: a row that does not fit is not a query's fault."""
+    """Return the table of a file, in the format that its suffix names.
+
+    A file that is not Parquet is read at once and copied, so that an invalid row is an error of the file, not of a
+    query.
+    """
     suffix = Path(path).suffix.lower()
     link = SCRATCH / f"{uuid4().hex}{suffix}"  # Spark takes brackets and braces in a name for a pattern
     link.symlink_to(path)
@@ -247,9 +261,9 @@ def table_of(session: SparkSession, path: str) -> DataFrame:
 
 
 def checked(session: SparkSession, query: str) -> DataFrame:
-    """Return the answer of `query`, to be fetched, where its plan only reads; raises `Refused` otherwise.
+    """Return the answer of `query`, not fetched yet; raise `Refused` if its plan does more than read.
 
-    Parsing and analyzing run nothing: commands are plans, too.
+    Parsing and analysis run nothing, and commands are plans too.
     """
     jvm, java = session._jvm, session._jsparkSession
     state = java.sessionState()
@@ -262,7 +276,7 @@ def checked(session: SparkSession, query: str) -> DataFrame:
 
 
 def require_reading(plan: str) -> None:
-    """Raise `Refused` where a plan, as JSON, holds a node that is not known to read only."""
+    """Raise `Refused` if a plan, given as JSON, has a node that is not known to read only."""
     for name in set(CLASS.findall(plan)):
         is_known = name.removeprefix(LOGICAL) in READING_PLANS or name.startswith(KNOWN_CLASS_PREFIXES)
         if not is_known or REACHING.search(name):
@@ -272,19 +286,19 @@ def require_reading(plan: str) -> None:
 
 
 def tasks_running() -> int:
-    """Return how many tasks the JVM of this process runs; none for a server of Spark Connect."""
+    """Return the number of tasks that the JVM of this process runs; 0 for a Spark Connect server."""
     context = SparkContext._active_spark_context
     executors = context._jsc.sc().statusTracker().getExecutorInfos() if context else ()
     return sum(executor.numRunningTasks() for executor in executors)
 
 
 def fetchable(name: str, field: StructField) -> Column:
-    """Return a column, as text where PySpark cannot fetch its type."""
+    """Return the column called `name`, cast to text if PySpark cannot fetch its type."""
     return col(name).cast("string") if TEXTUAL.fullmatch(field.dataType.simpleString()) else col(name)
 
 
 def plain_value(value: Any) -> Any:
-    """Return a cell with mappings instead of PySpark's rows."""
+    """Return a cell in which mappings replace PySpark's rows, at any depth."""
     match value:
         case Row():
             return {name: plain_value(inner) for name, inner in zip(value.__fields__, value, strict=True)}
@@ -296,12 +310,12 @@ def plain_value(value: Any) -> Any:
 
 
 def quoted(name: str) -> str:
-    """Return a name in the quotes of Spark."""
+    """Return a name in Spark's quotes, with quotes in it doubled."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def message_of(error: Exception) -> str:
-    """Return the first line of Spark's message, without the names of Java and SQL for the kind of error."""
+    """Return the first line of an error's message, without the Java exception's name and SQLSTATE."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
     if details := DETAILS.search(text):

@@ -1,7 +1,8 @@
-"""A SPARQL endpoint, queried from a child process, so that a hanging name server or a huge answer blocks no run.
+"""The child process of SPARQL endpoints, so that a hanging name server or a huge answer blocks no run.
 
-SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them: SPARQLWrapper uses the opener
-that is installed in urllib, here `Opener`. Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
+SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them. SPARQLWrapper uses the opener
+that is installed in urllib, here `Opener`. Loaded by `host_child.py`. Protocol:
+https://www.w3.org/TR/sparql11-protocol/
 """
 
 from __future__ import annotations
@@ -56,14 +57,17 @@ ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=
 
 
 class Driver(driver.Driver):
-    """Queries endpoints; `settings` are those of `engine.py`."""
+    """Queries SPARQL endpoints; `settings` are those of `engine.py`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
         self._sessions = Sessions(trust_env=True)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Send `query` and read the whole answer; raises the errors of `sandbox.http_session`."""
+        """Send `query`, read the whole answer, and return it encoded; raise the errors of `sandbox.http_session`.
+
+        CONSTRUCT and DESCRIBE return triples, ASK a single cell.
+        """
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         policy = STATUS_POLICY._replace(meaning=partial(error_by_profile, settings["profile"]))
@@ -78,14 +82,15 @@ class Driver(driver.Driver):
         return make_answer(columns, rows)
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of `run`: whether the query or the endpoint is at fault, and its message."""
         return classify(error)
 
 
 class Opener(OpenerDirector):
-    """Opener that sends the requests of urllib by `request`, after the `parameters` of the endpoint's own URL.
+    """Opener that sends the requests of urllib through `request`.
 
-    These stay in the URL, also of a POST: they may select a tenant or a repository.
+    `parameters`, those of the endpoint's own URL, come first in the URL of every request, also of a POST. They may
+    select a tenant or a repository.
     """
 
     def __init__(self, request: RetryingRequest, parameters: str) -> None:
@@ -94,7 +99,10 @@ class Opener(OpenerDirector):
         self._parameters = parameters
 
     def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
-        """Return the headers and the body; raise `URITooLong` for a long GET, else as `RetryingRequest.answer`."""
+        """Send a request, and return the headers and the body of the answer.
+
+        Raise `URITooLong` for a GET whose URL exceeds MAX_GET characters, and the errors of `RetryingRequest.answer`.
+        """
         assert isinstance(fullurl, Request)
         url, _, added_parameters = fullurl.full_url.partition("?")
         url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, added_parameters))))))
@@ -105,9 +113,9 @@ class Opener(OpenerDirector):
 
 
 def send_query(request: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
-    """Return the headers and the body of the answer to `query`, sent by GET if the URL is short, else by POST.
+    """Send `query` by GET if the URL is short, else by POST, and return the headers and the body of the answer.
 
-    `settings` have `url`, `default_graph`, a list of IRIs, and `form`. Raise as `RetryingRequest.answer`.
+    `settings` have `url`, `form`, and `default_graph`, a list of IRIs. Raise the errors of `RetryingRequest.answer`.
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(request, parameters))
@@ -128,7 +136,10 @@ def send_query(request: RetryingRequest, settings: Mapping[str, Any], query: str
 def error_by_profile(
     profile: str | None, status: int, headers: Mapping[str, str], body: bytes
 ) -> QueryFailed | RetryableError | None:
-    """Return the error that an answer stands for by the profile of its service; None if the status says all."""
+    """Return the error that the answer of a known service stands for; None if the status says all.
+
+    `profile` is the name of the service; None if it is to be recognized by the answer.
+    """
     match meaning_of(profile, status, headers, body):
         case None:
             return None
@@ -141,7 +152,7 @@ def error_by_profile(
 
 
 def refuse_incomplete(headers: Mapping[str, str], row_count: int) -> None:
-    """Raise `QueryFailed` where the headers of Virtuoso say that the answer is incomplete."""
+    """Raise `QueryFailed` if the headers of Virtuoso say that an answer with `row_count` rows is incomplete."""
     if headers.get("X-SPARQL-MaxRows") == str(row_count):
         raise QueryFailed("too_large", f"the server cuts answers at {row_count:,} rows")
     if headers.get("X-SQL-State", "").startswith("S1T"):
@@ -149,7 +160,10 @@ def refuse_incomplete(headers: Mapping[str, str], row_count: int) -> None:
 
 
 def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
+    """Return the columns and rows of SPARQL JSON results; raise `Fault` if the body is anything else.
+
+    `ask` says that the query is an ASK.
+    """
     try:
         return read_json_results(body, ask=ask)
     except ValueError as error:
@@ -158,9 +172,10 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
 
 
 def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the triples of a graph; raises `Fault` for anything else.
+    """Return the columns and rows of a graph, a row for each triple; raise `Fault` if the body is no readable graph.
 
-    RDF/XML with a document type is refused: its entities may expand without bound.
+    `url` is the base of relative IRIs. RDF/XML with a document type is refused, because its entities may expand without
+    bound.
     """
     name = GRAPH_FORMATS.get(content_type)
     if name is None:

@@ -1,6 +1,6 @@
-"""What answers of common SPARQL services mean: their own time limits, answers that they cut, and when they are busy.
+"""What the answers of common SPARQL services mean: a time limit, an answer that was cut, a busy service.
 
-Imported by the child process of endpoints. The texts are those of the services' own sources.
+Imported by the child process of endpoints. The texts are from the sources of the services.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ANY = range(600)
 
 
 class Sign(NamedTuple):
-    """An answer with one of these statuses and a text that means something."""
+    """A sign of an error: an answer with one of these statuses and a text that the pattern finds."""
 
     statuses: range | tuple[int, ...]
     text: re.Pattern[bytes]
@@ -27,13 +27,13 @@ class Sign(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A service, and what its answers mean beyond the protocol."""
+    """A SPARQL service, how to recognize its answers, and what they mean beyond the protocol."""
 
     headers: str
-    """A pattern of a line `name: value` in the headers of its answers, in lower case; empty if none is its own."""
+    """A pattern of a lower-case line `name: value` that identifies the service; empty if it has no such header."""
     signs: tuple[Sign, ...]
     error: str = ""
-    """A pattern of its error documents, for a service without such headers."""
+    """A pattern by which the service's error documents are recognized, if it has no header of its own."""
 
 
 def _sign(statuses: range | tuple[int, ...], text: str, meaning: Meaning) -> Sign:
@@ -92,9 +92,10 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: bytes) -> tuple[Meaning, str] | None:
-    """Return what an answer means by a profile, or by that of the service which it shows to be, and its text.
+    """Return the meaning of an answer and its text for messages; None if the status says all.
 
-    None if the status says all.
+    `name` is the profile of the service; None if it is to be recognized. Only the beginning and the end of a long body
+    are searched.
     """
     edges = body if len(body) <= 2 * EDGE_BYTES else body[:EDGE_BYTES] + body[-EDGE_BYTES:]
     name = name or recognize_profile(headers, edges)
@@ -106,7 +107,10 @@ def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: 
 
 
 def recognize_profile(headers: Mapping[str, str], edges: bytes) -> str | None:
-    """Return the name of the profile of the service that sent an answer; None for other services."""
+    """Return the name of the profile of the service that sent an answer; None if no profile matches.
+
+    `edges` are the beginning and the end of the body. Headers are compared first.
+    """
     lines = "\n".join(f"{name}: {value}" for name, value in headers.items()).lower()
     for name, profile in PROFILES.items():
         if profile.headers and re.search(profile.headers, lines, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Any SPARQL 1.1 endpoint, queried over HTTP from a child process."""
+"""The engine `endpoint`: any SPARQL 1.1 endpoint, queried over HTTP from a child process."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _OWN_SERVICES = (
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for settings that are not these."""
+    """Raise `SettingError` if a setting is unknown, invalid or missing, or `service` uses an unknown prefix."""
     check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")
@@ -100,7 +100,10 @@ def check(settings: Settings) -> None:
 
 
 def _service_names(settings: Settings) -> set[str]:
-    """Return the IRIs that SERVICE may name by the settings; a name with an unknown prefix as it is."""
+    """Return the IRIs that SERVICE may name: those of the settings, and with a known profile those of its own data.
+
+    A name with an unknown prefix is returned as written.
+    """
     stated, prefixes = settings.get("service", False), declared_prefixes(settings)
     names = set(_OWN_SERVICES) if settings.get("profile") in PREFIX_SETS else set()
     for name in () if isinstance(stated, bool) else texts(stated):
@@ -110,10 +113,13 @@ def _service_names(settings: Settings) -> set[str]:
 
 
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
-    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:, profile:}`.
+    """Return the engine of an endpoint, described by these settings; nothing is sent before the first query.
 
-    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name next to
-    the default ones; `service` names what else queries may have the server ask, or is true for anything.
+    `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:, profile:}`
+
+    - `verify` may be a CA file
+    - `allow_from` lists the graphs that queries may name next to the default graphs
+    - `service` lists what SERVICE may name; true allows everything
     """
     settings = source.settings
     child_settings = {
@@ -133,7 +139,11 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
 
 
 class EndpointEngine(RemoteEngine):
-    """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, except the form of the query."""
+    """A SPARQL endpoint; `settings` are those of `endpoint_child.py`, except the form of the query.
+
+    `allow_from` are further graphs that a query may name. `services` are the IRIs that SERVICE may name; None allows
+    all.
+    """
 
     def __init__(
         self,
@@ -154,11 +164,12 @@ class EndpointEngine(RemoteEngine):
         )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Send `query` and wait at most `timeout` seconds for the whole answer.
+        """Send `query`, wait at most `timeout` seconds for the whole answer, and return the result.
 
-        A query that the endpoint refuses is sent again as other engines read it, if that differs. A timeout, a server
-        error or a refusal is the query's fault only if the endpoint then answers a trivial query; raises `SourceError`
-        otherwise, and for any other lack of an answer.
+        A query that may do more than read this source is refused and not sent. A query that the endpoint calls invalid
+        is sent again in a portable form, if that differs. A timeout, server error or refusal is the query's fault only
+        if the endpoint then answers a trivial query. Raise `SourceError` otherwise, and for any other lack of an
+        answer.
         """
         if failure := self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
@@ -209,7 +220,10 @@ class EndpointEngine(RemoteEngine):
 
 
 def virtuoso_call(query: QueryOutline, prefixes: Mapping[str, str]) -> str:
-    """Return the function or option of Virtuoso that may do more than compute; empty if `query` has none."""
+    """Return the first function or option of Virtuoso in `query` that may do more than compute; empty if there is none.
+
+    `prefixes` are those that the source declares.
+    """
     prefix_iris = {**prefixes, **query.prefixes}
     for match in _CALLED.finditer(query.text):
         base = {"fn": _FN, **prefix_iris}.get(match["prefix"], ":") if match["iri"] is None else match["iri"]

@@ -102,7 +102,7 @@ sys.stdout.write(ANSWERS[case["id"]])
 
 
 class _Choices(NamedTuple):
-    """What the user has chosen."""
+    """The user's choices; their values are among CHOICES."""
 
     kind: str
     predictor: str
@@ -110,7 +110,7 @@ class _Choices(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder, what the suite is like, and which test set it is of."""
+    """Add the command's arguments: the folder, the choices, and the test set of the user."""
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder of the suite; default: ."
     )
@@ -128,21 +128,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write the files that are missing, and name all of them; raise `QueryEvalError` for one that cannot be written."""
+    """Write the files that are missing, or with --force all of them, and return their names.
+
+    On a terminal without options, ask for the choices. Raise `QueryEvalError` for options that do not fit each other,
+    and for a file that cannot be written.
+    """
     chosen_options = {name: getattr(arguments, name) for name in CHOICES}
     is_own = arguments.from_file is not None
     is_interactive = (
         sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(chosen_options.values())
     ) and not is_own
     choices = _Choices(
-        **{name: chosen_options[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
+        **{
+            name: chosen_options[name] or (_ask_choice(name) if is_interactive else CHOICES[name][0])
+            for name in CHOICES
+        }
     )
     if arguments.folder.is_file():
         raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
-    _check_own(arguments)
-    around = _around(arguments.folder, choices.ci)  # first, since it refuses names of folders
+    _check_options(arguments)
+    around = _files_around(arguments.folder, choices.ci)  # first, since it refuses names of folders
     own = feature("transfer.importers.starting").start(arguments, arguments.folder) if is_own else None
-    contents = around if is_own else _example(arguments.folder, choices) | around
+    contents = around if is_own else _example_files(arguments.folder, choices) | around
     files = {file_at(path).shown: text for path, text in contents.items()}
     command = shlex.join(["pytest", str(arguments.folder)])
     kept = [] if arguments.force else [path for path in files if os.path.lexists(path)]
@@ -162,8 +169,8 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(status=OK, lines=[*lines, f"run it: {command}", *todo], data=data)
 
 
-def _check_own(arguments: argparse.Namespace) -> None:
-    """Raise `QueryEvalError` for options that go with `--from` alone, or not with it."""
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise `QueryEvalError` for options that need `--from`, and for options that do not fit it."""
     options = {
         "--source": "database",
         **{f"--{name}": name for name in ("databases", "map", "records", "split", "delimiter", "sheet")},
@@ -177,7 +184,7 @@ def _check_own(arguments: argparse.Namespace) -> None:
 
 
 def _kept_line(path: Path, text: str, command: str) -> str:
-    """Return the line on an existing file; a workflow may lack the command that runs the suite."""
+    """Return the line about an existing file; if it is a workflow without `command`, the line says to add it."""
     existing = text
     if any(path.name == Path(name).name for name in CI_FILES.values()):
         with suppress(OSError):
@@ -186,8 +193,11 @@ def _kept_line(path: Path, text: str, command: str) -> str:
     return f"kept: {path}, which exists{remedy}"
 
 
-def _ask(name: str) -> str:
-    """Return the user's choice; an empty answer is the default."""
+def _ask_choice(name: str) -> str:
+    """Ask until the user names one of the choices, and return it; an empty answer means the default.
+
+    Raise `QueryEvalError` at the end of the input.
+    """
     choices = CHOICES[name]
     while True:
         try:
@@ -198,8 +208,11 @@ def _ask(name: str) -> str:
             return answer
 
 
-def _example(folder: Path, choices: _Choices) -> dict[Path, str]:
-    """Return the content of the suite and its settings by their paths; of schemas alone where other suites are."""
+def _example_files(folder: Path, choices: _Choices) -> dict[Path, str]:
+    """Return the files of the example by their paths: a suite, its settings, a predictor and schemas.
+
+    If the folder has other suites, return only the schemas.
+    """
     starter = {path.name: path.read_text(encoding="utf-8") for path in sorted((STARTER / choices.kind).iterdir())}
     answers = starter.pop(ANSWERS)
     files = {SUITE: schema_comment("suite") + starter.pop(SUITE), **starter}
@@ -220,8 +233,11 @@ def _example(folder: Path, choices: _Choices) -> dict[Path, str]:
     return {folder / name: text for name, text in files.items()}
 
 
-def _around(folder: Path, ci: str) -> dict[Path, str]:
-    """Return the content of a pytest.ini, if pytest has no settings yet, and of a workflow by their paths."""
+def _files_around(folder: Path, ci: str) -> dict[Path, str]:
+    """Return the files around a suite by their paths: a pytest.ini unless pytest has settings, and the CI workflow.
+
+    Raise `QueryEvalError` if the workflow cannot name the folder.
+    """
     contents: dict[Path, str] = {}
     # The root is the repository that holds the folder, else the current folder if that holds it.
     start, current_folder = folder.resolve(), Path.cwd()
@@ -242,7 +258,10 @@ def _around(folder: Path, ci: str) -> dict[Path, str]:
 
 
 def _workflow(path: Path, folder: str, starter: str) -> str:
-    """Return a workflow that runs a folder: the existing one where that runs other folders, else the `starter`."""
+    """Return the text of the workflow at `path`: it runs `folder`, next to the folders that an existing workflow runs.
+
+    An existing workflow that runs other folders is extended. Otherwise the text is `starter` for this folder.
+    """
     existing = ""
     with suppress(OSError, UnicodeDecodeError):
         existing = path.read_bytes().decode()
