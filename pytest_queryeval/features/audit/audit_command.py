@@ -29,14 +29,14 @@ MAX_SYSTEMS = 2
 
 @dataclass(frozen=True, slots=True)
 class DrawSize:
-    """How many cases to draw, and the seed of the random numbers."""
+    """The number of cases to draw, and the seed of the random draw."""
 
     number: int
     seed: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the reports, and either what to draw or what was judged."""
+    """Add the command's arguments: the reports, and either the size of a draw or the file of judgements."""
     parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help="a report.json, or two to compare")
     step = parser.add_mutually_exclusive_group(required=True)
     draw_help = "draw N cases to be judged, or all if there are fewer; another SEED than 0 gives another draw"
@@ -58,9 +58,10 @@ def _draw_size(text: str) -> DrawSize:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write a draw, or print what follows from the judgements; the status is always 0.
+    """Write a draw, or return the estimates that follow from the judgements; the status is always 0.
 
-    Raise `ReportError` for a report or a draw that cannot be used, and `CaseError` for a damaged line of an audit file.
+    Raise `ReportError` for options that do not fit, and for a report or draw that cannot be used. Raise `CaseError` for
+    a damaged line of an audit file.
     """
     paths: Sequence[Path] = arguments.reports
     if len(paths) > MAX_SYSTEMS:
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> Result:
     reports = [read_report(path) for path in paths]
     cases, left_out_counts = answered_cases(reports)
     if output is not None:
-        return _draw(cases, left_out_counts, arguments.draw, output)
+        return _write_draw(cases, left_out_counts, arguments.draw, output)
     names = [one_line(report["name"]) for report in reports]
     if len({*names}) < len(names) or not all(names):
         names = [one_line(str(path)) for path in paths]
@@ -96,8 +97,10 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(status=OK, lines=lines, data=report)
 
 
-def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size: DrawSize, output: Path) -> Result:
-    """Write a draw to a new file; return what was drawn from which strata."""
+def _write_draw(
+    cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size: DrawSize, output: Path
+) -> Result:
+    """Draw cases, write them to a new file as JSON lines, and return how many were drawn from which strata."""
     drawn_cases = draw(cases, size.number, size.seed)
     drawn_lines = (
         {
@@ -140,7 +143,7 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size
 
 
 def report_lines(report: AuditReport) -> Iterable[str]:
-    """Yield the lines of an audit, the main result first."""
+    """Yield the lines of text about an audit, the main result first."""
     if "systems" in report:
         first, second = (system["name"] for system in report["systems"])
         value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]

@@ -28,21 +28,24 @@ from pytest_queryeval.text.formatting import pluralize
 
 
 class ShareReport(TypedDict):
-    """The estimate of a share of the answers."""
+    """An estimated share of the answers, with its 95 % interval."""
 
     value: float
     ci95: list[float]
 
 
 class AuditedReport(ShareReport):
-    """The share of right answers, or the difference between two."""
+    """The estimated share of right answers, or the difference of two systems' shares."""
 
     bounds: list[float] | None
-    """The lowest and the highest limit of the intervals if all unclear answers are wrong or right; None without any."""
+    """The lowest and the highest limit of the intervals if all unclear answers are wrong, or all right.
+
+    None if no answer is unclear.
+    """
 
 
 class VerdictsReport(TypedDict):
-    """What an audit says of the verdicts on answers."""
+    """The share of answers that pass, that of answers that are right, and the shares of wrong verdicts."""
 
     measured: float
     """The share of answers that pass."""
@@ -51,17 +54,17 @@ class VerdictsReport(TypedDict):
     wrongly_passed: ShareReport | None
     """The share of the wrong answers that pass; None if no answer was judged wrong."""
     wrongly_missed: ShareReport | None
-    """The share of the right answers that miss; None if no answer was judged right."""
+    """The share of the right answers that do not pass; None if no answer was judged right."""
 
 
 class SystemReport(VerdictsReport):
-    """What an audit says of a system."""
+    """The estimates for one of two systems."""
 
     name: str
 
 
 class AgreementReport(TypedDict):
-    """How often two reviewers agree who both find an answer clear."""
+    """How often two reviewers agree, among the reviewers who find an answer clear."""
 
     share: float
     answers: int
@@ -69,21 +72,22 @@ class AgreementReport(TypedDict):
 
 
 class AuditReport(VerdictsReport):
-    """What an audit says; of two systems, figures are differences: the second less the first.
+    """The result of an audit; for two systems, figures are differences: the second less the first.
 
-    Wrong verdicts are None for two systems, which have their own.
+    Shares of wrong verdicts are then None, because `systems` has them for each system.
     """
 
     judged: int
-    """The number of answers that were judged, the unclear ones included."""
+    """The number of judged answers, including the unclear ones."""
     unclear: int
-    """The number of judged answers that nobody calls right or wrong, or on which reviewers contradict each other."""
+    """The number of judged answers without a clear judgement, or on which reviewers contradict each other."""
     contradictory: int
     """The number of answers on which reviewers contradict each other."""
     agreement: AgreementReport | None
     to_halve: int | None
-    """How many more cases have to be judged until the interval is half as wide; None if it is a single value, or all
-    cases are judged.
+    """How many more cases have to be judged until the interval is half as wide.
+
+    None if the interval is a single value, or all cases are judged.
     """
     cases: int
     """The number of cases with a verdict, drawn or not."""
@@ -92,22 +96,25 @@ class AuditReport(VerdictsReport):
     not_counted: dict[str, int]
     """The number of drawn cases or judgements that do not count, by reason."""
     left_out: dict[str, int]
-    """The number of cases of the reports without a verdict or without the whole query, by reason."""
+    """The number of cases of the reports that an audit cannot judge, by reason."""
     systems: NotRequired[list[SystemReport]]
-    """Present if there are two."""
+    """The estimates for each system; present if there are two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The judged part of a sum over all cases: of one property, or of the difference of two in the same cases."""
+    """Counts from which a number of cases is estimated: those with a property, or the difference of two properties."""
 
     counts: Mapping[str, tuple[Count, ...]]
-    """One or two counts for each stratum."""
+    """For each stratum, the count of the property, or the counts of two properties whose difference is estimated."""
     constant: int
-    """The sum over the cases that need no judgement."""
+    """The part of the number that comes from cases that need no judgement."""
 
     def estimate(self) -> Estimate:
-        """Return the sum with its limits, each by the strata that move it."""
+        """Return the estimated number with its limits.
+
+        The tails of either limit depend on how many strata can move that limit.
+        """
         open_counts = [counts for counts in self.counts.values() if counts[0].judged < counts[0].size]
 
         def estimate(moving: int) -> Estimate:
@@ -122,7 +129,10 @@ class Tally:
         return Estimate(value + self.constant, low + self.constant, high + self.constant)
 
     def with_judged_numbers(self, judged: Mapping[str, int], numbers: Mapping[str, int]) -> Tally:
-        """Return the tally with other numbers of judged cases by stratum, and the same shares."""
+        """Return the tally that is expected if `numbers` instead of `judged` cases of each stratum were judged.
+
+        Shares stay the same.
+        """
 
         def enlarge(count: Count, stratum: str) -> Count:
             number = numbers[stratum]
@@ -139,15 +149,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCases:
-    """The cases of an audit, and what all reviewers together judge of the answers to those that were drawn."""
+    """The cases of an audit, and the joint judgements of all reviewers on the drawn answers."""
 
     cases: Mapping[str, AnsweredCase]
     strata: Mapping[str, Sequence[str]]
-    """The node ids of cases with an answer to be judged."""
+    """The node ids of the cases with an answer to be judged, by stratum."""
     judgements: Mapping[AnswerName, Judgement]
 
     def is_right(self, nodeid: str, system: int, *, unclear: bool | None = None) -> bool | None:
-        """Return whether an answer is right, `unclear` if that is unclear; None if nobody has judged it."""
+        """Return whether a system's answer to a case is right; None if nobody has judged it.
+
+        An unclear judgement gives the value of `unclear`.
+        """
         answer = self.cases[nodeid].answers[system]
         if answer.is_right is not None:
             return answer.is_right
@@ -155,7 +168,7 @@ class JudgedCases:
         return unclear if judgement == "unclear" else None if judgement is None else judgement == "right"
 
     def right_answers(self, system: int, *, unclear: bool | None = None) -> Tally:
-        """Return the number of right answers of a system."""
+        """Return the tally of a system's right answers; unclear answers count as `unclear`, None leaves them out."""
         counts = {}
         for stratum, nodeids in self.strata.items():
             answers = {nodeid: self.cases[nodeid].answers[system] for nodeid in nodeids}
@@ -170,7 +183,10 @@ class JudgedCases:
         return Tally(counts, sum(case.answers[system].is_right is True for case in self.cases.values()))
 
     def improvement(self, *, unclear: tuple[bool | None, bool | None] = (None, None)) -> Tally:
-        """Return how many more right answers the second system has; answers that cannot differ count as equal."""
+        """Return the tally of how many more right answers the second system has than the first.
+
+        Answers that cannot differ count as equal. `unclear` says for each system how its unclear answers count.
+        """
         counts, constant = {}, 0
         for case in self.cases.values():
             first, second = case.answers
@@ -192,7 +208,10 @@ class JudgedCases:
         return Tally(counts, constant)
 
     def wrong_verdicts(self, system: int) -> tuple[Estimate | None, Estimate | None]:
-        """Return the share of wrong answers that pass, and of right ones that miss; None if there are none."""
+        """Return the share of a system's wrong answers that pass, and of its right answers that do not pass.
+
+        A share is None if there are no such answers.
+        """
         right_numbers: dict[bool, list[Estimate]] = {True: [], False: []}  # by the verdict
         wrong_numbers: dict[bool, list[Estimate]] = {True: [], False: []}
         for stratum, (count,) in self.right_answers(system).counts.items():
@@ -211,9 +230,10 @@ class JudgedCases:
 
 
 def _differ(first: Answer, second: Answer) -> bool:
-    """Return whether one of two answers may be right and the other wrong, even if their predictions look the same.
+    """Return whether one of two answers to a case may be right and the other wrong.
 
-    A query may fail in one run only, or give another answer, and tables may differ after their first rows.
+    Even answers whose predictions look the same may differ. A query may fail in one run only or give another answer,
+    and tables may differ after their first rows.
     """
     table = first.prediction.get("table")
     return (
@@ -228,7 +248,10 @@ def _differ(first: Answer, second: Answer) -> bool:
 def audit_report(
     cases: Mapping[str, AnsweredCase], audit: Audit, names: Sequence[str], left_out_counts: Mapping[str, int]
 ) -> AuditReport:
-    """Return what an audit says of one system or two, by their names; raise `ReportError` if no judgement counts."""
+    """Return the result of an audit of one or two systems with the given names.
+
+    `left_out_counts` are the cases that cannot be judged, by reason. Raise `ReportError` if no judgement counts.
+    """
     reasons = {nodeid: _why_not_counted(drawn_case, cases) for nodeid, drawn_case in audit.cases.items()}
     answers = [
         AnswerName(nodeid, digest)
@@ -245,7 +268,7 @@ def audit_report(
     if not judgements:
         raise ReportError(_no_judgement(len(answers), not_counted))
     unclear = list(judgements.values()).count("unclear")
-    systems = [_system(judged_cases, system, name) for system, name in enumerate(names)]
+    systems = [_system_report(judged_cases, system, name) for system, name in enumerate(names)]
     tally = judged_cases.right_answers(0) if len(names) == 1 else judged_cases.improvement()
     report: AuditReport = {
         "measured": systems[-1]["measured"] - (systems[0]["measured"] if len(names) == 2 else 0),
@@ -258,7 +281,7 @@ def audit_report(
             {"right", "wrong"} <= {*judgements_of_answer} for judgements_of_answer in reviews.values()
         ),
         "agreement": _agreement(reviews.values()),
-        "to_halve": _to_halve(tally, judged_cases),
+        "to_halve": _cases_to_halve(tally, judged_cases),
         "cases": len(cases),
         "pending": len(answers) - len(judgements),
         "not_counted": dict(not_counted),
@@ -266,14 +289,14 @@ def audit_report(
     }
     if len(names) == 2:
         extremes = [judged_cases.improvement(unclear=pair) for pair in ((True, False), (False, True))]
-        report["audited"] = _audited(tally, extremes if unclear else [], len(cases))
+        report["audited"] = _audited_report(tally, extremes if unclear else [], len(cases))
         report["wrongly_passed"] = report["wrongly_missed"] = None
         report["systems"] = systems
     return report
 
 
 def _why_not_counted(drawn_case: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str:
-    """Return why the judgements on a drawn case say nothing about these cases; empty if they do."""
+    """Return the reason why judgements on a drawn case do not apply to the reports' cases; empty if they apply."""
     case = cases.get(drawn_case.nodeid)
     if case is None:
         return "cases without a verdict now"
@@ -295,7 +318,7 @@ def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
 
 
 def not_counted_text(not_counted: Mapping[str, int]) -> str:
-    """Return the numbers of what does not count, with the reasons, each of which begins with a noun in the plural.
+    """Return the reasons why cases do not count, with their numbers; a reason begins with a plural noun.
 
     >>> not_counted_text({"verdicts that changed since the draw": 1, "cases without a verdict now": 2})
     '1 verdict that changed since the draw, 2 cases without a verdict now'
@@ -305,7 +328,7 @@ def not_counted_text(not_counted: Mapping[str, int]) -> str:
 
 
 def _joint_judgement(judgements: Sequence[Judgement]) -> Judgement:
-    """Return what the reviewers who find an answer clear agree on; unclear if they contradict each other."""
+    """Return the judgement on which all reviewers who find an answer clear agree; else 'unclear'."""
     clear_judgements = {*judgements} - {"unclear"}
     return clear_judgements.pop() if len(clear_judgements) == 1 else "unclear"
 
@@ -317,7 +340,7 @@ def _agreement(reviews: Iterable[Sequence[Judgement]]) -> AgreementReport | None
     return {"share": sum(pairs) / len(pairs), "answers": len(multiple_reviews)} if pairs else None
 
 
-def _system(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
+def _system_report(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
     size = len(judged_cases.cases)
     extremes = [judged_cases.right_answers(system, unclear=is_right) for is_right in (False, True)]
     tally = judged_cases.right_answers(system)
@@ -325,13 +348,13 @@ def _system(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
     return {
         "name": name,
         "measured": sum(case.answers[system].passed for case in judged_cases.cases.values()) / size,
-        "audited": _audited(tally, extremes if "unclear" in judged_cases.judgements.values() else [], size),
-        "wrongly_passed": _share(wrongly_passed),
-        "wrongly_missed": _share(wrongly_missed),
+        "audited": _audited_report(tally, extremes if "unclear" in judged_cases.judgements.values() else [], size),
+        "wrongly_passed": _share_report(wrongly_passed),
+        "wrongly_missed": _share_report(wrongly_missed),
     }
 
 
-def _audited(tally: Tally, extremes: Sequence[Tally], size: int) -> AuditedReport:
+def _audited_report(tally: Tally, extremes: Sequence[Tally], size: int) -> AuditedReport:
     estimate = as_share(tally.estimate(), size)
     intervals = [as_share(extreme.estimate(), size) for extreme in extremes]
     bounds = (
@@ -342,12 +365,15 @@ def _audited(tally: Tally, extremes: Sequence[Tally], size: int) -> AuditedRepor
     return {"value": estimate.value, "ci95": [estimate.low, estimate.high], "bounds": bounds}
 
 
-def _share(estimate: Estimate | None) -> ShareReport | None:
+def _share_report(estimate: Estimate | None) -> ShareReport | None:
     return None if estimate is None else {"value": estimate.value, "ci95": [estimate.low, estimate.high]}
 
 
-def _to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
-    """Return how many more cases, drawn as before, have to be judged until the interval is half as wide."""
+def _cases_to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
+    """Return how many more cases have to be drawn and judged until the interval is half as wide.
+
+    None if the interval is a single value, or all cases are judged.
+    """
     nodeids = {answer.nodeid for answer in judged_cases.judgements}
     judged_numbers = {
         stratum: len(nodeids.intersection(stratum_nodeids)) for stratum, stratum_nodeids in judged_cases.strata.items()

@@ -1,6 +1,6 @@
 """Estimates of how many cases have a property, from the judged cases of a stratified draw, with limits of 95 %.
 
-Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums
+Limits of one stratum are hypergeometric, because a draw is without replacement from finitely many cases. Limits of sums
 and differences follow from them by MOVER, the method of variance estimates recovery: Zou and Donner, "Construction of
 confidence limits about effect measures: a general approach", Statistics in Medicine 27 (2008).
 """
@@ -18,12 +18,12 @@ _CACHED_LIMITS = 4_096
 
 
 class Tails(NamedTuple):
-    """What an interval of one stratum leaves out."""
+    """The probability in the tails outside the interval of one stratum."""
 
     weight: float
-    """The share of P(X = hits) that does not count in a tail: 0.5 makes mid-p limits, 0 exact ones."""
+    """The share of P(X = hits) that does not count in a tail: 0.5 gives mid-p limits, 0 exact limits."""
     skew: float
-    """By how much the tail on the longer side, above rare hits, may exceed 0.025, and the other falls below."""
+    """The most by which the tail on the longer side exceeds 0.025, and the other tail falls below it."""
 
 
 LONE_TAILS = Tails(weight=0.3, skew=0.0)  # of a stratum by itself
@@ -32,40 +32,42 @@ SUM_TAILS = Tails(weight=0.5, skew=0.012)
 
 
 class Estimate(NamedTuple):
-    """A number of cases, or a share, with its limits of 95 %."""
+    """An estimated number of cases, or share, with its limits of 95 %."""
 
     value: float
     low: float
     high: float
 
     def complement(self, size: int) -> Estimate:
-        """Return the number of the other ones among `size` cases."""
+        """Return the estimate of how many of `size` cases do not have the property."""
         return Estimate(size - self.value, size - self.high, size - self.low)
 
 
 class Count(NamedTuple):
-    """Cases that were drawn at random from a stratum, and judged."""
+    """The result of a random draw from one stratum: how many judged cases have a property."""
 
     size: int
-    """How many cases the stratum has."""
+    """The number of cases in the stratum."""
     judged: int
     hits: int
-    """How many of the judged cases have the property."""
+    """The number of judged cases that have the property."""
     expected: float = 0.0
-    """The share that the verdict implies, which counts as long as no case is judged."""
+    """The share that the verdict implies, which is used while no case is judged."""
 
     @property
     def share(self) -> float:
-        """The share of the judged cases that have the property."""
+        """The share of the judged cases that have the property; `expected` if no case is judged."""
         return self.hits / self.judged if self.judged else self.expected
 
 
 def estimate_count(count: Count, tails: Tails = LONE_TAILS) -> Estimate:
-    """Return how many cases of a stratum have the property; without any judged case, each number is within the limits.
+    """Return how many cases of a stratum have the property; without a judged case the limits are 0 and all cases.
 
-    `tails` are `SUM_TAILS` if the estimate is added to those of other strata, since a sum has so many possible values
-    that its level is hardly ever below 0.94; `LONE_TAILS` keep the level for a stratum by itself. Where no judged case
-    of the others has the property, or all have, the sum has no more values on that side: `SIDE_TAILS`.
+    - `LONE_TAILS` keep the level for a stratum by itself.
+    - `SUM_TAILS` are for an estimate that is added to those of other strata. A sum has so many possible values that its
+      level is hardly ever below 0.94.
+    - `SIDE_TAILS` are for a limit that only one stratum moves, because in the others no judged case has the property,
+      or all have it.
     """
     size, judged, hits, expected = count
     if not judged:
@@ -80,13 +82,14 @@ def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
     is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
-    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the finite population correction,
-    the square root of the share of the stratum that is not judged (Cochran, "Sampling Techniques", 1977): the more is
-    judged, the fewer values K can have, and the nearer the limits are to the exact ones.
+    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the finite population correction.
+    That is the square root of the share of the stratum that is not judged (Cochran, "Sampling Techniques", 1977). The
+    more cases are judged, the fewer values K can have, and the nearer the limits are to the exact limits.
 
-    Both tails are 0.05 together. With a skew, the one on the longer side, above few hits, exceeds 0.025, which makes
-    the interval shorter; not where one hit or none is judged, for which intervals easily become too short (Brown, Cai
-    and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science 16, 2001).
+    Both tails are 0.05 together. With a skew, the tail on the longer side, above few hits, exceeds 0.025, which makes
+    the interval shorter. There is no skew if at most one judged case has the property, or at most one lacks it, because
+    such intervals easily become too short (Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion",
+    Statistical Science 16, 2001).
     """
     from scipy.stats import hypergeom  # takes long to import
 
@@ -115,11 +118,12 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
 
 
 def difference(more: Count, fewer: Count, tails: Tails = LONE_TAILS) -> Estimate:
-    """Return by how many cases one property is more frequent in a stratum than another that excludes it.
+    """Return how many more cases of a stratum have the property of `more` than that of `fewer`, with limits.
 
-    Both are counted in the same judged cases, so they are correlated: MOVER with r = -sqrt(p q / ((1 - p) (1 - q))) for
-    shares p and q, and with -1 if each case has one of them, as in method 10 of Newcombe, "Improved confidence
-    intervals for the difference between binomial proportions based on paired data", Statistics in Medicine 17 (1998).
+    A case cannot have both properties. Both are counted in the same judged cases, so they are correlated: MOVER with r
+    = -sqrt(p q / ((1 - p) (1 - q))) for shares p and q. If each case has one of the properties, r is -1, as in method
+    10 of Newcombe, "Improved confidence intervals for the difference between binomial proportions based on paired
+    data", Statistics in Medicine 17 (1998).
     """
     first, second = estimate_count(more, tails), estimate_count(fewer, tails)
     p, q = more.share, fewer.share
@@ -127,21 +131,21 @@ def difference(more: Count, fewer: Count, tails: Tails = LONE_TAILS) -> Estimate
     value = first.value - second.value
     return Estimate(
         value,
-        value - _distance(first.value - first.low, second.high - second.value, correlation),
-        value + _distance(first.high - first.value, second.value - second.low, correlation),
+        value - _limit_distance(first.value - first.low, second.high - second.value, correlation),
+        value + _limit_distance(first.high - first.value, second.value - second.low, correlation),
     )
 
 
-def _distance(first: float, second: float, correlation: float) -> float:
-    """Return the distance of a limit of a difference from its value, by the distances of its two parts."""
+def _limit_distance(first: float, second: float, correlation: float) -> float:
+    """Return the distance of a difference's limit from its value, by the same distances of its two parts."""
     return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
 
 
 def share(part: Estimate, remainder: Estimate) -> Estimate | None:
-    """Return the share of `part` in the sum of two independent numbers of cases; None if both are 0.
+    """Return the share of `part` in the sum of two independent numbers of cases; None if the sum is 0.
 
-    Its limits follow from the limits of both numbers, so that they also hold if one of these can hardly be lower, for
-    which MOVER gives too short an interval. If both may be 0, any share is possible.
+    Its limits follow from the limits of both numbers, because MOVER gives too short an interval if a number can hardly
+    be lower. If both numbers may be 0, the limits are 0 and 1.
     """
     if part.value + remainder.value <= 0:
         return None
@@ -151,7 +155,7 @@ def share(part: Estimate, remainder: Estimate) -> Estimate | None:
 
 
 def as_share(estimate: Estimate, size: int) -> Estimate:
-    """Return an estimate of a number of cases as a share of `size`, its limits rounded outward to whole cases."""
+    """Return an estimated number of cases as a share of `size`, its limits rounded outward to whole cases."""
     return Estimate(
         estimate.value / size,
         math.floor(estimate.low + ROUNDING) / size,

@@ -1,6 +1,7 @@
-"""The answers of one or two systems that an audit can judge, and the draw of some of them.
+"""The answers of one or two systems that an audit can judge, and the random draw of some of them.
 
-The verdicts on a case are its stratum. Cases are drawn at random within each, so that each has a known probability.
+The verdicts on a case decide its stratum. Cases are drawn at random within a stratum, so that each case has a known
+probability.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ JOINT_STRATA = {
     (False, False): "both missed",
 }
 SWAPPED_STRATA = {JOINT_STRATA[pair]: JOINT_STRATA[pair[::-1]] for pair in ((True, False), (False, True))}
-"""The strata of two reports that change if they are given in the other order."""
+"""For a stratum of two reports, its name if the reports are given in the other order."""
 WITHOUT_VERDICT: Mapping[Outcome, str] = {"error": "in error", "skipped": "skipped", "not_run": "not run"}
 NOT_WHOLE = "with a query that the report does not have whole"
 MINIMUM = 5  # cases of a stratum
@@ -38,14 +39,14 @@ POWER = 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a system answered to a case, in the first of several trials."""
+    """A system's answer to a case; of several trials, the first trial."""
 
     passed: bool
     """The verdict."""
     is_in_doubt: bool
-    """Whether it passes by a choice among rows that tie, or is refuted by a small database."""
+    """Whether it passes only by a choice among rows that tie, or although a small database refutes it."""
     is_right: bool | None
-    """Known without a judgement: a failed prediction is wrong, an abstention is what the verdict says. Else None."""
+    """What is known without a judgement: a failed prediction is wrong, an abstention right if it passes; else None."""
     prediction: DrawnPrediction
     digest: str
     """The name of the prediction in audit files."""
@@ -53,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCase:
-    """A case with the answer of each audited system."""
+    """A case with the answers of all audited systems."""
 
     id: str
     nodeid: str
@@ -69,7 +70,7 @@ class AnsweredCase:
 
     @property
     def predictions(self) -> dict[str, DrawnPrediction]:
-        """The distinct predictions to be judged, by digest, which does not show whose they are."""
+        """The distinct predictions to be judged by digest, in an order that does not show whose they are."""
         return {
             answer.digest: answer.prediction
             for answer in sorted(self.answers, key=lambda answer: answer.digest)
@@ -78,9 +79,9 @@ class AnsweredCase:
 
 
 def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], Counter[str]]:
-    """Return the cases that an audit can judge by node id, and the number of the others by reason.
+    """Return the cases that an audit can judge by node id, and the number of other cases by reason.
 
-    They have a gold, a verdict in all reports, and queries that the reports have whole: another query cannot be run.
+    A case can be judged if it has a gold, a verdict in all reports, and whole queries: a shortened query cannot be run.
     """
     ids: dict[str, str] = {}
     answers: defaultdict[str, list[Answer]] = defaultdict(list)
@@ -127,15 +128,16 @@ def _answer(case: CaseReport, trial: CaseReport | TrialReport, *, passed: bool) 
 
 
 def strata_of(cases: Mapping[str, AnsweredCase]) -> dict[str, list[str]]:
-    """Return the node ids of the cases that have an answer to be judged, by stratum; both are sorted by name."""
+    """Return the node ids of the cases that have an answer to be judged, by stratum; both are sorted."""
     strata = grouped((cases[nodeid].stratum, nodeid) for nodeid in sorted(cases) if cases[nodeid].predictions)
     return {stratum: strata[stratum] for stratum in sorted(strata)}
 
 
 def draw(cases: Mapping[str, AnsweredCase], number: int, seed: int) -> list[DrawnCase]:
-    """Return a number of cases, or all if there are fewer, in random order; raise `ReportError` for too few.
+    """Return `number` randomly drawn cases, or all if there are fewer, in random order.
 
-    The same cases, number and seed give the same draw.
+    The same cases, number and seed give the same draw. Raise `ReportError` if there is nothing to judge, or if `number`
+    is too small for the strata.
     """
     strata = strata_of(cases)
     if not strata:
@@ -163,11 +165,12 @@ def draw(cases: Mapping[str, AnsweredCase], number: int, seed: int) -> list[Draw
 
 
 def allocate(sizes: Sequence[int], number: int) -> list[int]:
-    """Return how many of `number` cases to draw from strata of these sizes: at least `MINIMUM`, if it has as many.
+    """Return how many of `number` cases to draw from each stratum: at least `MINIMUM`, or all of a smaller stratum.
 
-    The others are shared in proportion to size ** 0.75. In proportion to the sizes, too few cases would be judged in
-    small strata, which widens the interval, and with equal shares too few in large ones. In simulations of two strata,
-    as in `benchmarks/bench_audit.py`, 0.75 gave the shortest intervals if the larger one has 70 to 90 % of the cases.
+    `number` must be at least the sum of these minima. Further cases are shared in proportion to size ** 0.75. In
+    proportion to the sizes, too few cases would be judged in small strata, which widens the interval; with equal shares
+    too few in large strata. In simulations of two strata, as in `benchmarks/bench_audit.py`, 0.75 gave the shortest
+    intervals if the larger stratum has 70 to 90 % of the cases.
     """
     counts = [min(MINIMUM, size) for size in sizes]
     weights = [size**POWER for size in sizes]

@@ -1,4 +1,4 @@
-"""The engine `dbt`: a project of dbt stands for the database of its target, with its names for tables."""
+"""The engine `dbt`: a dbt project as the database of its target, with names of models and sources in queries."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def check(settings: Settings) -> None:
 
 
 def resolve(source: Source) -> Source:
-    """Return the source for the database of a project's target, which rewrites queries by the project's manifest.
+    """Return the source of the database of a project's target, with a rewriter of queries by the project's manifest.
 
-    Raise `SettingError` for a folder without a project and for a database that no installed package reads, and
-    `CaseError` for a profile that cannot be used.
+    Raise `SettingError` for a folder without a project and for a database that no installed package reads. Raise
+    `CaseError` for a project or profile that cannot be used.
     """
     folder = absolute(source.folder, source.settings["project"])
     file = file_at(folder / PROJECT)
@@ -79,7 +79,7 @@ def resolve(source: Source) -> Source:
 
 
 def _folders(project: Mapping[str, Node], place: Path) -> Iterator[str]:
-    """Yield the folders of a project at a place; raise `CaseError` for one outside, which could be the whole disk."""
+    """Yield the folders of a project's models, seeds and snapshots; raise `CaseError` if one is outside the project."""
     for key, default in FOLDERS.items():
         for node in items(project[key]) if key in project else ():
             name = _text(node)
@@ -91,7 +91,7 @@ def _folders(project: Mapping[str, Node], place: Path) -> Iterator[str]:
 
 
 def _text(node: Node) -> str:
-    """Read a text, and no number, which dbt would refuse."""
+    """Return the text of a node; raise `CaseError` if it is empty or no text, such as a number."""
     value = scalar(node)
     if not isinstance(value, str) or not value.strip():
         raise unexpected(node, "a text")
@@ -99,7 +99,10 @@ def _text(node: Node) -> str:
 
 
 def open_dbt(source: Source, hosts: Hosts) -> Engine:
-    """Open the database of a source that was made without a suite; its queries are not rewritten."""
+    """Return the engine of the database of a source that was made without a suite; its queries are not rewritten.
+
+    Raise `SourceError` if the project or its profile cannot be used.
+    """
     try:
         database = resolve(source)
     except (SettingError, CaseError) as error:

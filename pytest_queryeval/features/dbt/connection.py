@@ -1,6 +1,6 @@
-"""The target of a dbt profile, and what it connects to: the engine, its settings, and what queries may leave out.
+"""The target of a dbt profile, and the connection to its database: engine, settings, and default names.
 
-The target is read from `profiles.yml`, in which `env_var` is expanded by pattern and nothing else is:
+The target is read from `profiles.yml`. Of its Jinja only `env_var` is expanded, by pattern:
 https://docs.getdbt.com/docs/core/connect-data-platform/profiles.yml
 """
 
@@ -36,16 +36,16 @@ _JINJA = re.compile(r"\{[{%#]")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target of a profile: the texts and numbers of its settings, with `env_var` expanded."""
+    """A target of a profile: its name, and the texts and numbers of its settings with `env_var` expanded."""
 
     name: str
     node: Node = field(repr=False)
     settings: dict[str, str] = field(repr=False)
     other_schemas: frozenset[str] = frozenset()
-    """The schemas of the profile's other targets in lower case, as they are written."""
+    """The schemas of the profile's other targets in lower case, without expansion of `env_var`."""
 
     def require(self, *names: str) -> str:
-        """Return the first of these settings that the target has; raise `CaseError` if it has none."""
+        """Return the value of the first of these settings that the target has; raise `CaseError` if it has none."""
         for name in names:
             if name in self.settings:
                 return self.settings[name]
@@ -53,9 +53,10 @@ class Target:
 
 
 def read_target(project: Path, profile: str, target: str | None, variables_folder: Path) -> Target:
-    """Return a target of a profile, by default the one that the profile names.
+    """Return a target of a profile, by default the target that the profile names.
 
-    Variables are those of the environment, or of the `env_file` of `variables_folder`. Raise `CaseError` if no file has
+    `profiles.yml` is searched in DBT_PROFILES_DIR, the project and ~/.dbt. Variables are those of the environment, or
+    of the `env_file` of `variables_folder`. The settings are registered as secrets. Raise `CaseError` if no file has
     the profile, and for a variable that is not set.
     """
     folders = [variable(PROFILES_DIR, variables_folder), project, Path.home() / ".dbt"]
@@ -75,11 +76,11 @@ def read_target(project: Path, profile: str, target: str | None, variables_folde
     if "outputs" not in parts:
         raise profiles[profile].problem(f"the profile '{profile}' has no `outputs`: add them")
     outputs = entries(parts["outputs"])
-    name = target or (_expand(parts["target"], variables_folder) if "target" in parts else "default")
+    name = target or (_expanded_text(parts["target"], variables_folder) if "target" in parts else "default")
     if name not in outputs:
         raise parts["outputs"].problem(f"the profile '{profile}' has no target '{name}'{did_you_mean(name, outputs)}")
     settings = {
-        key: _expand(value, variables_folder)
+        key: _expanded_text(value, variables_folder)
         for key, value in entries(outputs[name]).items()
         if isinstance(value.value, str) and not value.empty
     }
@@ -89,8 +90,11 @@ def read_target(project: Path, profile: str, target: str | None, variables_folde
     return Target(name, outputs[name], settings, frozenset(schemas))
 
 
-def _expand(node: Node, variables_folder: Path) -> str:
-    """Return a text with variables instead of `env_var`; raise `CaseError` for one not set, and for other Jinja."""
+def _expanded_text(node: Node, variables_folder: Path) -> str:
+    """Return the text of a node with the values of variables instead of `env_var`.
+
+    Raise `CaseError` for a variable without value or default, and for other Jinja.
+    """
 
     def value_of(match: re.Match[str]) -> str:
         name = match["name"][1:-1]
@@ -109,18 +113,21 @@ def _expand(node: Node, variables_folder: Path) -> str:
 
 
 class Connection(NamedTuple):
-    """A database, with the engine and the settings of a source for it."""
+    """The database of a target: the engine and the settings of a source, and the default database and schema."""
 
     engine: str
     settings: Mapping[str, str]
     database: str = ""
-    """The database of names without one; empty if there are no databases."""
+    """The database that a name without one means; empty if the server has no databases."""
     schema: str = ""
-    """The schema of names without one; empty if they are not looked for in the schema of the target."""
+    """The schema that a name without one means; empty if such names are not looked up in the target's schema."""
 
 
 def connection_of(target: Target, project: Path) -> Connection:
-    """Return what a target connects to; raise `CaseError` if no engine reads it, or if a setting is missing."""
+    """Return the connection to a target's database.
+
+    Raise `CaseError` if no engine reads its type, if a setting is missing, or if DuckDB's database is not a file.
+    """
     adapter = target.require("type")
     if adapter == "duckdb":
         path = target.settings.get("path", ":memory:")
@@ -150,7 +157,10 @@ def _postgres(target: Target) -> Connection:
 
 
 def _escape_database_name(name: str) -> str:
-    """Return the name of a database in a URL: SQLAlchemy reads escapes there from 2.1 on, and each text before `?`."""
+    """Return the name of a database for the path of a URL, with `%` and `?` escaped.
+
+    SQLAlchemy decodes escapes there from 2.1 on, and reads a name up to `?`.
+    """
     return name.replace("%", "%25").replace("?", "%3F")
 
 
@@ -216,7 +226,10 @@ def _by_url(url: str, database: str, schema: str) -> Connection:
 def _url(
     scheme: str, target: Target, place: str, parameters: Mapping[str, str], *, user: str, host: str | None = None
 ) -> str:
-    """Return a SQLAlchemy URL with the user, password, host and port of a target."""
+    """Return a SQLAlchemy URL with the user, password, host and port of a target; `place` is its path.
+
+    A host that is a folder of a socket becomes a parameter.
+    """
     password = target.settings.get("password", target.settings.get("pass"))
     login = quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     host = host or target.require("host", "server")

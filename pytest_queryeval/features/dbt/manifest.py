@@ -1,6 +1,6 @@
-"""`manifest.json` of a dbt project: what `ref` and `source` name, and whether it is older than the project's files.
+"""`manifest.json` of a dbt project: the relations that `ref` and `source` name, and whether it is up to date.
 
-The types of a document have what is read of it, which is checked by them:
+The typed dictionaries list what is read of the document, and the document is checked by them:
 https://docs.getdbt.com/reference/artifacts/manifest-json
 """
 
@@ -39,7 +39,7 @@ class Metadata(TypedDict):
 
 
 class Resource(TypedDict):
-    """A node of any sort."""
+    """Any node of a manifest, such as a model or a test."""
 
     resource_type: str
 
@@ -51,13 +51,13 @@ class DisabledNode(TypedDict):
 
 
 class Macros(TypedDict, total=False):
-    """The macros of a manifest, by their names."""
+    """The macros of a manifest by their names."""
 
     macros: dict[str, object]
 
 
 class ManifestDocument(Macros):
-    """A manifest."""
+    """The content of `manifest.json`, as far as it is read."""
 
     metadata: Metadata
     nodes: dict[str, Resource]
@@ -66,7 +66,7 @@ class ManifestDocument(Macros):
 
 
 class Config(TypedDict, total=False):
-    """The configuration of a node."""
+    """The configuration of a node, as far as it is read."""
 
     schema: str | None
     materialized: str | None
@@ -80,13 +80,13 @@ class Checksum(TypedDict, total=False):
 
 
 class Column(TypedDict, total=False):
-    """A column that has a description."""
+    """The documentation of a column."""
 
     description: str | None
 
 
 class NamedNode(TypedDict):
-    """A model, seed or snapshot, or a table of a source."""
+    """The fields that every model, seed, snapshot, and table of a source has."""
 
     resource_type: str
     name: str
@@ -95,7 +95,7 @@ class NamedNode(TypedDict):
 
 
 class RelationNode(NamedNode, total=False):
-    """Such a node with what it may have."""
+    """A model, seed or snapshot, or a table of a source, with its optional fields."""
 
     source_name: str
     version: str | float | None
@@ -119,35 +119,35 @@ class RelationNodes(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A model, seed or snapshot, or a table of a source."""
+    """A model, seed or snapshot, or a table of a source, as queries use it."""
 
     name: str
     group: str
-    """The package that it is of, or the source."""
+    """The package of a model, seed or snapshot; the source of a table."""
     kind: str
     version: str = ""
     is_latest: bool = True
-    """Whether names without a version mean this one."""
+    """Whether a name without a version means this version."""
     database: str = ""
     schema: str = ""
     parts: tuple[str, ...]
-    """Its name in queries as dbt quotes it, from the database to the table; empty if the database does not have it."""
+    """The parts of its name as dbt quotes them, from database to table; empty if the database does not have it."""
     has_target_schema: bool = False
-    """Whether it is in the schema of the target, since it states no other one."""
+    """Whether it is in the schema of the target, because its configuration states no other schema."""
     is_view: bool = False
     description: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The descriptions of columns that have one."""
+    """The descriptions of columns by name, for columns that have one."""
     file: str = ""
     checksum: str = ""
-    """The SHA-256 of the file; empty if dbt does not compute it."""
+    """The SHA-256 of the file; empty if dbt did not compute it."""
     code: str = ""
     """The SQL of a model with all names resolved; empty if dbt has not compiled it."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a manifest says of a project; `folder` is that of the project, `path` the file."""
+    """The content of a manifest; `folder` is that of the project, `path` the file."""
 
     folder: Path
     path: Path
@@ -157,7 +157,7 @@ class Manifest:
     disabled: frozenset[str]
     """The names of models that the project turns off."""
     has_schema_macro: bool
-    """Whether the project itself names the schemas of its models, by its macro `generate_schema_name`."""
+    """Whether the project's own macro `generate_schema_name` names the schemas of its models."""
 
     @cached_property
     def _by_name(self) -> dict[str, list[Relation]]:
@@ -176,9 +176,9 @@ class Manifest:
         return sources
 
     def ref(self, name: str, package: str | None, version: str | None) -> Relation:
-        """Return the relation that `ref` names; the project's own comes before those of its packages.
+        """Return the relation that `ref` names; the project's own relation comes before those of packages.
 
-        Raise ValueError with what is wrong if there is none.
+        Without a `version` the latest version is meant. Raise ValueError with the problem if there is no such relation.
         """
         relations = [item for item in self._by_name.get(name, ()) if package in (None, item.group)]
         if not relations:
@@ -191,7 +191,7 @@ class Manifest:
         raise ValueError(f"'{name}' has the versions {versions}" if versions else f"'{name}' has no versions")
 
     def source(self, source: str, table: str) -> Relation:
-        """Return what `source` names; raise ValueError with what is wrong."""
+        """Return the table that `source` names; raise ValueError with the problem if there is none."""
         if source not in self._by_source:
             is_model = f": {table} is a model, {{{{ ref('{table}') }}}}" if table in self._by_name else ""
             raise ValueError(f"no source '{source}'{is_model or did_you_mean(source, self._by_source)}")
@@ -216,10 +216,10 @@ class Manifest:
         return f"no model '{name}'{did_you_mean(name, names)}"
 
     def staleness(self, folders: tuple[str, ...]) -> str:
-        """Return which file of the project the manifest is older than; empty if it is up to date.
+        """Return a phrase that says why the manifest is not up to date, such as 'is older than FILE'; empty if it is.
 
-        `folders` are those of models, seeds and snapshots. What counts is the content of files, not the time of their
-        last change alone, which a checkout changes.
+        `folders` are those of models, seeds and snapshots. A changed file is recognized by its content, not only by its
+        time, which a checkout changes.
         """
         made_at = modification_time(self.path)
         relations = {item.file: item for item in self.relations if item.group == self.package and item.file}
@@ -243,7 +243,10 @@ class Manifest:
         return f"is older than {file}" if (file := next(changed_files, "")) else ""
 
     def _new_files(self, folders: tuple[str, ...], known_files: Mapping[str, Relation]) -> Iterator[str]:
-        """Yield the files that are models by their folder, and that the manifest does not have."""
+        """Yield the files in the folders that are models, but that the manifest does not have.
+
+        Yield nothing if the project has a `.dbtignore`.
+        """
         if (self.folder / ".dbtignore").exists():  # not all files of the folders are read
             return
         for path in chain.from_iterable(_files_below(self.folder / folder) for folder in folders):
@@ -253,13 +256,13 @@ class Manifest:
                 yield file
 
     def _digests(self, file: str) -> tuple[str, ...]:
-        """Return the digests that dbt may have computed of a file: without outer blanks, and as it is."""
+        """Return the SHA-256 digests that dbt may have computed of a file: without outer white space, and as it is."""
         data = _content(self.folder / file)
         return tuple(hashlib.sha256(content).hexdigest() for content in (data.strip(), data))
 
 
 def is_within(path: Path, folder: Path) -> bool:
-    """Return whether a path leads into a folder, also by symbolic links."""
+    """Return whether a path leads into a folder once symbolic links are followed."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except ValueError:  # a NUL character
@@ -267,14 +270,14 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the regular files below a folder, in their order."""
+    """Yield the regular files below a folder, sorted within each folder."""
     for place, folders, names in os.walk(folder):
         folders.sort()
         yield from (path for name in sorted(names) if (path := Path(place, name)).is_file())
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a regular file; nothing for one that cannot be read, as after it was removed."""
+    """Return the content of a regular file; empty if it cannot be read."""
     try:
         return file_at(path).data(MAX_BYTES)
     except CaseError:
@@ -286,7 +289,7 @@ def _text(path: Path) -> str:
 
 
 def read_manifest(folder: Path, path: Path) -> Manifest:
-    """Read the manifest of the project in `folder`; raise `SourceError` if it cannot be read."""
+    """Return the manifest at `path` of the project in `folder`; raise `SourceError` if it is none or cannot be read."""
     try:
         document = _JSON.read(file_at(path).text(MAX_BYTES))
         problem = problem_in(document, ManifestDocument) or problem_in(

@@ -1,4 +1,4 @@
-"""A dbt project as the rewriter of a source: `ref` and `source` in queries become names of tables, by pattern."""
+"""A dbt project as the rewriter of a source: `ref` and `source` in queries become names of tables."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|\{[{%#]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DbtProject:
-    """The manifest of a project, for one of its targets."""
+    """Rewrites queries by the manifest of a project, for one of its targets."""
 
     folder: Path
     manifest: Path
     target: str
     adapter: str
     database: str
-    """The database of names without one."""
+    """The database that a name without one means."""
     schema: str
-    """The schema of names without one; empty if they are not those of the target's schema."""
+    """The schema that a name without one means; empty if such names are not looked up in the target's schema."""
     target_schema: str
-    """The schema in which dbt makes the models of the target that state no other one."""
+    """The schema in which dbt makes the target's models, unless a model states another schema."""
     file: Path | None
     """The file of the database; None for a server."""
     folders: tuple[str, ...]
@@ -44,35 +44,44 @@ class DbtProject:
     """The schemas of the profile's other targets."""
 
     def rewrite(self, query: str) -> str:
-        """Return a query with the names of tables instead of `ref` and `source`; nothing else is expanded.
+        """Return a query with names of tables instead of `ref` and `source`; nothing else is expanded.
 
-        Raise ValueError for a name that the project does not have and for other Jinja, and `SourceError` if the
-        manifest is missing or older than the project.
+        Raise ValueError for a name that the project does not have and for other Jinja. Raise `SourceError` if the
+        manifest is missing or not up to date.
         """
         manifest = self._manifest()
         pieces, end = [], 0
         for match in _EXPRESSION.finditer(query):
-            pieces += [_without_jinja(query[end : match.start()]), self._name(_referenced(manifest, match), match[0])]
+            pieces += [
+                _without_jinja(query[end : match.start()]),
+                self._table_name(_referenced(manifest, match), match[0]),
+            ]
             end = match.end()
         return "".join([*pieces, _without_jinja(query[end:])])
 
     def describe(self, ddl: str) -> str:
-        """Return statements with the descriptions of models and columns behind them; raise `SourceError`."""
+        """Return DDL followed by COMMENT statements with the descriptions of models and columns.
+
+        Raise `SourceError` if the manifest is missing or not up to date.
+        """
         from pytest_queryeval.languages.sql.dialects import quote_in  # sqlglot takes long to import
 
         quote = quote_in(DIALECTS.get(self.adapter, self.adapter))
         comments = []
         for relation in sorted(self._manifest().relations, key=lambda relation: relation.parts):
             if relation.parts:
-                name = self._name(relation, "")
+                name = self._table_name(relation, "")
                 if relation.description:
                     comments.append(_comment("VIEW" if relation.is_view else "TABLE", name, relation.description))
                 for column, description in relation.columns.items():
                     comments.append(_comment("COLUMN", f"{name}.{quote(column)}", description))
         return "\n\n".join(filter(None, [ddl, "\n".join(comments)]))
 
-    def _name(self, relation: Relation, expression: str) -> str:
-        """Return the name of a relation without the parts that a query may leave out."""
+    def _table_name(self, relation: Relation, expression: str) -> str:
+        """Return the name of a relation without a database and schema that a query may leave out.
+
+        Raise ValueError if the database does not have the relation; `expression` is shown in the message.
+        """
         if not relation.parts:
             raise ValueError(
                 f"{one_line(expression, SHOWN)} is an ephemeral model, which the database does not have: "
@@ -92,11 +101,14 @@ class DbtProject:
 
 @lru_cache(maxsize=16)
 def _checked_manifest(project: DbtProject, _: int) -> Manifest | SourceError:
-    """Return a manifest, or what is wrong with it, which is kept too; the number is the time of its last change."""
-    return capture_error(lambda: _read(project), SourceError)
+    """Return the manifest of a project, or the error that it cannot be used; both are cached.
+
+    The number is the time of the file's last change, so that a new file is read again.
+    """
+    return capture_error(lambda: _load_manifest(project), SourceError)
 
 
-def _read(project: DbtProject) -> Manifest:
+def _load_manifest(project: DbtProject) -> Manifest:
     path = file_at(project.manifest).shown
     build = f"run `dbt build --target {project.target}` in {file_at(project.folder).shown}"
     if not project.manifest.exists():
@@ -105,7 +117,7 @@ def _read(project: DbtProject) -> Manifest:
         manifest = read_manifest(project.folder, project.manifest)
     except SourceError as error:
         raise SourceError(f"{path} {error}: {build}") from error
-    problem = manifest.staleness(project.folders) or _mismatch(project, manifest)
+    problem = manifest.staleness(project.folders) or _target_mismatch(project, manifest)
     if problem:
         raise SourceError(f"{path} {problem}: {build}")
     if project.file is not None and not project.file.exists():
@@ -113,8 +125,11 @@ def _read(project: DbtProject) -> Manifest:
     return manifest
 
 
-def _mismatch(project: DbtProject, manifest: Manifest) -> str:
-    """Return why a manifest is not that of the target: the models are in another database or schema."""
+def _target_mismatch(project: DbtProject, manifest: Manifest) -> str:
+    """Return a phrase that says why a manifest is not that of the target; empty if it may be.
+
+    Its adapter, or the schema of its models, differs.
+    """
     if manifest.adapter != project.adapter:
         return f"is for {manifest.adapter}, and the target '{project.target}' is of the type {project.adapter}"
     relations = [item for item in manifest.relations if item.has_target_schema and item.group == manifest.package]
@@ -142,7 +157,7 @@ def _referenced(manifest: Manifest, match: re.Match[str]) -> Relation:
 
 
 def _without_jinja(text: str) -> str:
-    """Return a piece of a query as it is; raise ValueError if it has an expression that is not expanded."""
+    """Return a piece of a query unchanged; raise ValueError if it has an expression that is not expanded."""
     if match := _JINJA.search(text):
         allowed = "{{ ref('model') }} and {{ source('source', 'table') }}"
         raise ValueError(f"{one_line(match[0], SHOWN)} is not expanded: only {allowed} are")

@@ -1,1 +1,1 @@
-"""DuckDB databases: files, and those made of scripts or of tables in files."""
+"""DuckDB databases: files, and databases made of scripts or of tables in files."""

@@ -1,7 +1,7 @@
-"""Makes a DuckDB database: started with the arguments DATABASE `script` FILE, or DATABASE `tables` JSON.
+"""Makes a DuckDB database: a program with the arguments DATABASE `script` FILE, or DATABASE `tables` JSON.
 
-JSON is a list of [table, file, the SQL that reads ?, the delimiter of a CSV file]. A separate process, so that its
-memory is freed. A problem of a file is written to stderr as one line, and the exit status is 1.
+JSON is a list of [table, file, the SQL that reads ?, the delimiter of a CSV file]. It is a separate process, so that
+its memory is freed. A problem with a file is written to stderr as one line, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GLOB = re.compile(r"[*?[]")
 
 
 def main() -> int:
-    """Make the database of the command line; return the exit status."""
+    """Make the database that the command line describes, and return the exit status: 0, or 1 after a problem."""
     database, form, argument = sys.argv[1:]
     limit(RLIMIT_AS, MEMORY_BYTES)
     connection = duckdb.connect(database)
@@ -42,7 +42,10 @@ def main() -> int:
 
 
 def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Run the statements of a file; raises `Fault` with the line of the one that fails."""
+    """Run the statements of a file; raise `Fault` with the line of the statement that fails.
+
+    Consecutive INSERT statements share a transaction unless the script has transactions of its own.
+    """
     text = Path(path).read_text(encoding="utf-8-sig")
     try:
         statements = connection.extract_statements(text)
@@ -71,7 +74,7 @@ def kind_of(statement: duckdb.Statement) -> str:
 
 
 def locate_statements(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int, duckdb.Statement]]:
-    """Yield each statement with the line of its first word."""
+    """Yield the line of each statement's first word with the statement; comments before it are skipped."""
     at = 0
     for statement in statements:
         start = max(text.find(statement.query, at), at)
@@ -81,7 +84,10 @@ def locate_statements(text: str, statements: list[duckdb.Statement]) -> Iterator
 
 
 def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) -> None:
-    """Make a table of each file; raises `Fault` with the name of the file that cannot be read."""
+    """Make a table of each file; raise `Fault` with the file's name if it cannot be read or loses rows.
+
+    An entry of `tables` has the table, the file, the SQL that reads the file, and the delimiter if it is CSV.
+    """
     for name, path, reader, delimiter in tables:
         rows = count_rows(path, delimiter) if delimiter else None
         pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
@@ -95,9 +101,10 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
 
 
 def count_rows(path: str, delimiter: str) -> int:
-    """Return the number of rows below the names; raises `Fault` with the line of a row that does not fit the names.
+    """Return the number of rows of a CSV file below the header.
 
-    DuckDB drops some of these silently. It skips empty lines, too, except where they are rows of one cell.
+    An empty line counts only if there is a single column. Raise `Fault` with the line of a row whose number of cells
+    differs from the header's, because DuckDB drops some of these rows silently.
     """
     csv.field_size_limit(sys.maxsize)
     rows, line = 0, 1
@@ -123,5 +130,5 @@ def count_rows(path: str, delimiter: str) -> int:
 
 
 def brief(error: Exception) -> str:
-    """Return DuckDB's message without the text that it quotes and the advice that follows."""
+    """Return DuckDB's message without the quoted text and the advice at its end."""
     return ADVICE.split(str(error), maxsplit=1)[0]

@@ -1,6 +1,6 @@
-"""DuckDB in a child process: databases that are only read, isolated from everything else, one SELECT at a time.
+"""The child process of DuckDB, loaded by `host_child.py`: one SELECT at a time in databases that are only read.
 
-Loaded by `host_child.py`.
+A query is isolated from everything else, such as files and the environment.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the 
 
 
 class Driver(driver.TableDriver):
-    """Keeps the last 32 files open, and one database in memory.
+    """Runs queries in DuckDB; it keeps the last 32 files open, and one database in memory.
 
-    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory.
+    `settings` of a request are `{"path": absolute path}`, or `{"script": SQL}` for a database in memory.
     """
 
     def __init__(self) -> None:
@@ -125,27 +125,35 @@ class Driver(driver.TableDriver):
         self._script: str | None = None  # the one that made the database in memory
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
+        """Start `query` and return its columns and a function that fetches rows.
+
+        The query is interrupted after `timeout` seconds. Raise `Fault`, `Refused`, DuckDB's errors, or ValueError for a
+        text without a statement.
+        """
         session = self._new_session(settings)
         self._alarm.set((timeout, session.interrupt))
         return self._start(session, statement_of(session, query))
 
     def describe(self, settings: Settings) -> Answer:
-        """List the columns of all tables and views; raises like `run`.
+        """Return an answer with a row for each column of all tables and views; raise the errors of `run`.
 
-        Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
+        If tables in several schemas have the same name, only the one in the schema main, or else in the first schema,
+        is listed.
         """
         return self._start(self._new_session(settings), LIST_COLUMNS)
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements of all schemas, tables and views, those of the schema main first, then of unique indexes.
+        """Return an answer with the statements that make the schemas, tables and views, then unique indexes.
 
-        Raises like `run`.
+        Those of the schema main come first. Raise the errors of `run`.
         """
         return self._start(self._new_session(settings), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of `run`: whether the query or the database is at fault, and its message.
+
+        After an error of memory or a fatal error, all databases are closed.
+        """
         text = QUOTATION.split(str(error), maxsplit=1)[0]
         match error:
             case Fault():
@@ -180,7 +188,10 @@ class Driver(driver.TableDriver):
         return tuple(column[0] for column in session.description or ()), fetch
 
     def _new_session(self, settings: Settings) -> duckdb.DuckDBPyConnection:
-        """Return a new connection for one query, without leftovers of the last one such as temporary types."""
+        """Close the last query's connection, and return a new one to the database of `settings`.
+
+        So nothing of the last query remains, such as temporary types. Raise `Fault` if the database cannot be opened.
+        """
         self._end_session()
         try:
             if "script" in settings:
@@ -207,9 +218,10 @@ class Driver(driver.TableDriver):
         return self._open[path][1]
 
     def _in_memory(self, script: str) -> duckdb.DuckDBPyConnection:
-        """Return a connection that only reads the database made by a script, which replaces the last one.
+        """Return a connection that only reads the database in memory made by `script`.
 
-        A new database in an existing instance takes a tenth of the time of a new instance.
+        The database of another script is replaced. A new database in the existing instance takes a tenth of the time of
+        a new instance.
         """
         self._memory = self._memory or isolate_connection(duckdb.connect(":memory:", config=CONFIG))
         if script != self._script:
@@ -238,7 +250,10 @@ class Driver(driver.TableDriver):
 
 
 def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
-    """Return the only statement of `query`; raises `Refused` unless it only reads, ValueError, or DuckDB's errors."""
+    """Return the only statement of `query`, or for a reading PIVOT its text.
+
+    Raise `Refused` unless it is a single statement that only reads, ValueError if there is none, and DuckDB's errors.
+    """
     statements = statements_of(session, query, "only reading is allowed: ")
     kinds = [*map(kind_of, statements)]
     if kinds == ["SELECT"]:
@@ -257,8 +272,8 @@ def statements_of(
 ) -> list[duckdb.Statement]:
     """Return the statements of a text, of which there is at least one.
 
-    Raises `Refused` with `refused` and a function that does more than read and is not `allowed`, ValueError, or errors
-    of DuckDB.
+    Raise `Refused` if the text calls a function that does more than read and is not `allowed`; the message is `refused`
+    and the function. Raise ValueError for a text without a statement or that is no Unicode text, and DuckDB's errors.
     """
     if "\0" in query:
         raise ValueError("the text contains a NUL character")
@@ -272,10 +287,11 @@ def statements_of(
 
 
 def is_reading_pivot(statements: Sequence[duckdb.Statement], query: str) -> bool:
-    """Return whether statements are one query with a PIVOT without IN, which DuckDB takes for several statements.
+    """Return whether the statements are one query with a PIVOT without IN, which DuckDB splits into several statements.
 
-    These are one statement of many parts. Before DuckDB 2 they are the types that it creates for itself, and the query:
-    all without a text of their own, as are other statements with a PIVOT, so that the first word counts as well.
+    DuckDB 2 returns a single statement of the kind MULTI. Earlier versions return CREATE statements for types, then a
+    SELECT, all without a text of their own. Other statements with a PIVOT look the same, so the first word has to begin
+    a query as well.
     """
     *created, last = statements
     if kind_of(last) == "MULTI":
@@ -289,13 +305,13 @@ def is_reading_pivot(statements: Sequence[duckdb.Statement], query: str) -> bool
 
 
 def begins_reading(text: str) -> bool:
-    """Return whether a statement begins like a query, behind comments as DuckDB reads them."""
+    """Return whether the first word of a text, after comments, begins a query, such as SELECT or WITH."""
     first_token = next((token for token in tokens_of(text.lstrip()) if not token.startswith(";")), "")
     return STARTS_READING.match(first_token) is not None
 
 
 def text_of(statement: duckdb.Statement) -> str:
-    """Return the text of a statement; empty before DuckDB 2 if DuckDB made it."""
+    """Return the text of a statement; empty if DuckDB made the statement itself."""
     with suppress(IndexError):  # which DuckDB raises for such a statement behind other text
         return statement.query
     return ""
@@ -307,16 +323,17 @@ def kind_of(statement: duckdb.Statement) -> str:
 
 
 def changing_call(session: duckdb.DuckDBPyConnection, query: str, allowed: frozenset[str]) -> str:
-    """Return the name of a function that does more than read, where `query` calls one; else nothing."""
+    """Return the name of a called function that does more than read and is not `allowed`; empty if there is none."""
     calls = called_functions(session, query) if FORBIDDEN_CALL.search(query) else ()
     return next((call for call in calls if FORBIDDEN_CALL.fullmatch(call) and call.lower() not in allowed), "")
 
 
 def called_functions(session: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
-    """Yield the names of the functions that a text calls, or that it may call.
+    """Yield the names of the functions that a text calls or may call.
 
-    DuckDB's parser takes some characters for spaces that are letters for its tokenizer. In a text with such characters
-    only the parser's tree shows the calls, which DuckDB gives of a SELECT alone.
+    DuckDB's parser takes some characters for spaces that are letters for its tokenizer. In a text with such characters,
+    only the parser's tree shows the calls. DuckDB gives the tree only for a SELECT; in any other text every forbidden
+    name counts as a call.
     """
     if UNICODE_SPACE.search(query):
         row = session.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
@@ -330,7 +347,7 @@ def called_functions(session: duckdb.DuckDBPyConnection, query: str) -> Iterator
 
 
 def tokens_of(query: str) -> list[str]:
-    """Return the tokens of a text, each with the blanks behind it, but for comments and texts in quotes."""
+    """Return the tokens of a text with the white space after them, without comments and string literals."""
     text = query.encode()  # DuckDB counts bytes
     token_starts = [*duckdb.tokenize(query), (len(text), None)]
     return [
@@ -341,20 +358,23 @@ def tokens_of(query: str) -> list[str]:
 
 
 def connect(path: str) -> duckdb.DuckDBPyConnection:
-    """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
+    """Open a database file read-only and isolated; raise `Fault` if it is none, OSError, or DuckDB's errors."""
     check_header(path)
     return isolate_connection(duckdb.connect(path, read_only=True, config=CONFIG))
 
 
 def check_header(path: str) -> None:
-    """Raise `Fault` unless a file is a DuckDB database, by its first bytes; raises OSError as well."""
+    """Raise `Fault` unless a file begins like a DuckDB database; raise OSError if it cannot be read."""
     header = read_header(path, HEADER_BYTES)
     if header[MAGIC_BYTES] != MAGIC:
         raise Fault(wrong_file_problem("DuckDB", header))
 
 
 def isolate_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return the connection without access to files, its settings locked; raises DuckDB's errors."""
+    """Take the access to files from a connection, lock its settings, and return it; raise DuckDB's errors.
+
+    If that fails, the connection is closed.
+    """
     try:
         for statement in LOCK_STATEMENTS:
             connection.execute(statement)

@@ -1,8 +1,8 @@
-"""DuckDB in a child process: statements that change a private copy of a database. Loaded by `host_child.py`.
+"""The child process for statements that change a private copy of a DuckDB database; loaded by `host_child.py`.
 
-A transaction that is rolled back changes the copy; a second connection sees what was before. Of each table that may
-have changed both count and hash their rows, by row id in chunks, and only chunks that differ are read. A rollback does
-not set sequences back.
+The statements run in a transaction that is rolled back; a second connection sees the state before. For each table that
+may have changed, both connections count and hash rows in chunks by row id. Only chunks that differ are read. A rollback
+does not set sequences back.
 """
 
 from __future__ import annotations
@@ -91,14 +91,17 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 
 class Driver(duckdb_child.Driver):
-    """Keeps copies; `settings` are `{"path": absolute path, "max_rows": number}`."""
+    """Runs statements on copies of databases; `settings` are `{"path": absolute path, "max_rows": number}`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._copies = Copies(".wal", open_copy)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
+        """Run statements on the copy, undo them, and return what they changed and returned.
+
+        Raise the errors of the driver that reads, and `Refused` for a statement that write queries may not have.
+        """
         copy = self._copies.get(settings["path"])
         limit_files(copy.size + GROWTH_BYTES)
         session, before = copy.connection.cursor(), copy.connection.cursor()
@@ -124,12 +127,12 @@ class Driver(duckdb_child.Driver):
                 self._copies.drop(settings["path"])
 
     def describe(self, settings: Settings) -> Answer:
-        """Make the copy if there is none; raises like `run`."""
+        """Make the copy if there is none, and return an empty answer; raise the errors of `run`."""
         self._copies.get(settings["path"])
         return PREPARED
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of `run`: whether statements or database are at fault, and its message."""
         text = str(error)
         match error:
             case duckdb.IOException() if NO_ROOM.search(text):
@@ -146,26 +149,33 @@ class Driver(duckdb_child.Driver):
 
 
 class DuckDBTransaction(Transaction):
-    """The transaction of a session; `query` is the text of the statements in lower case."""
+    """The open transaction of `session`; the connection `before` sees the state before it.
+
+    `query` is the text of the statements in lower case.
+    """
 
     def __init__(self, session: Connection, before: Connection, query: str, max_rows: int) -> None:
         self._session, self._before, self._query, self._max_rows = session, before, query, max_rows
 
     def relations(self) -> Relations:
-        """Return all tables, views and indexes."""
+        """Return all tables, views and indexes by kind and quoted name."""
         return relations(self._session, RELATIONS)
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
-        """Return the columns and the rows of a table or a view."""
+        """Return the columns and all rows of a table or view."""
         self._session.execute(f"SELECT * FROM {relation.quoted}")  # noqa: S608 - quoted
         return names_of(self._session), encode_rows(self._session.fetchall())
 
     def keys(self, relation: Relation) -> Rows:
-        """Return what is known of columns."""
+        """Return rows about the keys and generated columns of a table: type, column, referenced table and column."""
         return self._session.execute(KEYS, relation.place).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
-        """Return the rows of the chunks that differ, of tables that the statements name or may change by triggers."""
+        """Return a table's columns, and the rows of its changed chunks after and before the statements.
+
+        None if nothing changed, or if the statements neither name the table nor may change it by triggers. Raise the
+        error of too many rows if more than `max_rows` chunks differ.
+        """
         if table.place[1].lower().replace('"', '""') not in self._query and not has_triggers(self._before):
             return None
         self._session.execute(f"SELECT * FROM {table.quoted} LIMIT 0")  # noqa: S608 - quoted
@@ -184,18 +194,21 @@ class DuckDBTransaction(Transaction):
         return columns, added, removed
 
     def undo(self) -> None:
-        """Roll back."""
+        """Roll the transaction back."""
         self._session.rollback()
 
 
 def limit_files(size: int) -> None:
-    """Let this process write files of that size, as far as its parent allows."""
+    """Limit the files that this process writes to `size` bytes, or less if its parent allows less."""
     hard = getrlimit(RLIMIT_FSIZE)[1]
     setrlimit(RLIMIT_FSIZE, (size if hard < 0 else min(size, hard), hard))
 
 
 def open_copy(path: str, copy: Path) -> tuple[Connection, Relations]:
-    """Copy a database and open the copy; raises `Fault` or OSError."""
+    """Copy a database to the file `copy`, and return an isolated connection to it and its relations and sequences.
+
+    Raise `Fault` if it is no database, is locked by another process or cannot be opened, and OSError.
+    """
     check_header(path)
     limit_files(getrlimit(RLIMIT_FSIZE)[1])
     with open(path, "rb") as file:  # noqa: PTH123 - as in `driver`
@@ -216,7 +229,10 @@ def open_copy(path: str, copy: Path) -> tuple[Connection, Relations]:
 
 
 def restore_sequences(copy: Copy[Connection]) -> bool:
-    """Set sequences back, which a rollback does not, and return whether that is possible: it is since DuckDB 2."""
+    """Set the sequences of a copy back to their first state, which a rollback does not; return whether that succeeded.
+
+    It is possible since DuckDB 2.
+    """
     try:
         for key, sequence in relations(copy.connection, SEQUENCES).items():
             start, last = copy.relations[key].place
@@ -231,7 +247,10 @@ def restore_sequences(copy: Copy[Connection]) -> bool:
 
 
 def check_statement(statement: duckdb.Statement) -> None:
-    """Raise `Refused` unless write queries may have a statement."""
+    """Raise `Refused` unless write queries may contain the statement.
+
+    They may query, change rows, and create, drop or alter tables, views and indexes.
+    """
     kind = kind_of(statement)
     if kind == "SELECT" or kind in CHANGING or is_reading_pivot([statement], statement.query):
         return
@@ -242,7 +261,7 @@ def check_statement(statement: duckdb.Statement) -> None:
 
 
 def returns_rows(statement: duckdb.Statement) -> bool:
-    """Return whether a statement returns rows of tables: others return how many rows they changed."""
+    """Return whether a statement returns rows of tables; without RETURNING, changes return only their number."""
     kind = kind_of(statement)
     if kind not in CHANGING:
         return kind not in DEFINING
@@ -255,13 +274,13 @@ def returns_rows(statement: duckdb.Statement) -> bool:
 
 
 def relations(connection: Connection, query: str) -> Relations:
-    """Return tables and views, indexes, or sequences, each by what names it."""
+    """Return the relations that `query` lists, by kind and lower-case name; a view counts as a table in the key."""
     rows = [Relation(*row) for row in connection.execute(query).fetchall()]
     return {(row.kind.replace("view", "table"), row.quoted.lower()): row for row in rows}
 
 
 def has_triggers(connection: Connection) -> bool:
-    """Return whether statements may change other tables than those that they name."""
+    """Return whether the database has triggers, so that statements may change tables that they do not name."""
     try:
         return connection.execute("FROM duckdb_triggers()").fetchone() is not None
     except duckdb.CatalogException:  # before DuckDB 2
@@ -269,10 +288,10 @@ def has_triggers(connection: Connection) -> bool:
 
 
 def chunks_of(connection: Connection, table: Relation, columns: Columns) -> dict[int, tuple[int, ...]]:
-    """Return how many rows each chunk of row ids has, and a hash of them.
+    """Return the number of rows in each chunk of row ids, and a hash of the rows.
 
-    The hash of a row ends with an exclusive or of its last column, so that changes of two rows may cancel each other:
-    it is hashed again.
+    DuckDB's hash of a row ends with an exclusive or of its last column, so that changes of two rows may cancel each
+    other. Therefore it is hashed again.
     """
     statement = f"""
         SELECT rowid >> {CHUNK_BITS}, [count(*), bit_xor(hash(hash(rowid, {", ".join(map(quoted, columns))})))]

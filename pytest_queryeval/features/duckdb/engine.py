@@ -1,4 +1,4 @@
-"""DuckDB: a database file, or one that is made of a script or of tables in files."""
+"""The engine `duckdb`: a database file, or a database that is made of a script or of tables in files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SETTINGS = {
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` unless there is one of path, script and tables, and DuckDB is installed."""
+    """Raise `SettingError` unless there is exactly one of path, script and tables, and DuckDB is installed."""
     check_settings(settings, SETTINGS)
     if len(stated := [name for name in settings if name in ("path", "script", "tables")]) != 1:
         finding = f"found {' and '.join(stated)}: keep one" if stated else "found none: write {duckdb: {script: FILE}}"
@@ -72,10 +72,10 @@ def check(settings: Settings) -> None:
 
 
 def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
-    """Open `{duckdb: file}`, `{duckdb: {script: file.sql}}` or `{duckdb: {tables: {name: file}}}`.
+    """Return the engine of `{duckdb: file}`, `{duckdb: {script: file.sql}}` or `{duckdb: {tables: {name: file}}}`.
 
-    Paths are relative to the source's folder. A script is run here, and tables are read here, into a temporary file; a
-    database is opened by its first query. Raises `SourceError` for a file that is missing or cannot be read.
+    Paths are relative to the source's folder. A script is run and tables are read at once, into a temporary file. A
+    database file is opened by its first query. Raise `SourceError` for a file that is missing or cannot be read.
     """
     host = _host(hosts)
     if "path" in source.settings:
@@ -90,7 +90,7 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
 
 
 def build_duckdb(script: str, settings: Settings, hosts: Hosts) -> DuckDBInMemory:
-    """Open a database in the memory of the child, which the first query makes by `script`."""
+    """Return the engine of a database in the child's memory, which the first query makes by `script`."""
     return DuckDBInMemory(script, _host(hosts))
 
 
@@ -99,25 +99,25 @@ def _host(hosts: Hosts) -> Host:
 
 
 class DuckDBInMemory(DatabaseInMemory):
-    """One DuckDB database in memory; its child encodes the cells that are not plain values."""
+    """A DuckDB database in memory; cells that are not plain values are encoded by the child."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if the script fails."""
+        """Run `query` for at most `timeout` seconds, and return the result; raise `SourceError` if the script fails."""
         return with_cells(super().execute(query, timeout=timeout, max_rows=max_rows))
 
 
 class DuckDBFile(DatabaseFile):
-    """One DuckDB database; its child encodes the cells that are not plain values."""
+    """A DuckDB database file; cells that are not plain values are encoded by the child."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database cannot be read."""
+        """Run `query` for at most `timeout` seconds, and return the result; raise `SourceError` for a damaged file."""
         return with_cells(super().execute(query, timeout=timeout, max_rows=max_rows))
 
 
 def build_script(script: Path, database: Path) -> None:
-    """Make `database` by the SQL of `script`, whose own paths are relative to its folder.
+    """Make the file `database` by the SQL of `script`, in which paths are relative to the script's folder.
 
-    Raises `SourceError` with the line of the statement that fails.
+    Raise `SourceError` with the line of the statement that fails.
     """
     require_file(script)
     try:
@@ -127,9 +127,9 @@ def build_script(script: Path, database: Path) -> None:
 
 
 def build_tables(folder: Path, files: Mapping[str, str], database: Path) -> None:
-    """Make `database` with a table for each of the files, whose paths are relative to `folder`.
+    """Make the file `database` with a table for each of `files`, whose paths are relative to `folder`.
 
-    Raises `SourceError` with the name of the file that cannot be read, and for CSV with the line.
+    Raise `SourceError` with the name of a file that cannot be read, and for CSV with the line.
     """
     tables = []
     for table, name in files.items():
@@ -145,7 +145,7 @@ def _build(database: Path, form: str, argument: str, *, folder: Path) -> None:
 
 
 def files(source: Source) -> Sequence[str]:
-    """List the names of the files that a source is made of, those of tables in the order of the tables."""
+    """Return the names of the files that a source is made of, as the settings have them."""
     settings = source.settings
     return [*settings.get("tables", {}).values(), *(settings[name] for name in ("path", "script") if name in settings)]
 
