@@ -52,9 +52,11 @@ _LARGEST_INTEGER = 1e15  # of floats that are written as integers
 
 
 def encode(value: Any) -> JsonValue:
-    """Return a cell, or a JSON document, as JSON values; objects keep the order of their keys.
+    """Return a cell or a JSON document as plain JSON values, from which `decode` makes an equal value.
 
-    Raise TypeError for a value of any other type, and RecursionError for too many levels.
+    Values that JSON cannot express become objects with one key that begins with `$`, such as `{"$decimal": "1.10"}`.
+    Objects keep the order of their keys. Raise TypeError for a value of any other type, and RecursionError for too many
+    levels.
     """
     match value:
         case None | bool():
@@ -87,7 +89,11 @@ def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
 
 
 def decode(value: Any) -> Any:
-    """Return the cell, or the JSON document, that `encode` encoded; raise ValueError for anything else."""
+    """Return the cell or the JSON document that `encode` encoded as `value`.
+
+    Lists and objects come back as lists and dicts. Raise ValueError for an unknown tag or for a tag with an invalid
+    value.
+    """
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -104,13 +110,16 @@ def decode(value: Any) -> Any:
 
 
 def decode_cell(value: Any) -> Cell:
-    """Return the cell that was encoded; raise ValueError for anything else."""
+    """Return the cell that `encode` encoded, with lists as tuples and mappings as `FrozenMapping`s.
+
+    Raise ValueError for a value that `encode` does not return.
+    """
     cell: Cell = freeze_cell(decode(value))
     return cell
 
 
 def decode_text(value: Any) -> str:
-    """Return the text that was encoded; raise ValueError for anything else."""
+    """Return the text that `encode` encoded; raise ValueError for a value that is not text."""
     text = decode(value)
     if not isinstance(text, str):
         raise ValueError("a value that is not text")
@@ -118,7 +127,7 @@ def decode_text(value: Any) -> str:
 
 
 def encode_lines(text: str) -> JsonValue:
-    """Return a text as `encode` does, or a list of its lines where it has several."""
+    """Return a text of several lines as a list of its encoded lines, and any other text as `encode` returns it."""
     lines = text.split("\n")
     return [encode(line) for line in lines] if len(lines) > 1 else encode(text)
 
@@ -129,7 +138,7 @@ def decode_lines(value: Any) -> str:
 
 
 class _Form(NamedTuple):
-    """How values of a type are written under their tag, and read again."""
+    """The tag's type of values, with the functions that write such a value as JSON and read it again."""
 
     type: type
     encode: Callable[[Any], JsonValue]
@@ -177,9 +186,10 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def encode_answer(answer: Answer | None) -> JsonObject:
-    """Return an object with one key: `table`, `json`, `selection` or the name of an added type; none without an answer.
+    """Return an answer as an object with one key: `table`, `json`, `selection` or the type name of an added answer.
 
-    Raise TypeError for a table with a cell, or JSON with a value, that cannot be recorded, and for too many levels.
+    Without an answer, the object is empty. Raise TypeError for a cell or a JSON value that cannot be recorded, and for
+    an answer that is nested too deeply.
     """
     try:
         match answer:
@@ -201,7 +211,10 @@ def encode_answer(answer: Answer | None) -> JsonObject:
 
 
 def decode_answer(entry: Entry) -> Answer | None:
-    """Return the answer in an entry, None if it has none; raise ValueError, TypeError or KeyError if it is invalid."""
+    """Return the answer that `encode_answer` wrote into an object, which may have other keys; None if it has no answer.
+
+    Raise ValueError, TypeError or KeyError if the answer is invalid.
+    """
     if "table" in entry:
         return _decode_table(entry["table"])
     if "json" in entry:
@@ -283,7 +296,10 @@ def _decode_term(entry: Sequence[Any]) -> Term:
 
 
 def read_challenge(entry: Entry) -> ChallengeReport:
-    """Return the challenge in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    """Return the challenge of an object from a recording; raise ValueError, TypeError or KeyError for any other object.
+
+    An object that an earlier version wrote is refused, with a message that asks for a new recording.
+    """
     if "counterexample" not in entry:
         raise ValueError("an earlier version wrote it in another form: remove it, and record again")
     verdict, counterexample = entry["verdict"], entry["counterexample"]
@@ -313,10 +329,12 @@ def _read_refutation(entry: Entry | None) -> RefutationReport | None:
 def answer_digest(answers: Iterable[Answer], *, in_order: bool = False) -> str:
     """Return a digest of answers, in their order, of 16 hexadecimal digits.
 
-    The order of rows counts only if they are `in_order`, their number always. Numbers count with 12 significant digits,
-    whatever their type, since sums of floats depend on the order in which an engine adds them, but integers of the type
-    int with all of their digits. Points in time count in UTC, and the names of columns and the labels of blank nodes do
-    not count.
+    The number of rows always counts, their order only if `in_order` is true. These differences do not count:
+
+    - the type of numbers and their digits after the 12th, because sums of floats depend on the order of addition;
+      values of the type int count with all of their digits;
+    - the time zone of points in time, which count in UTC;
+    - the names of columns and the labels of blank nodes.
     """
     digest = hashlib.sha256()
     for answer in answers:
@@ -334,9 +352,9 @@ def answer_digest(answers: Iterable[Answer], *, in_order: bool = False) -> str:
 
 
 def _table_lines(table: Table, *, in_order: bool) -> Sequence[str]:
-    """Return a line for the width of a table, and one for each row; no line contains a line break.
+    """Return a line for the number of columns of a table, then one line for each row; no line contains a line break.
 
-    `ascii` writes values alike if they are the same: they are compared as `_comparable` returns them.
+    The lines of rows are sorted unless the order of rows counts. Cells that count as the same value have the same text.
     """
     columns = [
         column if _PLAIN.issuperset(map(type, column)) else list(map(_comparable, column))
@@ -391,7 +409,7 @@ def _comparable_parts(cell: tuple[Cell, ...] | FrozenMapping) -> list[Any]:
 
 
 def _comparable_number(text: str) -> float | str:
-    """Return the number that the lexical form of a literal spells, else the form itself."""
+    """Return the number that the lexical form of a literal spells, rounded; return any other text unchanged."""
     if not text[-1:].isdigit():
         return text
     try:
@@ -401,7 +419,10 @@ def _comparable_number(text: str) -> float | str:
 
 
 def _rounded(number: float) -> float | str:
-    """Return a number with 12 significant digits, as an integer if it is one; NaN and infinities as text."""
+    """Return a number rounded to 12 significant digits, as an int if it is a whole number below 1e15.
+
+    NaN and infinities become text.
+    """
     if not math.isfinite(number):
         return str(number)
     rounded = float(f"{number:.12g}")

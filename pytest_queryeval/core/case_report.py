@@ -275,7 +275,7 @@ class ChallengeReport(TypedDict):
 
 
 class ChallengeByData(NamedTuple):
-    """A challenge in which only what satisfies the data of the source refutes."""
+    """The result of a challenge, in which only a counterexample that satisfies what the source's data does refutes."""
 
     verdict: ChallengeVerdict
     refutation: RefutationReport | None
@@ -284,12 +284,15 @@ class ChallengeByData(NamedTuple):
 
     @property
     def counterexample(self) -> RefutationReport | None:
-        """The counterexample to show."""
+        """The refutation if there is one, else the counterexample that was ruled out; None if there is neither."""
         return self.refutation or self.ruled_out
 
 
 def by_data(challenge: ChallengeReport) -> ChallengeByData:
-    """Return the verdict and the counterexamples of a challenge, which an earlier version may have written."""
+    """Return the verdict and the counterexamples of a challenge in one form, whichever version wrote the report.
+
+    A `refuted` challenge of an earlier version whose counterexample violates the source's data `stands` instead.
+    """
     verdict, counterexample, unlike = challenge["verdict"], challenge["counterexample"], challenge["unlike"]
     if unlike is True:
         return ChallengeByData("stands", None, counterexample)

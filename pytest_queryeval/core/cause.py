@@ -79,10 +79,11 @@ NO_EFFECT = "; no effect on this data"  # at its end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausingEdit:
-    """One step from predicted to gold.
+    """One edit on the way from the predicted query or answer to gold.
 
-    `clause` is where in a query it is, the path of a JSON answer, or the dimension of a selection; empty for what has
-    no place. `change` shows what is there and what should be, such as `30 → 40`.
+    `clause` is the part of the query, the path in a JSON answer, or the dimension of a selection that the edit changes;
+    it is empty for a fault without a place. `change` shows the predicted part and the part that should be there: `30 →
+    40`.
     """
 
     label: CauseLabel
@@ -92,7 +93,10 @@ class CausingEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why an answer is wrong; with `repaired_query`, the predicted query after the edits, whose answer is gold's."""
+    """Why an answer is wrong: the edits that lead to gold.
+
+    `repaired_query` is the predicted query after all edits, whose answer is gold's; None if there is no such query.
+    """
 
     edits: tuple[CausingEdit, ...]
     repaired_query: str | None = None
@@ -101,13 +105,13 @@ class Cause:
 
     @property
     def effective_edit_count(self) -> int:
-        """The number of edits that have an effect on the data."""
+        """The number of edits that change the answer on the data of the source."""
         return sum(not edit.change.endswith(NO_EFFECT) for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPatterns:
-    """What the parts of two SQL queries, or the triple patterns of two SPARQL queries, have in common."""
+    """How many parts two SQL queries share, or how many triple patterns two SPARQL queries share, and the others."""
 
     shared: int
     """How many of gold's the predicted query has as well."""
@@ -120,23 +124,29 @@ class SharedPatterns:
 
 
 class QueryEdits(Protocol):
-    """Single edits of a predicted query from its differences to gold, each known by its number."""
+    """Single edits of a predicted query that its differences to gold suggest.
+
+    The number of an edit is its place in `edits`.
+    """
 
     @property
     def edits(self) -> Sequence[CausingEdit]:
-        """All edits."""
+        """All single edits; other methods name an edit by its place in this sequence, counted from 0."""
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together, in the order in which they are to be tried: each alone, then pairs."""
+        """Yield combinations of numbers of edits, in the order in which to try them: single edits, then pairs."""
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return the predicted query after these edits; None if that cannot be a query."""
+        """Return the text of the predicted query after the edits with these numbers.
+
+        None if the edits make no valid query.
+        """
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""
+        """Return whether the predicted query after these edits means the same as gold on any data."""
 
     def reach_other_shape(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted then says the same as gold, but may count duplicates or NULL otherwise.
+        """Return whether the edited query means the same as gold up to the counting of duplicates and NULLs.
 
-        That is so if one of them joins what the other one nests or combines by a set operation.
+        That is so if one query joins a table that the other query nests in a subquery or combines by a set operation.
         """

@@ -18,9 +18,10 @@ DescribedColumn: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 
 
 class ColumnDefinition(NamedTuple):
-    """A column of a table; its type is empty if unknown.
+    """A column of a table.
 
-    `is_collated` says whether it declares a collation, `is_generated` whether the database computes its values.
+    `type` is empty if unknown. `is_collated` says whether the column declares a collation, and `is_generated` whether
+    the database computes its values.
     """
 
     name: str
@@ -31,7 +32,10 @@ class ColumnDefinition(NamedTuple):
 
 
 class ForeignKey(NamedTuple):
-    """Columns of a table, and those that they refer to; `schema` is empty for the default one."""
+    """A foreign key: the `columns` of a table that refer to the columns `referred` of another `table`.
+
+    `schema` is that of the other table, empty for the default schema.
+    """
 
     columns: Sequence[str]
     table: str
@@ -40,10 +44,10 @@ class ForeignKey(NamedTuple):
 
 
 class TableDefinition(NamedTuple):
-    """A table or a view, with names as the database spells them; `schema` is empty for the default one.
+    """A table or a view, with names as the database spells them; `schema` is empty for the default schema.
 
-    `unique` are the sets of columns that are declared unique, without the primary key. `nullable_key` has those of
-    the primary key that SQLite lets be NULL.
+    `unique` contains the sets of columns that are declared unique, without the primary key. `nullable_key` contains the
+    columns of the primary key in which SQLite allows NULL.
     """
 
     name: str
@@ -61,7 +65,7 @@ class TableDefinition(NamedTuple):
 
     @property
     def keys(self) -> Sequence[Sequence[str]]:
-        """The columns of the primary key, if there is one, and those of each UNIQUE."""
+        """The sets of columns whose values identify a row: the primary key, if there is one, and each UNIQUE."""
         return [key for key in (self.primary_key, *self.unique) if key]
 
     @property
@@ -70,7 +74,7 @@ class TableDefinition(NamedTuple):
         return {column.name.lower() for column in self.columns if column.not_null}
 
     def with_not_null(self, names: Collection[str]) -> TableDefinition:
-        """Return the table whose columns of these names, in lower case, are the ones that are never NULL."""
+        """Return a copy of the table in which exactly the columns of these names, in lower case, are NOT NULL."""
         columns = (column._replace(not_null=column.name.lower() in names) for column in self.columns)
         return self._replace(columns=tuple(columns))
 
@@ -79,7 +83,9 @@ Tables: TypeAlias = Mapping[str, TableDefinition]  # by their names in lower cas
 
 
 def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:
-    """Return the statement that would make a table; `quote` puts quotes around names that need them.
+    """Return a CREATE TABLE statement with the columns, the primary key and the foreign keys of a table.
+
+    `quote` returns a name with the quotes that it needs.
 
     >>> columns = [ColumnDefinition("id", "INTEGER", not_null=True), ColumnDefinition("name")]
     >>> print(create_table(TableDefinition("singer", columns, primary_key=["id"]), quote=str))
@@ -112,16 +118,17 @@ def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:
 
 
 def script_of(statements: Iterable[str]) -> str:
-    """Return statements as one text, each ended by a semicolon, with a blank line between them."""
+    """Return statements as one text: each statement ends with a semicolon, and blank lines separate statements."""
     return "\n\n".join(f"{statement.rstrip().rstrip(';')};" for statement in statements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Names in lower case; tables, columns and foreign keys in the order in which the database or the file has them.
+    """The tables of a database with their columns, and its foreign keys, by names in lower case.
 
-    A foreign key is a pair of columns, the one that refers first. `definitions` are the tables of a file as predictors
-    see them; of a database the engine lists them.
+    Their order is that of the database or the file. A foreign key is a pair: the column that refers, then the column
+    that it refers to. `definitions` are the tables of a schema file as predictors see them; it is empty for the schema
+    of a database, whose engine lists the tables.
     """
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -133,7 +140,7 @@ class Schema:
 
 
 def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
-    """Return the schema of a database from its `DescribedColumn`s, as its engine lists them."""
+    """Return the schema of a database, with names in lower case, from the `DescribedColumn`s that its engine lists."""
     tables: dict[str, dict[str, None]] = {}
     keys: dict[tuple[Column, Column], None] = {}
     for table, column, _, other_table, other_column in described:
@@ -145,11 +152,11 @@ def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
 
 
 def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
-    """Return the schema in one entry of Spider's tables.json.
+    """Return the schema that one entry of Spider's tables.json describes.
 
-    Such an entry has `table_names_original`, `column_names_original` as [number of the table, name] with [-1, "*"] in
-    front, `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, numbers of
-    columns, or lists of them. Raise KeyError, IndexError, TypeError or ValueError for any other entry.
+    The entry has `table_names_original`, `column_names_original` as pairs [number of the table, name] after the pair
+    [-1, "*"], `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, which are
+    numbers of columns or lists of numbers. Raise KeyError, IndexError, TypeError or ValueError for any other entry.
     """
     names = [_name(name) for name in entry["table_names_original"]]
     columns = [(table, _name(name)) for table, name in entry["column_names_original"]]
@@ -171,7 +178,10 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
 
 
 def _definitions(entry: Mapping[str, Any]) -> tuple[TableDefinition, ...]:
-    """Return the tables of an entry with their keys, names in its letter case; raise as `schema_of_entry` does."""
+    """Return the tables that an entry of tables.json describes, with keys and with the entry's letter case.
+
+    Raise the same errors as `schema_of_entry`.
+    """
     names, columns = entry["table_names_original"], entry["column_names_original"]
     types = entry.get("column_types") or [""] * len(columns)
     if len(types) != len(columns):
@@ -201,7 +211,10 @@ def _name(name: Any) -> str:
 
 
 def _at(items: Sequence[T], number: Any, sort: str) -> T:
-    """Return the item with this number, counted from 0; negative numbers are refused."""
+    """Return the item at a position, counted from 0; raise IndexError for a negative position or one beyond the end.
+
+    `sort` is the word for the item in the message.
+    """
     if type(number) is not int or not 0 <= number < len(items):
         raise IndexError(f"a {sort} that is not listed")
     return items[number]

@@ -33,9 +33,9 @@ class QueryEvalWarning(UserWarning):
 
 
 class SourceError(QueryEvalError):
-    """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query.
+    """A source cannot answer because it is missing, locked, damaged or unreachable; the query is not at fault.
 
-    `location` is the place of the source in a suite, set if it is not the `source` of the case.
+    `location` is the place of the source in a suite, set if the source is not the `source` of the case.
     """
 
     location: Location | None = None
@@ -50,7 +50,7 @@ class EngineError(QueryEvalError):
 
 
 class SettingError(QueryEvalError):
-    """A setting of a source, a predictor or a metric that cannot be right; `setting` is its name."""
+    """A setting of a source, a predictor or a metric has an invalid value or an unknown name; `setting` is its name."""
 
     def __init__(self, setting: str, problem: str) -> None:
         super().__init__(problem)
@@ -58,11 +58,11 @@ class SettingError(QueryEvalError):
 
 
 class PredictorError(QueryEvalError):
-    """The system under test raised, timed out, or has no answer for a case.
+    """The system under test raised an exception, timed out, or has no answer for a case.
 
-    If it is `temporary`, another call may succeed, after a `pause` in seconds if the system named one. It is
-    `unreachable` if nothing answers at its address. `location` is the place in a suite that is at fault: of a predictor
-    that cannot be called for any case, or of a prediction that is stated there.
+    If the error is `temporary`, another call may succeed; `pause` is how many seconds the system asked to wait before,
+    0 if it did not. The error is `unreachable` if nothing answers at the address of the system. `location` is the place
+    in a suite that is at fault: of a predictor that cannot be called for any case, or of a prediction in the suite.
     """
 
     def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0, unreachable: bool = False) -> None:
@@ -74,11 +74,17 @@ class PredictorError(QueryEvalError):
 
 
 class TimeLimitExceeded(BaseException):
-    """A user's function has run for too long; no `Exception`, which the function may catch."""
+    """A function of the user has run for too long.
+
+    Not an `Exception`, so that the function does not catch it by accident.
+    """
 
 
 class GoldError(QueryEvalError):
-    """The gold of a case does not run: the suite is at fault, so nothing is scored; `location` is that of the gold."""
+    """The gold query of a case does not run, so the suite is at fault and nothing is scored.
+
+    `location` is the place of the gold query.
+    """
 
     def __init__(self, problem: str, location: Location | None = None) -> None:
         super().__init__(problem)
@@ -86,7 +92,7 @@ class GoldError(QueryEvalError):
 
 
 class GoldColumnError(QueryEvalError):
-    """Gold has no column of a name that `compare: gold_columns` states."""
+    """The gold answer has no column of a name that `gold_columns` under `compare` lists."""
 
 
 class ReportError(QueryEvalError):
@@ -94,19 +100,22 @@ class ReportError(QueryEvalError):
 
 
 class ExecutorBroken(QueryEvalError):  # noqa: N818 - as `concurrent.futures.BrokenExecutor` is named
-    """An executor does no more work; `report` is that of the cases that were done before, if there is one."""
+    """An executor cannot run further cases.
+
+    `report` covers the cases that ran before, None if there is no such report.
+    """
 
     report: Report | None = None
 
 
 class UnknownNameError(QueryEvalError, KeyError):
-    """A name that is not in its registry, which is a mapping."""
+    """A name is not in its registry; also a KeyError, because registries are mappings."""
 
     __str__ = Exception.__str__  # KeyError shows its message in quotes
 
 
 class MissingFeatureError(QueryEvalError):
-    """A name is that of a feature of this package, which is not installed."""
+    """A name belongs to a feature of this package that is not installed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -146,15 +155,20 @@ class SuiteError(QueryEvalError):
 
 
 def without_advice(error: Exception) -> str:
-    """Return the text of an error, in short for a whole number of thousands of digits: Python tells how to allow it."""
+    """Return the text of an error without advice that only a programmer can follow.
+
+    Python's error for a number with thousands of digits, which explains how to allow such numbers, becomes a short
+    sentence. Other texts stay as they are.
+    """
     text = str(error)
     return "a number has too many digits" if "sys.set_int_max_str_digits()" in text else text
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
+    """Return the end of a message on an unknown word: the nearest known word, else all known words if they are few.
 
-    If the known words are few, one that begins with another letter is suggested only if it is much like `word`.
+    It is empty if no known word is near and they are many. If the known words are few, a word that begins with another
+    letter is suggested only if it is much like `word`.
 
     >>> did_you_mean("golden", ["gold", "source"])
     ": did you mean 'gold'?"
@@ -174,7 +188,10 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
 
 
 def nearest(word: str, names: Collection[str]) -> str:
-    """Return the known name that is most like a word; empty if none is."""
+    """Return the known name that is most like a word, whatever the letter case; empty if no name is similar.
+
+    A word is also compared with the parts of names between underscores.
+    """
     # Parts of names as well: "acuracy" is nearer to "accuracy" than to "execution_accuracy".
     lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
     lowered |= {name.lower(): name for name in sorted(names)}
@@ -188,16 +205,19 @@ def nearest(word: str, names: Collection[str]) -> str:
 
 
 def names_beside(path: Path, name: str) -> list[str]:
-    """Return `name`, which led to `path`, for each file in the same folder; none where that cannot be listed."""
+    """Return a name for each file in the folder of `path`, spelled like `name`, by which a user gave that path.
+
+    The list is empty if the folder cannot be listed.
+    """
     with suppress(OSError, ValueError):
         return [str(Path(name).with_name(file.name)) for file in path.parent.iterdir()]
     return []
 
 
 def nearest_file(path: Path) -> str:
-    """Return the tail of a message on a missing file: where a link leads, or the nearest name next to it, if any.
+    """Return the end of a message on a missing file: where its link leads, or the most similar name in the folder.
 
-    That file has the same suffix, but may be compressed where the missing one is not, or the other way round.
+    It is empty if there is no similar name. A suggested file has the same suffix apart from `.gz`.
     """
     unpacked, names = _unpacked(path), dict[str, str]()
     with suppress(OSError, ValueError):  # such as of a name that is too long for any file
@@ -210,7 +230,7 @@ def nearest_file(path: Path) -> str:
 
 
 def path_hint(path: Path) -> str:
-    """Return the tail of a message on a missing file: the nearest name next to it, else where the path leads."""
+    """Return the end of a message on a missing file: as `nearest_file` does, else the absolute path."""
     return nearest_file(path) or f": correct the path, which leads to {path.absolute()}"
 
 
@@ -275,9 +295,10 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule found at a place of a suite; `case` is the id of the case, if it is about one.
+    """A finding of a rule of `queryeval check` at a place of a suite.
 
-    `silenced` is the reason for which the suite ignores it, empty if it does not.
+    `case` is the id of the case that the finding is about, None if it is about no single case. `silenced` is the reason
+    for which the suite ignores the finding, empty if it does not.
     """
 
     rule: str
@@ -288,12 +309,15 @@ class Finding:
 
     @property
     def level(self) -> FindingLevel:
-        """The level of its rule."""
+        """The level of the rule: `error` or `warning`."""
         return CHECK_RULES[self.rule]
 
 
 def case_finding(rule: str, case: Case, message: str, location: Location | None = None) -> Finding:
-    """Return a finding about a case, by default at its place in the suite; silenced if the case ignores the rule."""
+    """Return a finding about a case; without a `location` at the case's row in a table, else at its place in the suite.
+
+    The finding is silenced if the case ignores the rule.
+    """
     silenced = case.settings.ignored_rules.get(rule, "")
     return Finding(
         rule=rule, location=location or case.row or case.location, message=message, case=case.id, silenced=silenced

@@ -13,7 +13,10 @@ _FEATURE = re.compile(r"(pytest_queryeval\.features\.(\w+))(?:\..+)?")
 
 
 def feature(module: str) -> ModuleType:
-    """Return a module of a feature, such as `causes.search`; raise `MissingFeatureError` without the feature."""
+    """Import and return a module of a feature, such as `causes.search`.
+
+    Raise `MissingFeatureError` if the feature is not installed.
+    """
     try:
         return import_module(f"pytest_queryeval.features.{module}")
     except ModuleNotFoundError as error:
@@ -23,6 +26,6 @@ def feature(module: str) -> ModuleType:
 
 
 def missing_feature(error: Exception) -> str:
-    """Return the feature that is not installed if that is why an import failed, else an empty text."""
+    """Return the name of the feature whose absence made an import fail; empty for any other error."""
     found = _FEATURE.fullmatch(error.name or "") if isinstance(error, ModuleNotFoundError) else None
     return found[2] if found is not None and find_spec(found[1]) is None else ""

@@ -25,11 +25,11 @@ _SCRATCH = re.compile(r"queryeval-([0-9a-f]{8})-[0-9a-f]{32}")
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], *, keep_existing: bool = False) -> None:
-    """Write a file and make its folders; until it is complete, readers find the previous file, or none.
+    """Write a file, and make its folders; until the file is complete, readers find the previous file or none.
 
-    The content may come in parts, so that it is never in memory as a whole.
-    With `keep_existing`, an existing file is kept, even one that another process writes at the same time.
-    Raise OSError if the file cannot be written; then nothing is left behind.
+    `content` may come in parts, so that it is never in memory as a whole. With `keep_existing`, an existing file is
+    kept, even if another process writes it at the same time. Raise OSError if the file cannot be written; then no
+    temporary file is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = unfinished_path(path.parent)
@@ -43,9 +43,9 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], *, keep_exist
 
 
 def unfinished_path(folder: Path) -> Path:
-    """Return a new path in a folder for what gets its name once it is complete.
+    """Return a new path in a folder for a file or folder that is renamed once it is complete.
 
-    What killed runs have left there is removed after a day.
+    On the first call for a folder, remove such files there that are older than a day, which killed runs have left.
     """
     _remove_half_written(folder)
     return folder / f".queryeval-{uuid4().hex}"
@@ -62,7 +62,7 @@ def _remove_half_written(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it as far as possible."""
+    """Remove a file, or a folder with as much of its content as possible."""
     if stat.S_ISDIR(path.lstat().st_mode):
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -70,10 +70,10 @@ def _remove(path: Path) -> None:
 
 
 class ScratchFolder:
-    """A new folder among the temporary files.
+    """A new folder among the temporary files of the system, with its `path`; as a context manager it gives that path.
 
-    It is removed by `remove`, at the end of the process, or by a later run if the process was killed: it is locked as
-    long as the process or a fork of it lives, so that nobody else needs to know which process that is.
+    The folder is removed by `remove`, at the end of the process, or by a later run if the process was killed. The
+    process and its forks lock the folder as long as they live, so that other runs see that it is in use.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class ScratchFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it; may be called again."""
+        """Remove the folder with its content. Idempotent."""
         self._finalizer()
 
 
@@ -108,10 +108,10 @@ def _end_scratch(path: Path, lock: int, owner: int) -> None:
 
 @cache
 def remove_abandoned_scratch() -> None:
-    """Remove the scratch folders of this user whose processes were killed; in each process once.
+    """Remove the scratch folders of this user whose processes were killed; only the first call in a process does so.
 
-    Only locks of this kernel are seen, also through containers that share the folder. A folder that was locked under
-    another one, before a restart or on another machine, is removed once it is old.
+    Locks of other machines, and of this machine before a restart, cannot be seen: a folder that was locked there is
+    removed once it is 30 days old. Errors are ignored.
     """
     oldest = time.time() - KEPT_SECONDS
     with suppress(OSError):
@@ -134,7 +134,7 @@ def _remove_unlocked(path: Path) -> None:
 
 @cache
 def _kernel() -> str:
-    """Return which running kernel this is, in eight digits."""
+    """Return eight hexadecimal digits that identify the boot of this machine; if it has no boot id, the machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:
@@ -143,7 +143,10 @@ def _kernel() -> str:
 
 
 def _link(path: Path, file: Path) -> bool:
-    """Make `path` a hard link to a file unless it exists; return False on a file system without links."""
+    """Make `path` a hard link to `file`, and return whether `path` exists afterwards.
+
+    An existing `path` is left as it is. Return False on a file system without hard links.
+    """
     try:
         path.hardlink_to(file)
     except FileExistsError:
@@ -154,7 +157,7 @@ def _link(path: Path, file: Path) -> bool:
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder of that name in the user's cache folder, which may not exist yet.
+    """Return the path of this package's folder `name` in the user's cache folder, without creating it.
 
     Raise OSError for a user without a home.
     """
@@ -167,9 +170,9 @@ def cache_folder(name: str) -> Path:
 
 
 def private_folder() -> Path:
-    """Return a folder of this user among the temporary files, to be used if the cache folder cannot be.
+    """Create and return this user's own folder among the temporary files, for use if the cache folder fails.
 
-    Raise OSError, whose text names the folder, where it cannot be made or belongs to another user.
+    Raise OSError, whose text names the folder, if it cannot be created or belongs to another user.
     """
     folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
     try:
@@ -184,7 +187,10 @@ def private_folder() -> Path:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock that one process at a time can have; others wait, or with `wait=False` get a BlockingIOError."""
+    """Lock the file at `path`, which is created if needed, within the `with` statement.
+
+    If another process has the lock, wait; with `wait=False`, raise BlockingIOError.
+    """
     # Others may be able to write here: no link is followed, and nothing is cut.
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

@@ -36,7 +36,7 @@ class Gate:
 
 
 class GateKey(NamedTuple):
-    """A key of gates."""
+    """A key that gates in suites may have."""
 
     read: Callable[[Any], Any]
     """The reader of its node; by its shape, editors check values."""
@@ -46,9 +46,9 @@ class GateKey(NamedTuple):
 
 
 class GateRule(ABC):
-    """A rule by which gates judge cases: its keys, what it measures, its limits, and its words.
+    """A rule by which gates judge cases: the keys of such gates, what they measure, their limits, and their words.
 
-    Its name in `GATE_RULES` is a key that only its gates have; a gate with that key follows the rule.
+    The name of the rule in `GATE_RULES` is a key that only its gates have; a gate with that key follows the rule.
     """
 
     example: ClassVar[str]
@@ -73,84 +73,100 @@ class GateRule(ABC):
 
     @abstractmethod
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
-        """Return the keys of its gates next to `where`; `metric` reads the name of a metric, or `pass_rate`."""
+        """Return the keys that gates of this rule may have besides `where`, by name.
+
+        `metric` is the reader of a metric's name, or of `pass_rate`.
+        """
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
-        """Return what a gate with these fields requires, as `requirement` makes it; by default limits of its metric.
+        """Return what a gate requires, given the values of its keys.
 
-        All required keys are among the fields. If the fields contradict each other, raise `problem(message)`.
+        By default the limits `min` and `max` of its `metric`. All required keys are among the fields. If the fields
+        contradict each other, raise `problem(message)`.
         """
         return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
 
     @abstractmethod
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
-        """Return the numbers that a case adds to what the gate is measured on, by names of the rule's own.
+        """Return the numbers that a case adds to the measure of a gate, by names that the rule chooses.
 
-        `earlier` is the same case in the baseline, None without one. Without numbers, as most cases in error, a case is
-        left out; None if it does not count at all. `min` and `max` of the gate must not matter.
+        `earlier` is the same case in the baseline, None without it. Empty numbers leave the case out of the measure, as
+        most cases in error; None if the gate is not about the case. The numbers must not depend on `min` and `max` of
+        the gate.
         """
 
     @abstractmethod
     def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
-        """Return the value over the numbers of all cases by their names, none for other names; None without numbers."""
+        """Return the value of a gate, computed from the numbers of all its cases.
+
+        `numbers` contains a list for each name that `observe` returned, and an empty list for any other name. The value
+        is None if there are no numbers.
+        """
 
     def is_met(self, gate: PendingGate, measured: Measured) -> bool:
-        """Return whether what was measured meets the gate; by default, whether its limits admit the value."""
+        """Return whether a measured value meets the gate; by default, whether there is a value within the limits."""
         return measured["value"] is not None and limits_of(gate).admits(measured["value"])
 
     def subject(self, gate: PendingGate) -> str:
-        """Return what the gate limits, in words."""
+        """Return in words what the gate limits, such as `sum of seconds`."""
         return f"{gate['type']} of {gate['metric']}"
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        """Yield the requirements of the gate: a gate with smaller numbers, or without one of them, is less strict.
+        """Yield the requirements of a gate as names with numbers: the smaller a number, the less strict the gate.
 
-        Gates of different runs with the same folder, metric, `where` and names of requirements are the same gate. By
-        default the requirements are its limits, and gates of the same type and with the same settings are the same.
+        A gate that lacks a requirement of another gate is less strict, too. Gates of different runs are the same gate
+        if their folder, metric, `where` and names of requirements are equal. By default the requirements are the
+        limits, named by the type and the settings of the gate.
         """
         name, limits = (gate["type"], json.dumps(gate.get("settings"), sort_keys=True)), limits_of(gate)
         for limit, numbers in limit_requirements(limits.minimum, limits.maximum):
             yield (*name, *limit), numbers
 
     def shape(self, metric: Callable[[Any], str]) -> Shape:
-        """Return the shape of its gates next to those of their keys."""
+        """Return the shape of a gate of this rule as a whole: its required keys and its allowed keys."""
         keys = self.keys(metric)
         required = [name for name, key in keys.items() if key.is_required]
         return {"required": required, "propertyNames": enum_shape([*keys, "where"])}
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
-        """Return whether the gate is met or missed whatever its other cases score; None if these decide.
+        """Return whether the gate is met (True) or missed (False) whatever the cases that did not run score.
 
-        `value` is the one over `n` cases, and `cases_not_run` is how many did not run.
+        None if open. `value` is the value over the `n` cases that ran, and `cases_not_run` is the number of the others.
         """
         return None
 
     def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return why a gate that is met decides nothing, as where its cases could not miss it; empty if it decides."""
+        """Return why a gate that is met proves nothing, for instance if its cases could not miss it.
+
+        Empty if it proves much.
+        """
         return ""
 
     def cases_text(self, gate: GateReport) -> str:
-        """Return over how many cases the gate was evaluated."""
+        """Return in words over how many cases the gate was evaluated, such as `12 cases`."""
         unit = RUN_METRICS[gate["metric"]].unit if gate["metric"] in RUN_METRICS else "case"
         return pluralize(gate["n"], "case" if self.needs_baseline else unit)
 
     def value_text(self, gate: GateReport, value: float, which: str) -> str:
-        """Return the value as the first half of a sentence; `which` says of which cases, as " of hard cases in sql"."""
+        """Return the beginning of a sentence that states the value of a gate.
+
+        `which` says in words which cases the gate is about, such as " of hard cases in sql".
+        """
         return f"{self.subject(gate)}{which} is {self.shown_value(gate, value)}"
 
     def limit_text(self, gate: PendingGate) -> str:
-        """Return what the gate requires; "this gate" stands before it."""
+        """Return in words what the gate requires, to be put behind "this gate"."""
         limits = limits_of(gate)
         return f"needs {limits_text(limits.minimum, limits.maximum)}"
 
     def shown_value(self, gate: GateReport, value: float) -> str:
-        """Return the value with enough digits to show on which side of the limits it lies."""
+        """Return the value as text, with enough digits to show on which side of the limits it lies."""
         limits = limits_of(gate)
         texts, is_met = (self.number_text(value), f"{value:.6g}", repr(value)), limits.admits(value)
         return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
 
     def __init_subclass__(cls) -> None:
-        """Raise `QueryEvalError` for a rule of an earlier version."""
+        """Raise `QueryEvalError` for a rule that was written for an earlier version, which had `evidence`."""
         if "evidence" in vars(cls):
             remedy = "write `observe` and `measure` instead, as docs/developers/extending.md shows"
             raise QueryEvalError(f"the gate rule {cls.__name__} has `evidence`, as earlier versions did: {remedy}")
@@ -170,18 +186,21 @@ GATE_RULES: Registry[GateRule] = Registry(
 
 
 def requirement(metric: str, *, minimum: float | None = None, maximum: float | None = None) -> PendingGate:
-    """Return what a gate requires; its rule may add `settings`, the reader of gates the rest."""
+    """Return what a gate on the limits of a metric requires, with empty values in its other fields.
+
+    The rule may add `settings`; the reader of gates fills the type, the folder and the cases.
+    """
     return {"type": "", "folder": "", "metric": metric, "where": {}, "min": minimum, "max": maximum, "cases": None}
 
 
 def limits_of(gate: PendingGate) -> Threshold:
-    """Return the limits of a gate; without `min` or `max` there is no limit on that side."""
+    """Return the limits of a gate as a threshold; for the type `max_regressions`, the maximum is that number."""
     maximum = gate["max_regressions"] if gate["type"] == "max_regressions" else gate["max"]
     return Threshold(minimum=gate["min"], maximum=maximum)
 
 
 def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator[Requirement]:
-    """Yield limits as requirements."""
+    """Yield a requirement for each limit that is not None; the maximum is negated, so that smaller is less strict."""
     if minimum is not None:
         yield ("min",), (minimum,)
     if maximum is not None:

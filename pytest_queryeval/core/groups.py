@@ -31,7 +31,7 @@ _NO_MARKER = re.compile(r"[^\w-]+|^_+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A property that cases may share, such as their difficulty."""
+    """A property that cases may share, such as their difficulty, with the words and the places that show it."""
 
     values: Callable[[Case, str], Sequence[str]]
     """Returns the distinct values of a case, given the path of its file; empty if it has none."""
@@ -115,19 +115,23 @@ GROUPS: Registry[Group] = Registry(
 
 
 def groups_shown(surface: Surface) -> dict[str, Group]:
-    """Return the groups that a surface shows, by name."""
+    """Return the registered groups that a surface shows, by name."""
     return {name: group for name, group in GROUPS.available().items() if surface in group.shown}
 
 
 def in_order_of_words(names: Iterable[str]) -> list[str]:
-    """Return the names of groups in the order in which their values stand in a sentence; unknown ones come last."""
+    """Return names of groups in the order in which their values stand in a sentence; unregistered names come last."""
     groups = GROUPS.available()
     order = sorted(groups, key=lambda name: POSITIONS.index(groups[name].position))
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def groups_of(case: CaseReport) -> Mapping[str, Sequence[str]]:
-    """Return the values of a case by group; for a report without stored groups, those of the built-in groups."""
+    """Return the values of a reported case by the name of the group.
+
+    A report of an earlier version has no stored groups; then these are the built-in groups, with no values where the
+    report has none.
+    """
     if "groups" in case:
         return case["groups"]
     groups: dict[str, Sequence[str | None]] = {
@@ -142,25 +146,28 @@ def groups_of(case: CaseReport) -> Mapping[str, Sequence[str]]:
 
 
 def group_values(case: CaseReport, group: str) -> Sequence[str]:
-    """Return the values that a case has in a group."""
+    """Return the values that a reported case has in a group; empty if it has none."""
     return groups_of(case).get(group, ())
 
 
 def values_of(case: Case, path: str, group: str) -> Sequence[str]:
-    """Return the values that a case which has not run has in a group; `path` is that of its file.
+    """Return the values that a case has in a group before the case runs; `path` is that of its suite file.
 
-    Raise `UnknownNameError` for a group that is not registered.
+    Secrets are removed. Raise `UnknownNameError` for a group that is not registered.
     """
     return _without_secrets(group, GROUPS[group].values(case, path))
 
 
 def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
-    """Return the values of a case by group, without removing secrets."""
+    """Return the values of a case by group, only of the groups in which it has values; secrets are not removed."""
     return {name: list(values) for name, group in GROUPS.available().items() if (values := group.values(case, path))}
 
 
 def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return groups without the secrets that this process knows, and with text that UTF-8 can encode."""
+    """Return the groups with values in which known secrets are replaced and all characters can be written as UTF-8.
+
+    Groups whose values are names of cases stay as they are.
+    """
     return {name: list(_without_secrets(name, values)) for name, values in groups.items()}
 
 
@@ -170,7 +177,9 @@ def _without_secrets(group: str, values: Sequence[str]) -> Sequence[str]:
 
 
 def as_marker(name: str) -> str:
-    """Return the name as a marker, with `-` for other characters and before pytest's own; empty if nothing is left.
+    """Return a name as a marker of pytest: other characters than letters, digits, `_` and `-` become `-`.
+
+    A name that pytest uses itself gets `-` in front. The result is empty if only `-` and `_` are left.
 
     >>> as_marker("weo 2024"), as_marker("skip"), as_marker("?")
     ('weo-2024', '-skip', '')
@@ -182,13 +191,16 @@ def as_marker(name: str) -> str:
 
 
 def as_markers(names: Iterable[str]) -> list[str]:
-    """Return the names as markers, each once, without those of which nothing is left."""
+    """Return names as markers without duplicates, in order; names of which nothing is left are dropped."""
     return list(dict.fromkeys(filter(None, map(as_marker, names))))
 
 
 @lru_cache(maxsize=4_096)  # as many cases are in a file
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path lies below a folder; both are relative to the root, and `..` leads above it."""
+    """Return whether a path lies in a folder or below it.
+
+    Both are relative to the root, and `..` leads above the root.
+    """
     parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
     if set(above) == {".."}:  # a folder above the root holds the root, and everything that is not further up
         return parts[:1] != ("/",) and parts.count("..") <= len(above)
@@ -196,7 +208,9 @@ def is_below(path: str, folder: str) -> bool:
 
 
 class Scopes:
-    """Scopes, each a folder, None for any, and a `where`; those of a case are looked up, and of cases alike once.
+    """Scopes of gates, each a folder (None for any) and a `where`, numbered from 0.
+
+    Finds the scopes that contain a case. The result is kept for cases with the same path and values of groups.
 
     >>> scopes = Scopes([("shop", {"kind": "sql"}), ("shop", {"not": {"tag": "slow"}}), ("bank", {})])
     >>> scopes.lookup("shop/a.queryeval.yaml", {"kind": ["sql"], "tag": ["slow"]}.__getitem__)
@@ -212,15 +226,22 @@ class Scopes:
         self._known: dict[tuple[str, frozenset[tuple[str, str]]], list[int]] = {}
 
     def of_report(self, case: CaseReport) -> list[int]:
-        """Return the numbers of the scopes that a case is in, in order."""
+        """Return the numbers of the scopes that contain a reported case, in ascending order."""
         return self.lookup(case["path"], groups_of(case).get)
 
     def of_case(self, case: Case, path: str) -> list[int]:
-        """Return the numbers of the scopes of a case that has not run; `path` is that of its file."""
+        """Return the numbers of the scopes that contain a case that has not run, in ascending order.
+
+        `path` is that of its suite file.
+        """
         return self.lookup(path, lambda group: values_of(case, path, group))
 
     def lookup(self, path: str, values: Callable[[str], Sequence[str] | None]) -> list[int]:
-        """Return the numbers of the scopes of a case, in order; `values` are those that it has of a group, if any."""
+        """Return the numbers of the scopes that contain a case, in ascending order.
+
+        `path` is that of its suite file. `values` returns the values of the case in a group, None or empty if there are
+        none.
+        """
         found = frozenset((name, value) for name in self._groups for value in values(name) or ())
         if (path, found) not in self._known:
             self._known[path, found] = [
@@ -234,18 +255,21 @@ class Scopes:
 
 
 def conditions_of(where: Where) -> dict[str, str]:
-    """Return the value that each group must have, without what `not` excludes."""
+    """Return the value that a `where` requires of each group, without the entry `not`."""
     return {name: value for name, value in where.items() if isinstance(value, str)}
 
 
 def exclusions_of(where: Where) -> Where:
-    """Return what `not` excludes: the cases with all of these values of groups."""
+    """Return the entry `not` of a `where`: cases with all of its values are excluded.
+
+    Empty if there is no such entry.
+    """
     exclusions = where.get("not", {})
     return {} if isinstance(exclusions, str) else {**exclusions}
 
 
 def where_text(where: Where) -> str:
-    """Return in words which cases a gate is about; empty if it is about all.
+    """Return in words which cases a `where` selects, to follow a noun; empty if it selects all cases.
 
     >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
     ' of sql cases on shop but not hard slow cases'
@@ -270,5 +294,5 @@ def _cases_text(conditions: Mapping[str, str]) -> str:
 
 
 def folder_text(folder: str) -> str:
-    """Return where a gate is in words; empty for the root folder."""
+    """Return the folder of a gate as a phrase, " in shop"; empty for the root folder."""
     return "" if folder in ("", ".") else f" in {folder}"

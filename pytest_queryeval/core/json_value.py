@@ -33,9 +33,9 @@ class JsonAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
-    """A JSON Schema, and the file that it was read from as messages show it.
+    """A JSON Schema as a `document`, and the `file` that it was read from, spelled as messages show it.
 
-    `resources` are the documents of the files that it refers to, by the URIs that lead to them.
+    `resources` are the documents of the files that the schema refers to, by the URIs that it uses.
     """
 
     file: Path
@@ -44,10 +44,10 @@ class JsonSchema:
 
 
 def to_jsonable(value: Any, *, max_depth: int = MAX_DEPTH, text: Callable[[str], str] = utf8_safe) -> Any:
-    """Return the value as plain JSON data, of exactly the types None, bool, int, float, str, list and dict.
+    """Return a value as plain JSON data, of exactly the types None, bool, int, float, str, list and dict.
 
-    NaN, infinities, huge integers, bytes, dates and RDF terms become text; values nested deeper than
-    `max_depth`, or within themselves, become an ellipsis. `text` is applied to each text, keys included.
+    NaN, infinities, huge integers, bytes, dates and RDF terms become text. Values nested deeper than `max_depth`, also
+    in themselves, become an ellipsis. `text` is applied to each text, including keys.
     """
     match value:
         case None | bool():
@@ -75,13 +75,15 @@ def to_jsonable(value: Any, *, max_depth: int = MAX_DEPTH, text: Callable[[str],
 
 
 def report_cell(cell: object) -> JsonValue:
-    """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON value."""
+    """Return a cell as reports show it: like `display_cell`, but with texts cut to CELL_CHARACTERS characters."""
     value = display_cell(cell)
     return truncate(value, CELL_CHARACTERS) if isinstance(value, str) else value
 
 
 def display_cell(cell: object) -> JsonValue:
-    """Return a cell as a JSON value for display, a list or a mapping as JSON text; of a long text only its beginning.
+    """Return a cell as a JSON value for display, with a list or a mapping as JSON text.
+
+    Of a long text or of many bytes, only the first CELL_AHEAD count.
 
     >>> display_cell((Decimal("1.10"), FrozenMapping({1: None, "a": "1"})))
     '[1.10, {1: null, "a": "1"}]'

@@ -11,22 +11,22 @@ V = TypeVar("V")
 
 
 def excluding(values: Mapping[K, V], names: Container[object]) -> dict[K, V]:
-    """Return the entries with other names."""
+    """Return the entries of `values` whose keys are not among `names`."""
     return {name: value for name, value in values.items() if name not in names}
 
 
 def including(values: Mapping[K, V], names: Container[object]) -> dict[K, V]:
-    """Return the entries with these names, in the order of `values`."""
+    """Return the entries of `values` whose keys are among `names`, in the order of `values`."""
     return {name: value for name, value in values.items() if name in names}
 
 
 def not_none(values: Mapping[K, V | None]) -> dict[K, V]:
-    """Return the entries that have a value."""
+    """Return the entries whose value is not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
-    """Return the values by their keys.
+    """Return a list of the values for each key, in order; the result makes an empty list for a missing key.
 
     >>> dict(grouped([("a", 1), ("b", 2), ("a", 3)]))
     {'a': [1, 3], 'b': [2]}

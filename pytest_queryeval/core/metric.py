@@ -89,9 +89,9 @@ def unchecked(_: Mapping[str, JsonValue]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A metric's value with what a reader of the report should know about it.
+    """The value of a metric, with details for the report; the value is None if the metric does not apply.
 
-    `details` are added to those of the case; `notes` among them, a list of sentences, to the notes of the case.
+    `details` are added to the details of the case. The sentences in `details["notes"]` are added to its notes.
     """
 
     value: float | None
@@ -100,9 +100,9 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A scorer with the facts that the evaluation needs to call it.
+    """A scoring function with the facts that the evaluation needs to call it.
 
-    The function takes gold and predicted by position, options and what the evaluation passes by keyword.
+    The function is called with gold and predicted by position, and with options and injected arguments by keyword.
     """
 
     function: Scorer
@@ -176,20 +176,23 @@ class Metric:
         return None if self.max_score is None or math.isinf(self.max_score) else self.max_score
 
     def range_problem(self, score: float) -> str:
-        """Return why the metric cannot have a score; empty if it can, or if nothing limits its scores."""
+        """Return why a score is outside the range of the metric.
+
+        Empty if it is inside, or if the range has no upper limit.
+        """
         if self.max_score is None or math.isinf(self.max_score):
             return ""
         is_possible = -SCORE_TOLERANCE <= score <= self.max_score + SCORE_TOLERANCE
         return "" if is_possible else f"{score:g} is outside its range, 0 to {self.max_score:g}"
 
     def applies_to(self, kind: str, answer_type: type) -> bool:
-        """Return whether cases of this kind, whose answers are of this type, can be scored."""
+        """Return whether the metric can score cases of a kind whose answers have this type."""
         return (self.answers is None or issubclass(answer_type, self.answers)) and (
             self.kinds is None or kind in self.kinds
         )
 
     def option_shapes(self) -> Mapping[str, Shape]:
-        """Return the shape of each option, by the annotations of the function's arguments."""
+        """Return the shape of each option by name, derived from the type annotation of the function's argument."""
         try:
             hints = get_type_hints(self.function) if self.options else {}
         except NameError:  # of a type that is imported for type checkers only
@@ -225,9 +228,10 @@ def metric(
     definition: int = 1,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
-    """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments.
+    """Return a decorator that attaches a `Metric` to a scoring function and returns the function itself.
 
-    Without a `criterion`, metrics of `predictions` score all answerable cases, and others those that have a gold.
+    The arguments are the fields of `Metric`. Without a `criterion`, metrics of `predictions` score all answerable
+    cases, and other metrics score the cases that have a gold.
     """
     facts: dict[str, Any] = {
         "answers": answers,
@@ -259,7 +263,11 @@ def metric(
 
 
 def describe_metric(function: Scorer, **facts: Any) -> Metric:
-    """Return the `Metric` that a decorator attached to a function, else one by `facts` and its signature."""
+    """Return the `Metric` of a function: without `facts` the attached one, if there is one, else a new `Metric`.
+
+    The new `Metric` has the `facts` as fields. Its options and injected arguments are the keyword-only arguments of the
+    function.
+    """
     if not facts and isinstance(described := getattr(function, "metric", None), Metric):
         return described
     parameters = inspect.signature(function).parameters.values()
@@ -278,7 +286,10 @@ _SHAPES: Mapping[Any, Shape] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMetric:
-    """A figure that gates can limit, and reports may have among the metrics of the run and its groups."""
+    """A mean over the cases of a run that follows from how the cases ended.
+
+    Gates can limit it, and reports may show it.
+    """
 
     score: Callable[[CaseReport], float | None]
     """Returns what a case adds to the mean, from `least` to 1; None if it adds nothing, as most cases in error."""
@@ -324,5 +335,5 @@ RUN_METRICS: Registry[RunMetric] = Registry(
 
 
 def reported_run_metrics() -> dict[str, RunMetric]:
-    """Return the run metrics that reports may have among their metrics, by name."""
+    """Return the run metrics that reports may show among their metrics, by name: those with `concerns`."""
     return {name: metric for name, metric in RUN_METRICS.available().items() if metric.concerns is not None}

@@ -31,30 +31,36 @@ if TYPE_CHECKING:
 class AddedAnswer(ABC):
     """An answer of a type that a feature adds; `decode_answer` in `core/answer_json.py` reads it from recordings.
 
-    Of the metrics that need answers, only `execution_accuracy` has a value for it.
+    Of the metrics that compare answers, only `execution_accuracy` scores such answers.
     """
 
     type_name: ClassVar[str]
 
     @abstractmethod
     def equals(self, predicted: Answer, case: Case) -> bool:
-        """Return whether a predicted answer is the same as this gold."""
+        """Return whether a predicted answer is right, where this answer is gold."""
 
     @abstractmethod
     def difference(self, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
-        """Return where a predicted answer differs from this gold, at most `limit` rows of each type."""
+        """Return how a predicted answer differs from this gold answer, with at most `limit` rows of each type.
+
+        None if equal.
+        """
 
     @abstractmethod
     def as_table(self) -> Table:
-        """Return the answer as reports show it."""
+        """Return the table by which reports show the answer."""
 
     def stable_part(self, case: Case) -> Table:
-        """Return what has to be the same whenever a gold runs: reports keep a digest of it."""
+        """Return the part of a gold answer that must be the same in each run; reports contain a digest of it."""
         return self.as_table()
 
     @abstractmethod
     def encode(self) -> dict[str, JsonValue]:
-        """Return the answer as recordings hold it; raise TypeError for a cell that cannot be recorded."""
+        """Return the object by which recordings store the answer.
+
+        Raise TypeError for a cell that cannot be recorded.
+        """
 
 
 Answer: TypeAlias = Table | JsonAnswer | Selection | AddedAnswer
@@ -95,9 +101,9 @@ Where: TypeAlias = dict[str, str | dict[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The least and the greatest value that a metric may have; None leaves that side open.
+    """The least and the greatest value that a metric may have; None sets no limit on that side.
 
-    `option` is the option of the command line that requires it; empty if a suite does.
+    `option` is the command line option that sets the threshold; empty if a suite sets it.
     """
 
     minimum: float | None = None
@@ -112,25 +118,33 @@ class Threshold:
 
 
 class QueryRewriter(Protocol):
-    """Replaces in queries what stands for names of a source, such as `{{ ref('orders') }}` of dbt.
+    """Replaces placeholders in queries by the names of a source, such as `{{ ref('orders') }}` of dbt.
 
-    Rewriters of the same `repr`, which holds no secrets, rewrite alike.
+    Rewriters of the same `repr` must rewrite alike; the `repr` contains no secrets.
     """
 
     def rewrite(self, query: str) -> str:
-        """Return a query as the engine runs it; raise ValueError with what is wrong with it, and `SourceError`."""
+        """Return a query as the engine runs it.
+
+        Raise ValueError, with what is wrong, for an invalid query, and `SourceError` if the names of the source are not
+        known.
+        """
 
     def describe(self, ddl: str) -> str:
-        """Return statements that make the source's tables with what is known of them; raise `SourceError`."""
+        """Return the statements `ddl`, which create the source's tables, with what the rewriter knows of the tables.
+
+        Raise `SourceError` if the names of the source are not known.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
+    """Where queries run: the name of an engine with its settings.
 
-    `name` is what reports may show; settings can hold secrets and never leave the process. `writes` is whether its
-    queries may change data, which is undone. `location` is the line of a suite that describes it. `key` is equal for
-    sources that are one and the same database, of which queries may do the same.
+    `folder` is where relative paths in the settings start. `name` is what reports may show; settings can contain
+    secrets and never leave the process. `writes` says whether queries may change data; changes are undone. `location`
+    is the line of a suite that describes the source. Sources with an equal `key` are the same database, in which
+    queries may do the same.
     """
 
     name: str
@@ -149,18 +163,18 @@ class Source:
         object.__setattr__(self, "key", key)
 
     def rewritten(self, query: str) -> str:
-        """Return a query as the engine runs it; raise as the `rewriter` does."""
+        """Return a query as the engine runs it: rewritten by the `rewriter` if there is one, which may raise errors."""
         return query if self.rewriter is None else self.rewriter.rewrite(query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorSpec:
-    """A predictor as a suite names it; `folder` is where relative paths start.
+    """A predictor as a suite names it; `folder` is where relative paths in the settings start.
 
-    `concurrency` is the greatest number of calls at once, and `retries` how often a failed call is repeated that may
-    succeed then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. A text that
-    `abstain`, a regular expression, matches is an abstention. `location` is the place that names the predictor. `key`
-    is equal for specifications of one and the same predictor.
+    `concurrency` is the greatest number of calls at once, and `retries` how often a call is repeated after a temporary
+    error; None leaves the number to the predictor. `timeout` is the time limit of each call in seconds. `abstain` is a
+    regular expression: a predicted text that matches it is an abstention. `location` is the place that names the
+    predictor. Specifications with an equal `key` are the same predictor.
     """
 
     kind: str
@@ -180,10 +194,10 @@ class PredictorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOrAnswer:
-    """A gold or predicted answer as it is stated: a query to run, or an answer that is not run.
+    """A gold or predicted answer before it is executed: a query to run, or an answer that needs no run.
 
-    It holds both where the answer is what its text says, as in JSON. `location` is where a suite states it, or the file
-    that holds it; None if no suite states it.
+    Both are set if the text of the query is the answer, as in JSON. `location` is the place in a suite, or the file
+    that contains the answer; None if no suite contains it.
     """
 
     query: str | None = None
@@ -193,14 +207,14 @@ class QueryOrAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """What a system answers instead of a query if it does not answer the question, and why."""
+    """A system's refusal to answer a question, with its reason, which is empty if the system gives none."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a query has no answer: the query's own fault, never the source's."""
+    """Why a query has no answer, if the query itself is at fault and not its source."""
 
     kind: FailureKind
     message: str
@@ -211,14 +225,17 @@ PredictedAnswer: TypeAlias = QueryOrAnswer | Abstention | Failure | str | dict[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldTranslation:
-    """A prediction that is stated as gold, translated into the language of the source; `location` is where it is."""
+    """A prediction made from the gold query by translation into the language of the source.
+
+    `location` is the place in the suite that asks for it.
+    """
 
     location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
+    """A message of a conversation, with the role of its author: `user`, `assistant`, or another role."""
 
     role: str
     content: str
@@ -226,10 +243,10 @@ class Message:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Settings:
-    """All inherited keys of a case, resolved for its kind.
+    """All inherited keys of a case, with the defaults of its kind.
 
-    Cases of a suite share one object where they can. So it is compared by identity, and what follows from it alone is
-    computed once for all of them.
+    Cases of a suite share one object where they can. Settings are compared by identity, and values that follow from
+    them are computed once.
     """
 
     kind: str
@@ -273,19 +290,22 @@ class Settings:
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The sources that queries run on: that of predictions, then that of golds if it is another one."""
+        """The distinct sources that queries run on: that of predictions, then that of golds if it is different."""
         return tuple(filter(None, (self.source, self.gold_source)))
 
     @cached_property
     def gold_settings(self) -> Settings:
-        """The settings by which golds run: those with `gold_source` as the source."""
+        """The settings by which gold queries run: `gold_source` and `gold_dialect` as `source` and `dialect`.
+
+        These are the same settings if there is no `gold_source`.
+        """
         if self.gold_source is None:
             return self
         return replace(self, source=self.gold_source, dialect=self.gold_dialect, gold_source=None, gold_dialect="")
 
     @cached_property
     def requested_metrics(self) -> tuple[str, ...]:
-        """The names of metrics that scores are computed for: those in `metrics`, then those that have a threshold."""
+        """The names of metrics to compute: those in `metrics`, then others that have a threshold."""
         return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
 
     @cached_property
@@ -295,12 +315,16 @@ class Settings:
 
     @cached_property
     def score_names(self) -> tuple[str, ...]:
-        """The names of the scores that a case may have: those of metrics, and those of several trials together."""
+        """The names of the scores that a case may have: its requested metrics, then the scores of all trials."""
         return (*self.requested_metrics, *self.trials_scores)
 
     @cached_property
     def trials_scores(self) -> tuple[str, ...]:
-        """The names of the scores of several trials together; of trials that stop, what their rule decides."""
+        """The names among `pass_at_k` and `pass_hat_k` that the case has.
+
+        Empty for a single trial or without thresholds. Trials that stop early have only the score that their rule
+        decides.
+        """
         if self.trials == 1 or not self.thresholds:
             return ()
         decided = {"any": TRIALS_SCORES[:1], "all": TRIALS_SCORES[1:]}
@@ -309,7 +333,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What reviewers decided on the golds of a case, as it applies."""
+    """The decision of reviewers on the golds of a case, and what the suite stated before the decision."""
 
     decision: ReviewDecision
     reviewers: tuple[str, ...]
@@ -370,12 +394,12 @@ class Case:
 
     @property
     def written_id(self) -> str:
-        """The id in the suite, which several cases share if it has parameters."""
+        """The id in the suite, without the parameters in brackets; all combinations of parameters share it."""
         return self.id.partition("[")[0]
 
     @property
     def criteria(self) -> frozenset[Criterion]:
-        """By what an answer to the case is judged."""
+        """The criteria by which an answer to the case is judged."""
         return criteria_of(
             answerable=self.answerable,
             has_gold=bool(self.golds),
@@ -385,17 +409,21 @@ class Case:
 
     @property
     def lacks_gold(self) -> bool:
-        """Whether there is a right answer, of which only `expectations` are known."""
+        """Whether the question has a right answer, but the suite states only `expectations` and no gold."""
         return self.answerable and not self.golds
 
     @property
     def withdrawal(self) -> str:
-        """Why the outcome is `skipped` whatever is predicted, by a decision on gold; else empty."""
+        """Why a decision of reviewers makes the outcome `skipped` whatever is predicted; empty if no decision does."""
         return self.review.withdrawal if self.review is not None else ""
 
     @property
     def runs_queries(self) -> bool:
-        """Whether a source runs a query of the case: a gold, or what is predicted, which may be one."""
+        """Whether a source may run a query of the case: a gold query or a predicted query.
+
+        A predicted answer that is not known yet counts as a query. False without a source, and for an unanswerable
+        case.
+        """
         if self.settings.source is None or not self.answerable:
             return False
         answers = [content for content in (*self.golds, self.predicted) if isinstance(content, QueryOrAnswer)]
@@ -404,14 +432,20 @@ class Case:
 
     @property
     def on_gold_source(self) -> Case:
-        """The case as its golds run: with `gold_source` as its source, and the tables of that; else the case itself."""
+        """The case with the settings by which its gold queries run, `gold_source` as the source.
+
+        The case itself without it.
+        """
         if self.settings.gold_source is None:
             return self
         return replace(self, settings=self.settings.gold_settings, db_schema=None)
 
     @property
     def without_review(self) -> Case:
-        """The case as its suite states it; the case itself where no decision changes its golds or its comparison."""
+        """The case as its suite states it, before a decision of reviewers.
+
+        The case itself if no decision changes its golds or its comparison.
+        """
         review = self.review
         if review is None or (review.golds, review.policy) == (self.golds, self.settings.policy):
             return self
@@ -425,9 +459,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a system did before it answered: it ran a query, called a tool, or there was a message.
+    """A step of a system before its answer: a query, the call of a tool, or a message.
 
-    Raise ValueError for a field that has another type, or a kind that does not exist.
+    Raise ValueError for a field of a wrong type and for an unknown kind.
     """
 
     kind: StepKind
@@ -459,7 +493,10 @@ class Step:
 
 
 def criteria_of(*, answerable: bool, has_gold: bool, expects: bool, has_scope: bool) -> frozenset[Criterion]:
-    """Return by what an answer to a case is judged that states so much."""
+    """Return the criteria by which an answer is judged, given what its case states.
+
+    An unanswerable case has only `abstention`; any other case has `answer` and those that it states.
+    """
     if not answerable:
         return UNANSWERABLE_CRITERIA
     stated: Mapping[Criterion, bool] = {"answer": True, "gold": has_gold, "expect": expects, "scope": has_scope}
@@ -467,17 +504,18 @@ def criteria_of(*, answerable: bool, has_gold: bool, expects: bool, has_scope: b
 
 
 def is_seconds(value: object) -> TypeGuard[int | float]:
-    """Return whether a value can be the seconds that an answer or a step took."""
+    """Return whether a value is a number from 0 to MAX_SECONDS, as the duration of an answer or a step must be."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Prediction:
-    """The answer of the system under test, which is not yet executed: `Prediction("SELECT 1", metadata={"cost": 0.1})`.
+    """The answer of the system under test, not yet executed: `Prediction("SELECT 1", metadata={"cost": 0.1})`.
 
     `answer` is the text of a query, an `Abstention`, a `QueryOrAnswer`, or for answers in JSON a dict, a list or a
-    number. `predictor` is its author; without one, the name of what was called. `seconds` is the wall time of the call;
-    where a function leaves it at 0, it is measured. `metadata` is what the system states about it.
+    number. `predictor` is the name of the system; without it, the name of the function that was called. `seconds` is
+    the wall time of the call; if a function leaves it at 0, the time is measured. `metadata` is what the system states
+    about the answer.
     """
 
     answer: PredictedAnswer
@@ -513,7 +551,7 @@ class Prediction:
 
     @property
     def content(self) -> QueryOrAnswer | Abstention | Failure:
-        """The answer as it is executed: a text is that of a query, a value is its JSON."""
+        """The answer as it is executed: a text becomes a query, and a dict, a list or a number its JSON text."""
         if isinstance(self.answer, QueryOrAnswer | Abstention | Failure):
             return self.answer
         is_text = isinstance(self.answer, str)
@@ -522,18 +560,17 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, init=False)
 class StoredPrediction(Prediction):
-    """An answer that exists already and is that of every trial, so that there is one trial only."""
+    """A prediction that existed before the run; it is the answer of every trial, so that there is only one trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A query that was run, gold or predicted: it holds an `answer` or an `error`, never both.
+    """A query with its result, gold or predicted: an `answer` or an `error`, never both.
 
-    It holds neither where only the text of the query is scored, and nothing is run.
-
-    `seconds` is the engine's time; `engine` names what answered and is empty for an answer that was stated and not run;
-    `note` is what a reader of the report should know about how the answer came about; `violations` are the rules of a
-    JSON Schema or an SDMX structure that the answer breaks though it can be read.
+    Both are None if nothing was run, because only the text of the query is scored. `seconds` is the engine's time.
+    `engine` names the engine that answered; it is empty for an answer that was given without a run. `note` is a
+    sentence for readers of the report on how the answer came about. `violations` are the rules of a JSON Schema or an
+    SDMX structure that the answer breaks although it can be read.
     """
 
     query: str | None
@@ -552,11 +589,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One answer of the system, scored; `gold_index` tells which of several golds counted.
+    """One answer of the system with its scores; `gold_index` is the number of the gold query that gave the scores.
 
-    `passed` is None if nothing is required. `scoring_seconds` is the time of comparing gold and predicted, with the
-    queries that are run again for that. `depends_on_tie` is true where the answer is right only because a LIMIT of gold
-    cuts through rows that tie.
+    `passed` is None if the case requires nothing. `scoring_seconds` is the time to compare gold and predicted, with the
+    queries that were run again for it. `depends_on_tie` is true if the answer is right only because gold leaves its own
+    answer open, as by a LIMIT that cuts through rows that tie.
     """
 
     gold: Execution
@@ -579,7 +616,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A database on which the answers of two queries differ."""
+    """A database on which the answers of the gold query and the predicted query differ."""
 
     script: str
     """The script that creates the database: SQL, Turtle, or TriG."""
@@ -590,18 +627,18 @@ class Counterexample:
 
     @property
     def size(self) -> int:
-        """How many rows, or triples, the database has."""
+        """The number of rows, or of triples, in the database."""
         return sum(len(table.rows) for table in self.tables.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """Everything known about a case once it is scored.
+    """The result of a case, from all of its trials.
 
     `scores` are means over the trials, `violations` the thresholds that the case as a whole does not meet, and `fails`
-    is its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first. `cause`
-    is why its answer is wrong, as far as that is known, and `difference` where the answers differ, None without a
-    violation or without one of the answers.
+    says whether the case fails. Reports show the trial `shown`: the first that did not pass, else the first. `cause` is
+    why its answer is wrong, None if unknown. `difference` is how its answer differs from gold, None without a violation
+    or without one of the two answers.
     """
 
     case: Case
@@ -619,12 +656,12 @@ class CaseResult:
 
     @property
     def has_trials(self) -> bool:
-        """Whether several trials were asked for, and a stored answer is not that of all of them."""
+        """Whether the suite asks for several trials and the answer is not a stored one, which has only one trial."""
         return self.case.settings.trials > 1 and not isinstance(self.shown.prediction, StoredPrediction)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the case, as far as its suite decides it."""
+        """The outcome of the case by `fails` and by what the suite states: a withdrawn gold, `xfail`, or `on_miss`."""
         if self.case.withdrawal:
             return "skipped"
         if self.case.xfail is not None:
@@ -634,7 +671,7 @@ class CaseResult:
         return "missed" if self.case.settings.on_miss == "xfail" else "failed"
 
     def with_details(self, **details: object) -> CaseResult:
-        """Return the result with these details in addition, or instead of those that have the same names."""
+        """Return a copy of the result whose shown trial has these details, which replace details of the same names."""
         shown = replace(self.shown, details={**self.shown.details, **details})
         trials = tuple(shown if trial is self.shown else trial for trial in self.trials)
         return replace(self, shown=shown, trials=trials)

@@ -57,29 +57,32 @@ MIN_THRESHOLDS: GCThresholds = (50_000, 20, 0)  # measured by benchmarks/bench_g
 
 
 def interrupt() -> None:
-    """Raise what Ctrl-C raises."""
+    """Raise the KeyboardInterrupt that Ctrl-C raises, with the text "SIGTERM"."""
     raise KeyboardInterrupt("SIGTERM")
 
 
 class SigtermHandler:
-    """A handler of SIGTERM that calls a function; forked processes do not inherit it."""
+    """A handler of SIGTERM that calls a function, by default `interrupt`.
+
+    Forked processes get the default handler back.
+    """
 
     def __init__(self, act: Callable[[], None] = interrupt) -> None:
         self._act = act
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Call the function; Python does so in the main thread."""
+        """Call the function; Python calls signal handlers in the main thread."""
         self._act()
 
     def begin(self) -> None:
-        """Handle SIGTERM from now on, unless another handler is set or this is not the main thread."""
+        """Set this handler for SIGTERM, unless another handler is set or this is not the main thread."""
         is_main_thread = threading.current_thread() is threading.main_thread()
         if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             _restore_default_in_forks()
             signal.signal(signal.SIGTERM, self)
 
     def end(self) -> None:
-        """Restore the default, unless another handler was set in the meantime."""
+        """Restore the default handler of SIGTERM, unless another handler was set in the meantime."""
         if signal.getsignal(signal.SIGTERM) is self:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -96,7 +99,7 @@ def _restore_default_in_forks() -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ignore Ctrl-C in the main thread within the `with` statement."""
+    """Ignore Ctrl-C within the `with` statement; do nothing in another thread than the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -108,16 +111,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 def leave_interruptions_to_parent() -> None:
-    """Ignore Ctrl-C, and exit on the SIGTERM by which the parent process ends this one."""
+    """Let this process ignore Ctrl-C, and exit on SIGTERM, by which its parent process ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 
 
 def is_interruption(error: BaseException, *, task: Task[Any] | None = None) -> bool:
-    """Return whether an exception raised by user code, perhaps in a task of an event loop, must be re-raised.
+    """Return whether an exception that user code raised must end the run or the call, and so be re-raised.
 
-    Outside a task: Ctrl-C, an expired time limit, `pytest.exit()`. In a task: its cancellation, `pytest.exit()`, and
-    `GeneratorExit` if its coroutine is closed from outside, such as by the garbage collection of another task.
+    Without a `task`, these are Ctrl-C, an expired time limit and `pytest.exit()`. With the `task` of an event loop in
+    which the code ran, these are its cancellation, `pytest.exit()`, and `GeneratorExit` if the coroutine is closed from
+    outside, such as by garbage collection in another task.
     """
     pytest = sys.modules.get("pytest")  # which commands do not need
     if pytest is not None and isinstance(error, pytest.exit.Exception):
@@ -130,7 +134,7 @@ def is_interruption(error: BaseException, *, task: Task[Any] | None = None) -> b
 
 
 def running_task() -> Task[Any] | None:
-    """Return the task that is at work here; None if there is none."""
+    """Return the task that the event loop of this thread runs now; None if no task or no loop runs."""
     from asyncio import current_task
 
     try:
@@ -140,21 +144,24 @@ def running_task() -> Task[Any] | None:
 
 
 class GarbageCollectionThrottle:
-    """Raises the thresholds of garbage collection between `begin` and `end`, both of which may be called again."""
+    """Makes garbage collection rarer between `begin` and `end`, which are both idempotent."""
 
     def __init__(self) -> None:
         self._initial: GCThresholds | None = None
         self._raised: GCThresholds = MIN_THRESHOLDS
 
     def begin(self) -> None:
-        """Raise the thresholds, unless they are higher or nothing is collected at all."""
+        """Raise the thresholds of garbage collection.
+
+        Keep thresholds that are higher, and do nothing if collection is off.
+        """
         if self._initial is None and gc.get_threshold()[0]:
             self._initial = gc.get_threshold()
             gc.set_threshold(*map(max, self._initial, MIN_THRESHOLDS))
             self._raised = gc.get_threshold()
 
     def end(self) -> None:
-        """Restore the thresholds, unless others were set in the meantime."""
+        """Restore the thresholds that `begin` found, unless others were set in the meantime."""
         if self._initial is not None and gc.get_threshold() == self._raised:
             gc.set_threshold(*self._initial)
         self._initial = None

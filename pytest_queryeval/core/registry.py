@@ -28,9 +28,9 @@ _WITHDRAWN = (
 
 @cache
 def installed_entry_points() -> EntryPoints:
-    """Return the entry points of all installed packages that add to this one, read once.
+    """Return the entry points of all installed packages that have a group of this package; read once for the process.
 
-    Raise `QueryEvalError` for a package that adds to a group of an earlier version.
+    Raise `QueryEvalError` for another package that adds to a group that only earlier versions had.
     """
     adding: dict[str, Distribution] = {}
     for package in distributions():
@@ -46,14 +46,17 @@ def installed_entry_points() -> EntryPoints:
 
 
 class Registration(NamedTuple):
-    """The module whose import registers something, and its file, empty if there is none."""
+    """The module that registered a member of a registry while it was imported, and the module's file, empty if none."""
 
     module: str
     file: str
 
     @classmethod
     def here(cls) -> Self:
-        """Return the module that is being imported, or the program."""
+        """Return the module whose top-level code is running, found by walking up the call stack.
+
+        Else the main program.
+        """
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>" and frame.f_back is not None:
             frame = frame.f_back
@@ -61,7 +64,7 @@ class Registration(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of the file, which changes with its content; empty without a file."""
+        """The SHA-256 digest of the content of the file; empty without a file."""
         file = Path(self.file)
         return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
@@ -70,11 +73,11 @@ USED_BY_WORKERS: dict[str, Registry[Any]] = {}  # by noun
 
 
 class Registry(Mapping[str, T]):
-    """A mapping from names to objects of one sort, in the order of their registration.
+    """A mapping from names to objects of one sort, in the order of their registration; `noun` is the sort in messages.
 
-    `members` may hold "module:attribute" texts, which are imported on first use. Names that are not among them are
-    looked up in the entry-point `group`, so that an installed package can add its own. What programs and conftest.py
-    files register in a registry that is `used_by_workers`, for the evaluation of cases, is registered in workers again.
+    A member given as a text "module:attribute" is imported on first use. Names of the entry-point `group` of installed
+    packages are members, too, unless a member has that name. If `used_by_workers` is true, what programs and
+    conftest.py files register is registered again in worker processes.
     """
 
     def __init__(self, noun: str, *, group: str, members: Mapping[str, T | str], used_by_workers: bool = False) -> None:
@@ -88,13 +91,13 @@ class Registry(Mapping[str, T]):
         self._entry_points_read = False
 
     def register(self, name: str, member: Any) -> None:
-        """Add `member` (an object, or "module:attribute"), or replace the one of that name."""
+        """Add a member, an object or a "module:attribute" text; it replaces a member of the same name."""
         self._members[name] = member if isinstance(member, str) else self._admit(member)
         self._missing_features.pop(name, None)
         self._registrations[name] = Registration.here()
 
     def registrations(self) -> dict[str, Registration]:
-        """Return which module registered which member, by the name of the member."""
+        """Return the module that registered each member, by the name of the member; built-in members are left out."""
         return dict(self._registrations)
 
     def __contains__(self, name: object) -> bool:
@@ -113,10 +116,10 @@ class Registry(Mapping[str, T]):
     __hash__ = object.__hash__
 
     def __getitem__(self, name: str) -> T:
-        """Return the object called `name`.
+        """Return the member called `name`, and import it on first use.
 
-        Raise `UnknownNameError` with the nearest name, `MissingFeatureError` if its feature is not installed, and
-        `QueryEvalError` if it cannot be imported otherwise.
+        Raise `UnknownNameError` with the nearest name for an unknown name, `MissingFeatureError` if the feature of the
+        member is not installed, and `QueryEvalError` if its import fails for another reason.
         """
         member = self._members.get(name)
         if member is not None and not isinstance(member, str):
@@ -140,21 +143,30 @@ class Registry(Mapping[str, T]):
         return member
 
     def _admit(self, member: Any) -> T:
-        """Return what is stored for an object that was registered or imported."""
+        """Return the object to store for a registered or imported object, which subclasses may wrap.
+
+        Here the object.
+        """
         return cast("T", member)
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, in the order of their registration."""
+        """Return the names of all members in the order of their registration, including names of entry points."""
         self._read_entry_points()
         return tuple(self._members)
 
     def hint(self, name: str) -> str:
-        """Return the end of a message on a name that is not registered: the nearest one, or all if they are few."""
+        """Return the end of a message on an unknown name: the nearest name, or all names if they are few.
+
+        May be empty.
+        """
         hint = did_you_mean(name, self.names())
         return f"{hint}, or install the package that adds it" if hint.startswith(": choose from") else hint
 
     def available(self) -> dict[str, T]:
-        """Return all members but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
+        """Import all members and return them by name, except members of features that are not installed.
+
+        Raise `QueryEvalError` if the import of a member fails.
+        """
         self._read_entry_points()
         for name in [name for name, member in self._members.items() if isinstance(member, str)]:
             with suppress(MissingFeatureError):

@@ -11,7 +11,7 @@ from pytest_queryeval.core.table import Cell, FrozenMapping, Row
 
 
 def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[Row]:
-    """Return the rows of `encode_rows` with the cells of a `Table`."""
+    """Return the rows that `sandbox.cells.encode_rows` encoded in a child process, with the cells of a `Table`."""
     return [
         tuple([_READERS[cell[0]](cell[1]) if type(cell) is tuple else cell for cell in row])
         if tuple in map(type, row)

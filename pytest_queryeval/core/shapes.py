@@ -34,9 +34,9 @@ FLAG: Shape = {"type": "boolean"}
 
 
 def shape(accepted_shape: Shape | Callable[[], Shape]) -> Callable[[Function], Function]:
-    """Attach a shape to a reader, which stays the plain function that it is.
+    """Return a decorator that attaches a shape to a reader and returns the reader itself.
 
-    A function that returns the shape is called when that is needed, as for the names in a registry.
+    `accepted_shape` may be a function that returns the shape; it is called on demand, as for the names in a registry.
     """
 
     def attach(read: Function) -> Function:
@@ -47,35 +47,35 @@ def shape(accepted_shape: Shape | Callable[[], Shape]) -> Callable[[Function], F
 
 
 def shape_of(read: Callable[..., Any]) -> Shape:
-    """Return the shape of what a reader accepts: anything where none is attached."""
+    """Return the shape that is attached to a reader; `ANYTHING` if none is."""
     of = getattr(read, "shape", ANYTHING)
     attached: Shape = of() if callable(of) else of
     return attached
 
 
 def enum_shape(names: Iterable[str]) -> Shape:
-    """Return the shape of one of a few words."""
+    """Return the shape that accepts exactly these words."""
     return {"enum": list(names)}
 
 
 def list_shape(item: Shape) -> Shape:
-    """Return the shape of lists of such items."""
+    """Return the shape of lists whose items have the shape `item`."""
     return {"type": "array", "items": item}
 
 
 def either(*shapes: Shape) -> Shape:
-    """Return the shape of what one of these shapes accepts."""
+    """Return the shape that accepts what at least one of these shapes accepts."""
     return {"anyOf": list(shapes)}
 
 
 def mapping_shape(entries: Mapping[str, Shape], *, required: Iterable[str] = ()) -> Shape:
-    """Return the shape of a mapping that may have only these keys, and must have the `required` ones."""
+    """Return the shape of mappings that have only the keys of `entries`, and all `required` keys."""
     mapping = {"type": "object", "properties": dict(entries), "additionalProperties": False}
     return {**mapping, "required": list(required)} if required else mapping
 
 
 def described_shapes(readers: Mapping[str, Callable[..., Any]], descriptions: Mapping[str, str]) -> dict[str, Shape]:
-    """Return the shapes of readers by their names, with the descriptions of those that have one."""
+    """Return the shape of each reader by name, with its description added if there is one."""
     return {
         name: {**({"description": descriptions[name]} if name in descriptions else {}), **shape_of(read)}
         for name, read in readers.items()
@@ -83,11 +83,11 @@ def described_shapes(readers: Mapping[str, Callable[..., Any]], descriptions: Ma
 
 
 class SettingValidator(NamedTuple):
-    """A test of a setting's value, and a description of the values that pass it.
+    """A test of a setting's value, with the words for the values that pass the test.
 
-    `suggestion` returns the end of the message for a value that does not pass. With `names_files`, the value is
-    the name of a file, or several. `shape` describes the value to editors, as the suite has it: variables of the
-    environment are not replaced there.
+    `suggestion` returns the end of the message for a value that does not pass. `names_files` says that the value is the
+    name of a file, or several names. `shape` describes the value to editors as the suite spells it, before variables of
+    the environment are replaced.
     """
 
     accepts: Callable[[Any], bool]
@@ -98,27 +98,27 @@ class SettingValidator(NamedTuple):
 
 
 def is_text(value: Any) -> bool:
-    """Return whether it is a text that is not empty and holds no NUL."""
+    """Return whether a value is a text that is not empty and contains no NUL character."""
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
 def is_mapping(value: Any, is_name: Callable[[Any], bool] = is_text, is_value: Callable[[Any], bool] = is_text) -> bool:
-    """Return whether it is a mapping with such names and values, by default texts; it may be empty."""
+    """Return whether a value is a dict whose keys and values pass the tests, by default `is_text`; it may be empty."""
     return isinstance(value, dict) and all(map(is_name, value)) and all(map(is_value, value.values()))
 
 
 def is_texts(value: Any) -> bool:
-    """Return whether it is one such text, or a list of them."""
+    """Return whether a value is a text as `is_text` requires, or a non-empty list of such texts."""
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
 
 
 def is_iri(value: Any) -> bool:
-    """Return whether it is an absolute IRI."""
+    """Return whether a value is the text of an absolute IRI."""
     return isinstance(value, str) and _IRI.fullmatch(value) is not None
 
 
 def is_iris(value: Any) -> bool:
-    """Return whether it is an absolute IRI, or a list of them."""
+    """Return whether a value is an absolute IRI, or a non-empty list of absolute IRIs."""
     return is_texts(value) and all(map(is_iri, texts(value)))
 
 
@@ -126,17 +126,17 @@ TEXTS = either(STRING, {**list_shape(STRING), "minItems": 1})
 
 
 def choice_shape(names: Iterable[str]) -> Shape:
-    """Return the shape of one of a few words, or of a variable that holds one."""
+    """Return the shape that accepts these words, and a text with a variable of the environment."""
     return either(enum_shape(names), VARIABLE)
 
 
 def text_setting(words: str, fits: Callable[[str], object] = bool, of: Shape = STRING) -> SettingValidator:
-    """Return the validator of texts that are not empty and that fit."""
+    """Return a validator of non-empty texts for which `fits` returns a true value; `words` describes these texts."""
     return SettingValidator(lambda value: is_text(value) and bool(fits(value)), words, shape=of)
 
 
 def choice_setting(names: Collection[str], words: str = "") -> SettingValidator:
-    """Return the validator of one of a few words."""
+    """Return a validator that accepts exactly these words; without `words`, messages list them."""
     return SettingValidator(
         lambda value: value in tuple(names), words or f"one of {', '.join(names)}", shape=choice_shape(names)
     )
@@ -148,12 +148,15 @@ FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names"
 
 
 def pattern_shape(pattern: str) -> Shape:
-    """Return the shape of texts in which the pattern is found, or a variable."""
+    """Return the shape of texts in which a regular expression is found, or a variable of the environment."""
     return {"type": "string", "pattern": f"{pattern}|{VARIABLE['pattern']}"}
 
 
 def validate_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
-    """Raise `SettingError` for the first setting that is unknown or does not pass its validator."""
+    """Raise `SettingError` for the first setting that is unknown, is not accepted, or names a file by a URL.
+
+    A URL or a connection string as the name of a file could show credentials in messages.
+    """
     for name, value in settings.items():
         if name not in validators:
             raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, validators)}")
@@ -166,5 +169,5 @@ def validate_settings(settings: Mapping[str, JsonValue], validators: Mapping[str
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """Return one text, or a list of them, as a tuple."""
+    """Return a text as a tuple of that text, and a list of texts as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value)

@@ -36,9 +36,9 @@ STEP_MEASURES: Mapping[str, Callable[[StepReport], bool]] = {
 
 
 def read_steps(value: object, *, by: str) -> tuple[Step, ...] | None:
-    """Return the steps that a JSON value states, None for null.
+    """Return the steps that a JSON value contains; None for null.
 
-    Raise `PredictorError` with the place of the first one that is wrong; `by` is who gave it, for messages.
+    `by` names, in messages, who gave the value. Raise `PredictorError`, with the place, for the first invalid step.
     """
     if value is None:
         return None
@@ -64,9 +64,10 @@ def _read_step(value: object, place: str) -> Step:
 
 
 def bounded_metadata(metadata: Mapping[str, Any], *, by: str) -> dict[str, Any]:
-    """Return the metadata of a prediction as plain JSON with all of its names; the longest values are cut as of steps.
+    """Return the metadata of a prediction as plain JSON with all of its names; long values are cut to a common limit.
 
-    Numbers of any type stay numbers. Raise `PredictorError` for a value that cannot be read.
+    Numbers of any type become int or float. `by` names the system in messages. Raise `PredictorError` for a value that
+    cannot be read.
     """
     plain_metadata = {}
     for name, value in metadata.items():
@@ -84,10 +85,11 @@ def plain_number(value: Any) -> Any:
 
 
 def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHARACTERS) -> tuple[Step, ...]:
-    """Return the steps with plain JSON as contents, which have at most so many characters together.
+    """Return the steps with contents in plain JSON that have at most `characters` characters together.
 
-    The longest ones are cut, without secrets: texts and JSON to their beginning, tables to their first rows. `by` is
-    who took the steps, for messages. Raise `PredictorError` for too many of them, and for any other object.
+    The longest contents are cut, without showing parts of secrets: texts and JSON to their beginning, tables to their
+    first rows. `by` names the system in messages. Raise `PredictorError` for more than MAX_STEPS steps, for an object
+    that is not a `Step`, and for a content that cannot be read.
     """
     if (other := next((step for step in steps if not isinstance(step, Step)), None)) is not None:
         raise PredictorError(
@@ -108,7 +110,10 @@ def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHA
 
 
 def _bounded(contents: Sequence[Mapping[str, Any]], characters: int) -> list[dict[str, Any]]:
-    """Return contents by their names, the longest ones cut to have at most so many characters together."""
+    """Return mappings of contents in which the longest contents are cut until all have `characters` at most.
+
+    The count is that of all contents together; no content has more than CONTENT_CHARACTERS.
+    """
     sizes = [_size(content) for named_contents in contents for content in named_contents.values()]
     limit = max(min(even_limit(sizes, characters), CONTENT_CHARACTERS), 1)
     return [
@@ -118,26 +123,26 @@ def _bounded(contents: Sequence[Mapping[str, Any]], characters: int) -> list[dic
 
 
 def shorten_step(step: StepReport, limit: int, shorten: Callable[[str, int], str]) -> StepReport:
-    """Return a step with at most `limit` characters of each of its contents; `shorten` shortens a text."""
+    """Return a step in which each content has at most `limit` characters; `shorten(text, limit)` cuts a text."""
     contents = {name: _cut(content, limit, name, shorten) for name, content in step.items() if name in CONTENTS}
     return cast("StepReport", {**step, **contents})
 
 
 def step_json(step: Step) -> StepReport:
-    """Return a step as `read_steps` reads it, without what it does not have."""
+    """Return a step as a JSON object that `read_steps` can read, without empty fields."""
     values = {name: getattr(step, name) for name in _FIELDS}
     present = {name: value for name, value in values.items() if value is not None and value != _EMPTY.get(name)}
     return cast("StepReport", present)
 
 
 def count_steps(steps: Iterable[StepReport]) -> dict[str, int]:
-    """Return the number of steps, of queries, and of queries that failed."""
+    """Return the number of steps, of queries and of failed queries, by the names in STEP_MEASURES."""
     counted_steps = list(steps)
     return {name: sum(map(is_counted, counted_steps)) for name, is_counted in STEP_MEASURES.items()}
 
 
 def _read(content: Any, place: str, reader: Callable[[Any], Any]) -> Any:
-    """Return a content as plain JSON; raise `PredictorError` if that fails, as on types of the user's own."""
+    """Return `reader(content)`; raise `PredictorError` with the place if the reader raises any exception."""
     try:
         return reader(content)
     except Exception as error:
@@ -145,7 +150,11 @@ def _read(content: Any, place: str, reader: Callable[[Any], Any]) -> Any:
 
 
 def _plain(content: Any) -> Any:
-    """Return an input or an output as plain JSON, a table in its one form with its first rows."""
+    """Return an input or an output of a step as plain JSON.
+
+    A table, an object with `columns` and `rows`, and a list of objects with the same keys all become the one form of
+    tables, with the first rows.
+    """
     match content:
         case str():
             return str.__str__(content)
@@ -176,7 +185,7 @@ def _table(columns: Sequence[object], rows: Sequence[Sequence[object]], row_coun
 
 
 def _size(content: Any) -> int:
-    """Return the characters of a text, or of a value as JSON; 0 if there is nothing."""
+    """Return the number of characters of a text, or of any other value as JSON; 0 for None and an empty dict."""
     if content is None or content == {}:
         return 0
     return len(content if isinstance(content, str) else _json(content))
@@ -187,7 +196,11 @@ def _json(content: Any) -> str:
 
 
 def _cut(content: Any, limit: int, name: str, cut_text: Callable[[str, int], str]) -> Any:
-    """Return the content of a step with at most `limit` characters."""
+    """Return a content of a step cut to at most `limit` characters.
+
+    Metadata lose their last entries, tables their last rows. `cut_text` cuts a text, or any other value as JSON text.
+    Numbers are never cut.
+    """
     if isinstance(content, int | float) or _size(content) <= limit:
         return content
     match content:

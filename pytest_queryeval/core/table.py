@@ -21,7 +21,7 @@ class IRI:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """An RDF blank node; its label means something within its own table only."""
+    """An RDF blank node; its label has a meaning only within its own table."""
 
     label: str
 
@@ -40,7 +40,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class TripleTerm:
-    """An RDF triple as a term; its parts are terms, or the canonical values of terms."""
+    """An RDF triple as a term; its parts are terms, or values that stand for terms in a comparison."""
 
     subject: Hashable
     predicate: Hashable
@@ -53,7 +53,7 @@ class TripleTerm:
 
 
 class FrozenMapping(Mapping["Cell", "Cell"]):
-    """A struct or a map as a cell. It never changes, and it equals any mapping with the same items.
+    """An immutable mapping as the cell of a struct or a map; it equals any mapping with the same items and is hashable.
 
     >>> FrozenMapping({"a": 1, "b": 2}) == FrozenMapping({"b": 2, "a": 1}) == {"a": 1, "b": 2}
     True
@@ -98,7 +98,10 @@ DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9  # tolerances of a `Policy`
 
 
 def encoded_term(cell: Cell) -> str:
-    """Return a text of an IRI or a literal that no other one has, as SPARQL can make it too; empty for other cells."""
+    """Return a text that is unique for an IRI or a literal, and that a SPARQL expression can compute.
+
+    Empty for other cells.
+    """
     match cell:
         case IRI(iri):
             return f'<{iri}"@'
@@ -108,7 +111,7 @@ def encoded_term(cell: Cell) -> str:
 
 
 def blank_nodes(cell: Hashable) -> Iterator[BlankNode]:
-    """Yield the blank nodes of a cell, those within triple terms included."""
+    """Yield the blank nodes of a cell, including those within triple terms."""
     if isinstance(cell, BlankNode):
         yield cell
     elif isinstance(cell, TripleTerm):
@@ -138,9 +141,9 @@ def replace_blank_nodes(cell: Hashable, replacement: Callable[[BlankNode], Hasha
 
 
 def freeze_cell(value: Any, levels: int = MAX_LEVELS) -> Any:
-    """Return a list as a tuple, a mapping as a `FrozenMapping`, with all values in it, and any other value as it is.
+    """Return a value as a hashable cell: lists as tuples, sets as sorted tuples, mappings as `FrozenMapping`s.
 
-    What is nested in more than MAX_LEVELS lists and mappings becomes text.
+    Nested values are converted, too; values below `levels` levels become text. Any other value is returned unchanged.
     """
     if not isinstance(value, list | tuple | Mapping | AbstractSet):
         return value
@@ -155,9 +158,9 @@ def freeze_cell(value: Any, levels: int = MAX_LEVELS) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tie:
-    """A stretch of an ordered answer in which any `size` of `rows` may stand, in any order.
+    """A stretch of an ordered answer that contains any `size` of the `rows`, in any order.
 
-    `rows` holds more than `size` rows only where a LIMIT or OFFSET cut through the stretch.
+    There are more than `size` rows only if a LIMIT or OFFSET cuts through the stretch.
     """
 
     size: int
@@ -166,12 +169,13 @@ class Tie:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """`rows` are tuples as long as `columns`. Compared and hashed by identity: equality is a matter of policy.
+    """An answer with rows as tuples, each as long as `columns`.
 
-    `freeze_cell` replaces lists and mappings among the cells; `cell_types` are the types of all cells.
-    `ties` is None if the order of rows means nothing; otherwise it covers the answer from the first row to the last.
-    `is_graph` marks the triples of an RDF graph: its three columns are fixed, whatever the policy says about columns.
-    Without `has_header`, the columns of an answer without rows are unknown.
+    Compared by identity, because equality depends on a policy. Lists and mappings among the cells are replaced as
+    `freeze_cell` does. `cell_types` are the types of all cells. `ties` is None if the order of rows means nothing;
+    otherwise the ties cover the answer from the first row to the last. `is_graph` marks the triples of an RDF graph,
+    whose three columns are always compared by position. If `has_header` is false, the columns of an answer without rows
+    are unknown.
     """
 
     columns: tuple[str, ...]
@@ -191,9 +195,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A code of a dimension by its id, its name, or both; None for the one that was not given.
+    """A code of a dimension by its id, its name, or both; a part that was not given is None.
 
-    `label` is the name in the structure if none was given: it is shown, and compared only with a gold without an id.
+    `label` is the name in the structure if no name was given. It is shown, and it is compared only with a gold term
+    that has no id.
     """
 
     id: str | None
@@ -203,7 +208,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class DimensionSelection:
-    """The terms that are selected of one dimension."""
+    """The terms that a data query selects of one dimension."""
 
     name: str
     terms: tuple[Term, ...]
@@ -211,7 +216,10 @@ class DimensionSelection:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSelection:
-    """What is selected of one dataset; `id` is `AGENCY:ID`, with `(VERSION)` behind it where one is meant."""
+    """The dimensions that a data query selects of one dataset.
+
+    `id` is `AGENCY:ID`, followed by `(VERSION)` if a version was given.
+    """
 
     id: str
     dimensions: tuple[DimensionSelection, ...]
@@ -219,14 +227,17 @@ class DatasetSelection:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a data query selects. `by_id` tells that it was stated in codes: names are for display then."""
+    """The answer of an SDMX data query: what it selects of each dataset.
+
+    `by_id` says that it was given in codes; then names are only for display.
+    """
 
     datasets: tuple[DatasetSelection, ...]
     by_id: bool = False
 
 
 class ColumnTolerance(NamedTuple):
-    """The tolerance of the gold column with this name, `rel` and `abs` as in a `Policy`."""
+    """The tolerances of a gold column, by its name; None leaves a tolerance at its default."""
 
     name: str
     rel: float | None
@@ -235,17 +246,16 @@ class ColumnTolerance(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The `compare` settings of a case; every field is a key there.
+    """The `compare` settings of a case; every field is a key there, `rel`, `abs` and `column_numbers` below `numbers`.
 
-    `rel`, `abs` and `column_numbers` stand under `numbers`.
+    `rel` and `abs`: a float equals a number when |x - y| <= max(rel * max(|x|, |y|), abs), by default 1e-6 and 1e-9. If
+    they are set, they hold for Decimals, too, which are exact otherwise; two integers are always exact.
+    `column_numbers`: the tolerances of gold columns that have their own. `gold_columns`: the columns of gold that
+    count, by name or 0-based position; empty for all columns.
 
-    `rel` and `abs`: a float equals a number when |x - y| <= max(rel * max(|x|, |y|), abs), by default 1e-6 and 1e-9.
-    Where they are set, they hold for Decimals too, which are exact otherwise; two integers are always exact.
-    `column_numbers`: the tolerances of gold columns that have one of their own.
-    `gold_columns`: the columns of gold that count, by name or 0-based position; empty for all of them.
-
-    Of JSON answers, whose numbers are exact by default: `lists`, the order of their elements, or `{"by": NAME}`;
-    `ignore`, the JSONPaths of what does not count; `paths`, by JSONPath other settings for a value and all below it.
+    Three fields are for JSON answers, whose numbers are exact by default. `lists`: the order of elements, or `{"by":
+    NAME}`. `ignore`: the JSONPaths of values that do not count. `paths`: by JSONPath, other settings for a value and
+    all values below it.
     """
 
     rel: float | None = None
@@ -269,22 +279,25 @@ class Policy:
 
     @property
     def has_ordered_set(self) -> bool:
-        """Whether the order of rows has to be gold's although rows are a set: a set has no order."""
+        """Whether the policy wants gold's order of rows and ignores duplicates, which contradict each other."""
         return self.row_order == "strict" and self.duplicates == "ignore"
 
     @property
     def ignores_order(self) -> bool:
-        """Whether rows may have any order, whatever the gold query asks for."""
+        """Whether the policy accepts rows in any order, even if the gold query has an ORDER BY."""
         return self.row_order == "ignore" or self.duplicates == "ignore"
 
     def of(self, gold: Table, predicted: Table) -> Policy:
-        """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""
+        """Return the policy for two answers: this policy, or for RDF graphs a copy that compares sets of triples."""
         if not gold.is_graph and not predicted.is_graph:
             return self
         return replace(self, columns="positional", row_order="ignore", duplicates="ignore")
 
     def by_column(self, gold: Table) -> dict[int, Policy]:
-        """Return the policies of gold's columns that have a tolerance of their own, by position."""
+        """Return the policies of gold's columns that have their own tolerances, by position.
+
+        Names ignore letter case.
+        """
         if not self.column_numbers:
             return {}
         numbers_by_name = {numbers.name.casefold(): numbers for numbers in self.column_numbers}
@@ -295,11 +308,11 @@ class Policy:
         }
 
     def without_columns(self) -> Policy:
-        """Return the policy with one tolerance for all columns: that of `rel` and `abs`."""
+        """Return a copy of the policy without tolerances of columns: `rel` and `abs` are used for all columns."""
         return replace(self, column_numbers=())
 
     def loosest(self) -> Policy:
-        """Return the policy with one tolerance for all columns, which accepts all that this one accepts."""
+        """Return a copy with one tolerance for all columns, which accepts all pairs that this policy accepts."""
         rels = [self.rel, *(numbers.rel for numbers in self.column_numbers)]
         tolerances = [self.abs, *(numbers.abs for numbers in self.column_numbers)]
         return replace(self, rel=_loosest(rels, DEFAULT_REL), abs=_loosest(tolerances, DEFAULT_ABS), column_numbers=())
